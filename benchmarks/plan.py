@@ -24,7 +24,6 @@ from typing import Any
 from harness import RESULTS, flags, peak_memory, write_result
 
 from hat_fairseq.planning import command as plan
-from hat_fairseq.planning.training import batch, set_up
 
 ON_CPU = ("--cpu", "--gpus", "1")
 TWO_AND_TWO = "--bf16=null --encoder-layers 2 --decoder-layers 2"
@@ -59,8 +58,7 @@ def compare(name: str, recipe: str, *words: str) -> dict[str, Any]:
     defaults = {"gpu_memory": None, "dictionary_size": None, "source_tokens": None, "target_tokens": None}
     planned = plan.make_plan(Namespace(recipe=recipe, others=[*words, *ON_CPU], **defaults))
     facts = {"parameters": planned["parameters"], "estimated": planned["peak"], "seconds": time.perf_counter() - begin}
-    arguments, size = plan.arguments(recipe, [*words, *ON_CPU])
-    job = {"words": arguments, "size": size, **{key: planned[key] for key in ("documents", "document")}}
+    job = {"recipe": recipe, "words": [*words, *ON_CPU], **{key: planned[key] for key in ("documents", "document")}}
     command = [sys.executable, __file__, "--child", json.dumps(job)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
@@ -69,13 +67,13 @@ def compare(name: str, recipe: str, *words: str) -> dict[str, Any]:
     return run
 
 
-def measure(words: list[str], size: int | None, documents: int, document: dict[str, int]) -> dict[str, int]:
+def measure(recipe: str, words: list[str], documents: int, document: dict[str, int]) -> dict[str, int]:
     """Two updates of fairseq's trainer; returns the peak of this process."""
     from fairseq.trainer import Trainer
 
-    cfg, task, kind = set_up(words, size)
+    cfg, task, kind = plan.set_up(recipe, words)
     trainer = Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))
-    samples = [batch(task, kind, documents, **document)] * min(2, cfg.optimization.update_freq[0])
+    samples = [plan.batch(task, kind, documents, **document)] * min(2, cfg.optimization.update_freq[0])
     trainer.begin_epoch(1)
     for _ in range(2):
         trainer.train_step(samples)

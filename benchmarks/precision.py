@@ -27,6 +27,7 @@ from recipe_runs import RUNS, checkpoint_of, finished_run, flags_of, preprocesse
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
+from hat_fairseq.inference.loading import load
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
 
 CONTENDERS = ("fp32", "bf16", "int8")
@@ -44,7 +45,7 @@ def quality_job(precision: str, chosen: Setting) -> Job:
     flags = flags_of("generate", chosen["recipe"])
     checkpoint, data = trained(chosen)
     options = {flag[2:].replace("-", "_"): kind(flags[flag]) for flag, kind in OPTIONS.items() if flag in flags}
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data), "cpu", precision, **options)
+    model = DocumentToText(load(str(checkpoint), str(data), "cpu", precision), **options)
     references = data.resolve().parent / "text/test.jsonl"
     documents = list(read_records(references))
     texts: list[dict[str, Any]] = []

@@ -117,6 +117,11 @@ class Look:
         style = "width: 100%; height: 45rem; border: 0"
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page(self))}"></iframe>'
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither attention nor occlusion to show."""
+        return not self.maps and self.occlusion is None
+
     def with_occlusion(self, rows: Sequence[str], before: Tensor, change: Tensor) -> Look:
         """The same with `Occlusion(rows, before, change)`."""
         return replace(self, occlusion=Occlusion(tuple(rows), before, change))

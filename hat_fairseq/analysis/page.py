@@ -25,7 +25,7 @@ POLICY = "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; ba
 
 def page(look: Look) -> str:
     """The page of one document; ValueError if there is nothing to show, or for numbers that are not finite."""
-    if not look.maps and look.occlusion is None:
+    if look.is_empty:
         raise ValueError(f"document {look.document}: neither attention nor occlusion to show")
     names = ("document", "model", "unit", "note", "lengths", "roles", "target")
     data: dict[str, Any] = {name: getattr(look, name) for name in names}

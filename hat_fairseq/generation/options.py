@@ -2,37 +2,47 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..data.dictionary import EOS, PAD, UNKNOWN
 from ..data.files import parse_json
 from ..package_files import GENERATION, is_package
 from .search import SearchOptions
 
-MINIMUM = {"beam": 1, "nbest": 1, "min_len": 0, "max_len_a": 0, "max_len_b": 0, "no_repeat_ngram_size": 0}
-#: fairseq's options with their defaults: those of our beam search, then those of fairseq's own loop.
-SEARCHED: dict[str, Any] = {
-    "beam": 5,
-    "nbest": 1,
-    "max_len_a": 0.0,
-    "max_len_b": 200,
-    "min_len": 1,
-    "unnormalized": False,
-    "lenpen": 1.0,
-    "unkpen": 0.0,
-    "no_repeat_ngram_size": 0,
-    "temperature": 1.0,
-}
-DEFAULTS: dict[str, Any] = {
-    **SEARCHED,
-    "match_source_len": False,
-    "sampling": False,
-    "sampling_topk": -1,
-    "sampling_topp": -1.0,
-    "diverse_beam_groups": -1,
-    "diverse_beam_strength": 0.5,
-    "diversity_rate": -1.0,
-}
+
+class Option(NamedTuple):
+    """A generation option of fairseq; `least`: the least number that makes sense."""
+
+    name: str
+    default: Any
+    help: str
+    least: int | None = None
+
+
+SEARCHED = (  # those of our beam search
+    Option("beam", 5, "number of hypotheses kept in each step", 1),
+    Option("nbest", 1, "texts of a document", 1),
+    Option("max_len_a", 0.0, "A in the greatest length, A times the length of the source plus B", 0),
+    Option("max_len_b", 200, "B in the greatest length", 0),
+    Option("min_len", 1, "least length, with </s>", 0),
+    Option("unnormalized", False, "compare sums of log-probabilities, not their means"),
+    Option("lenpen", 1.0, "length penalty: more than 1 favours longer texts"),
+    Option("unkpen", 0.0, "penalty of <unk>"),
+    Option("no_repeat_ngram_size", 0, "size of n-grams that may not repeat; 0 for none", 0),
+    Option("temperature", 1.0, "divisor of the logits"),
+)
+NOT_SEARCHED = (  # those of fairseq's own loop
+    Option("match_source_len", False, "make texts as long as their source"),
+    Option("sampling", False, "draw words instead of searching"),
+    Option("sampling_topk", -1, "with --sampling: draw from the K most probable words; -1 for all"),
+    Option("sampling_topp", -1.0, "with --sampling: draw from the fewest words with this probability; -1 for all"),
+    Option("diverse_beam_groups", -1, "number of groups of diverse beam search; -1 for none"),
+    Option("diverse_beam_strength", 0.5, "penalty between groups of diverse beam search"),
+    Option("diversity_rate", -1.0, "penalty between siblings in diverse sibling search; -1 for none"),
+)
+OPTIONS = SEARCHED + NOT_SEARCHED
+DEFAULTS = {option.name: option.default for option in OPTIONS}
+MINIMUM = {option.name: option.least for option in OPTIONS if option.least is not None}
 
 
 def check_ranges(options: Mapping[str, Any]) -> None:
@@ -54,7 +64,7 @@ def search_options(options: Mapping[str, Any], source_tokens: int, positions: in
     Raises:
         ValueError: min_len is more than the longest text allowed.
     """
-    numbers = {**SEARCHED, **options}
+    numbers = {**DEFAULTS, **options}
     longest = min(int(numbers["max_len_a"] * source_tokens + numbers["max_len_b"]), positions - 1)  # without </s>
     if numbers["min_len"] > longest:
         raise ValueError(f"--min-len {numbers['min_len']} is more than the longest text allowed, {longest} tokens")

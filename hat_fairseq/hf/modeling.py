@@ -202,9 +202,8 @@ class HatForSequenceClassification(HatModel):
     ) -> SequenceClassifierOutput:
         """Computes (B, K) logits of (B, T) ids; `labels`: (B,) classes, or as `config.problem_type` says."""
         (logits,) = super().forward(input_ids, attention_mask).logits.values()
-        if labels is None:
-            return SequenceClassifierOutput(logits=logits)
-        return SequenceClassifierOutput(ForSequenceClassificationLoss(labels, logits, self.config, **loss), logits)
+        value = None if labels is None else ForSequenceClassificationLoss(labels, logits, self.config, **loss)
+        return SequenceClassifierOutput(value, logits)
 
 
 class HatForMaskedLM(HatModel):
@@ -219,6 +218,5 @@ class HatForMaskedLM(HatModel):
     ) -> MaskedLMOutput:
         """Computes (B, T, V) logits of (B, T) ids; `labels`: (B, T) right ids, -100 for none."""
         logits = self.encoder.lm_head(self.encoder(masked(input_ids, attention_mask)).tokens)
-        if labels is None:
-            return MaskedLMOutput(logits=logits)
-        return MaskedLMOutput(ForMaskedLMLoss(logits, labels, logits.size(-1), **loss), logits)
+        value = None if labels is None else ForMaskedLMLoss(logits, labels, logits.size(-1), **loss)
+        return MaskedLMOutput(value, logits)

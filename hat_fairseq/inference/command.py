@@ -1,32 +1,44 @@
-"""Flags, input, checks and output files that the commands of inference share."""
+"""What the commands of inference share: flags, input, results of batches by workers, and output files.
+
+A killed run goes on where it was: batches whose files are there are not computed again, unless a record, a model or an
+option has changed. The result does not depend on the workers.
+"""
+
+from __future__ import annotations
 
 import argparse
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.kinds import Kind
 from ..data.manifest import check_files
-from ..data.outputs import atomic_file
+from ..data.outputs import atomic_file, locked
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..data.records_json import read_records
+from ..data.records_json import json_line, read_records
 from ..data.tables import is_table
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
-from ..package_files import is_package
-from ..workers import Workers, add_workers
-from .batches import ModelFiles
-from .hub import local_paths
-from .rows import Line
+from ..package_files import BIN, is_package
+from ..workers import Workers, add_workers, progress
+from ..workers.cluster import environment
+from .loading import Loaded, checked, load, local_paths, split_with
+from .rows import Line, log_changes
 
 MODEL = "checkpoint or package, or several with colons between them: an ensemble"
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
+NAMED = 8  # documents of a batch that messages name
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +87,109 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
+@dataclass(frozen=True)
+class ModelFiles:
+    """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`."""
+
+    path: str  # a result of `local_paths`
+    data: Path | None
+    device: str | None
+    precision: str
+    splitter: str | None
+    state: str = field(init=False)  # when the command began
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", self.state_now())
+
+    def pipeline(self, workers: Workers) -> TextPipeline:
+        """Loads the pipeline of the models alone; ValueError for a mistake that is known without the models."""
+        if workers.cluster is None:  # whose machines may have other devices
+            checked(self.path, self.data, self.device, self.precision)
+        pipeline = TextPipeline.load(self.data or Path(self.path.split(os.pathsep)[0], BIN))
+        split_with(pipeline, self.splitter)
+        return pipeline
+
+    def load(self) -> Loaded:
+        """Loads the models, in a worker; ValueError if they have changed since the command began."""
+        loaded = load(self.path, self.data, self.device, self.precision)
+        if self.state_now() != self.state:
+            raise ValueError(f"{self.path} or its data changed while the command ran: run it again")
+        split_with(loaded.pipeline, self.splitter)
+        return loaded
+
+    def state_now(self) -> str:
+        """Returns a digest of the sizes and times of the files, and of the versions of packages."""
+        roots = [*map(Path, self.path.split(os.pathsep)), *([self.data] if self.data else [])]
+        paths = sorted(path for root in roots for path in (root, *root.glob("**/[!.]*")) if path.is_file())
+        stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+        return digest(environment(), stats)
+
+
+@dataclass
+class Job(ABC):
+    """What a worker does with a batch of records; the fields decide the result."""
+
+    files: ModelFiles
+
+    @abstractmethod
+    def make_model(self, loaded: Loaded) -> Any:
+        """Makes the object that `lines` uses, with a `pipeline`; a worker calls it for its first batch."""
+
+    @abstractmethod
+    def lines(self, records: Sequence[Record]) -> list[Any]:
+        """Computes a JSON value for each record."""
+
+    @cached_property
+    def model(self) -> Any:
+        return self.make_model(self.files.load())
+
+    def __call__(self, records: Sequence[Record]) -> Members:
+        """Returns the lines, and counts of what the pipeline has changed."""
+        before = Counter(self.model.pipeline.counts)
+        lines = self.lines(records)
+        counts = self.model.pipeline.counts - before
+        return {"lines": json.dumps(lines, ensure_ascii=False), "counts": json.dumps(counts)}
+
+
+@contextmanager
+def results_of(
+    job: Job, records: Sequence[Record], size: int, what: str, out: Path, workers: Workers
+) -> Iterator[tuple[Iterator[Any], Counter[str]]]:
+    """Yields the line of each record, in order, and counts of what happened to the input, which are logged at the end.
+
+    Results are in a folder beside `out` until the block ends without an error; `size`: records in a batch of a worker.
+    """
+    blocks, counts, finished = blocks_of(out, workers), Counter[str](), 0
+
+    def lines() -> Iterator[Any]:
+        nonlocal finished
+        archives = blocks.map(job, _batches(job, records, size))
+        for archive in progress(archives, what, -(-len(records) // size), "batches"):
+            finished += 1
+            counts.update(json.loads(read_member(archive, "counts")))
+            yield from json.loads(read_member(archive, "lines"))
+
+    blocks.folder.mkdir(parents=True, exist_ok=True)
+    refusal = f"another process is writing {out}; name another file"
+    with workers, locked(blocks.folder, refusal), blocks.kept_for_next_run(after_refusal=True):
+        try:
+            yield lines(), counts
+        except BaseException:
+            if finished:
+                print(f"{out}: {finished} finished batches are kept for the next run", file=sys.stderr)
+            raise
+    log_changes(counts)
+
+
+def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:
+    key = digest(job)
+    for start in range(0, len(records), size):
+        batch = list(records[start : start + size])
+        names = ", ".join(repr(record.id) for record in batch[:NAMED])
+        more = f" and {len(batch) - NAMED} more" if len(batch) > NAMED else ""
+        yield Block(digest(key, *map(json_line, batch)), batch, f"the batch of documents {names}{more}")
+
+
 def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
     """Returns where the models are; without `--data` a checkpoint finds its dictionaries in preprocessed input."""
     path, data = local_paths(path), getattr(args, "data", None)
@@ -120,13 +235,13 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
     return empty
 
 
-def in_order(records: Iterable[Record], lines: Iterable[Line], without_text: set[str], **fields: Any) -> list[Line]:
+def in_order(records: Iterable[Record], lines: Iterator[Line], without_text: set[str], **fields: Any) -> list[Line]:
     """Returns the line of each record: the next of `lines`, or, for the ids `without_text`, one with the `fields`."""
-    lines, rows = iter(lines), []
-    for record in records:
-        meta = {} if record.meta is None else {"meta": record.meta}
-        rows.append({"id": record.id, **fields, **meta} if record.id in without_text else next(lines))
-    return rows
+
+    def empty(record: Record) -> Line:
+        return {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
+
+    return [empty(record) if record.id in without_text else next(lines) for record in records]
 
 
 def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:

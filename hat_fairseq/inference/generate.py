@@ -11,31 +11,12 @@ from pathlib import Path
 from ..data.outputs import check_output
 from ..data.pipeline import FILE_NAME
 from ..data.records_json import read_records
-from ..generation.options import DEFAULTS
+from ..generation.options import DEFAULTS, OPTIONS
 from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu, settings_of
 from . import command
 from .loading import check_writes_texts
 from .summarize import Texts, write_texts
-
-HELP = {  # of the generation options
-    "beam": "number of hypotheses kept in each step",
-    "max_len_a": "A in the greatest length, A times the length of the source plus B",
-    "max_len_b": "B in the greatest length",
-    "min_len": "least length, with </s>",
-    "unnormalized": "compare sums of log-probabilities, not their means",
-    "lenpen": "length penalty: more than 1 favours longer texts",
-    "unkpen": "penalty of <unk>",
-    "no_repeat_ngram_size": "size of n-grams that may not repeat; 0 for none",
-    "temperature": "divisor of the logits",
-    "match_source_len": "make texts as long as their source",
-    "sampling": "draw words instead of searching",
-    "sampling_topk": "with --sampling: draw from the K most probable words; -1 for all",
-    "sampling_topp": "with --sampling: draw from the fewest words with this probability; -1 for all",
-    "diverse_beam_groups": "number of groups of diverse beam search; -1 for none",
-    "diverse_beam_strength": "penalty between groups of diverse beam search",
-    "diversity_rate": "penalty between siblings in diverse sibling search; -1 for none",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_batches(parser)
     command.add_machine(parser)
     group = parser.add_argument_group("generation, as in fairseq-generate (default: of a package, or fairseq's)")
-    for name, default in DEFAULTS.items():
-        flag, text = f"--{name.replace('_', '-')}", HELP.get(name, "")
+    for name, default, text, _ in OPTIONS:
+        flag = f"--{name.replace('_', '-')}"
         if isinstance(default, bool):
             group.add_argument(flag, action="store_true", default=None, help=text)
         elif name != "nbest":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,21 +18,9 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import EOS, Row
 from .loading import Loaded
-from .rows import batches, check_batch_size, check_length, count_unknown, padded, row_of
+from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 
 BLOCK = 512  # records that are encoded, and sorted by length, at a time
-
-
-class Sample(NamedTuple):
-    """A row, or all rows of a record."""
-
-    record: int  # its number in the block
-    rows: list[Tensor]  # (T,) token ids
-
-    @property
-    def size(self) -> int:
-        """Tokens of all rows, padded to the longest one."""
-        return len(self.rows) * max(map(len, self.rows))
 
 
 class Predictor:
@@ -68,40 +56,35 @@ class Predictor:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         records = iter(records)
         while block := list(islice(records, BLOCK)):
-            rows, samples = self.encode(block)
+            encoded = encode_documents(block, self.loaded)
+            of_record = [self.samples(rows) for rows in encoded]
+            samples = [sample for each in of_record for sample in each]
+            sizes = [len(sample) * max(map(len, sample)) for sample in samples]  # padded to the longest row
             scores: dict[int, Any] = {}
-            for batch in batches([sample.size for sample in samples], batch_size, max_tokens):
+            for batch in batches(sizes, batch_size, max_tokens):
                 scores |= zip(batch, self.scores([samples[index] for index in batch]), strict=True)
-            of_record: list[list[Any]] = [[] for _ in block]
-            for index, sample in enumerate(samples):
-                of_record[sample.record].append(scores[index])
-            for record, own, outputs in zip(block, rows, of_record, strict=True):
-                prediction = self.kind.predict(record, own, outputs, self.loaded.labels, options)
+            in_order = map(scores.__getitem__, range(len(samples)))
+            for record, own, parts in zip(block, encoded, of_record, strict=True):
+                rows, outputs = [each.row for each in own], list(islice(in_order, len(parts)))
+                prediction = self.kind.predict(record, rows, outputs, self.loaded.labels, options)
                 prediction.meta = record.meta
                 if details and self.kind.has_segment_weights:
                     prediction.segments = self._weighted(own[self.kind.weighted_row(prediction)])
                 elif details:
-                    prediction.segments = self.kind.segments(record, own, outputs, prediction)
+                    prediction.segments = self.kind.segments(record, rows, outputs, prediction)
                 yield prediction
 
-    def encode(self, records: Sequence[Record]) -> tuple[list[list[Row]], list[Sample]]:
-        """Encodes records: the rows of each, and the samples of all."""
-        rows = [self.pipeline.encode(record) for record in records]
-        samples = []
-        for number, own in enumerate(rows):
-            ids = [row_of(row.tokens, self.loaded.source) for row in own]
-            for tokens in ids:
-                check_length(records[number], tokens, self.loaded)
-            samples += [Sample(number, ids)] if self.kind.joins_rows else [Sample(number, [tokens]) for tokens in ids]
-        count_unknown(self.pipeline, [tokens for sample in samples for tokens in sample.rows])
-        return rows, samples
+    def samples(self, rows: list[Encoded]) -> list[list[Tensor]]:
+        """Returns the samples of a record, each the (T,) token ids of a row or of all rows."""
+        tokens = [each.tokens for each in rows]
+        return [tokens] if self.kind.joins_rows else [[row] for row in tokens]
 
     @torch.no_grad()
-    def scores(self, samples: Sequence[Sample]) -> list[Any]:
+    def scores(self, samples: Sequence[Sequence[Tensor]]) -> list[Any]:
         """Computes the mean scores of the models for each sample: an array, or arrays by name; see `Kind.scores`."""
         device = self.loaded.device
-        tokens = padded([row for sample in samples for row in sample.rows]).to(device)
-        counts = torch.tensor([len(sample.rows) for sample in samples], device=device)
+        tokens = padded([row for sample in samples for row in sample]).to(device)
+        counts = torch.tensor(list(map(len, samples)), device=device)
         names, scores = list(self.kind.heads(len(self.loaded.labels))), []
         for model in self.models:
             logits = self.kind.logits(model(tokens, classification_head_name=names)[0], tokens, counts)
@@ -111,13 +94,12 @@ class Predictor:
         each_sample = [{name: mean[index] for name, mean in means.items()} for index in range(len(samples))]
         return [each.get("", each) for each in each_sample]
 
-    def _weighted(self, row: Row) -> list[dict[str, Any]]:
+    def _weighted(self, encoded: Encoded) -> list[dict[str, Any]]:
         """The text of each segment of a row with its weight and its share; the whole text if the model has neither."""
-        tokens = row_of(row.tokens, self.loaded.source).to(self.loaded.device)
-        recorder, weights = segment_weights(self.models[0], tokens[None])
+        recorder, weights = segment_weights(self.models[0], encoded.tokens.to(self.loaded.device)[None])
         if not weights:
-            return [{"text": text_of(row.tokens, self.pipeline)}]
-        texts = unit_texts(recorder, [*row.tokens, EOS], self.pipeline)
+            return [{"text": text_of(encoded.row.tokens, self.pipeline)}]
+        texts = unit_texts(recorder, encoded.row, self.pipeline)
         return [{"text": text, **each} for text, each in zip(texts, weights, strict=True)]
 
 
@@ -128,9 +110,9 @@ def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:
     return pipeline.kind
 
 
-def unit_texts(recorder: Recorder, words: Sequence[str], pipeline: TextPipeline) -> tuple[str, ...]:
-    """The text of each unit of a document, from its words."""
-    return tuple(text_of(unit, pipeline) for unit in recorder.by_unit(words))
+def unit_texts(recorder: Recorder, row: Row, pipeline: TextPipeline) -> tuple[str, ...]:
+    """The text of each unit of a row."""
+    return tuple(text_of(unit, pipeline) for unit in recorder.by_unit([*row.tokens, EOS]))
 
 
 def text_of(words: Sequence[str], pipeline: TextPipeline) -> str:

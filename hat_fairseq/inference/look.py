@@ -1,34 +1,66 @@
-"""Show what a model looks at in a document: a page, a picture, JSON."""
+"""Show what a model looks at in a document: a page, a picture, JSON.
+
+Attention by units of the text, and the effect of leaving out a unit.
+
+Legend: U target tokens, S units of the source, R target sentences, K labels, B rows of a batch.
+"""
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ..analysis.files import picture, pyplot, to_json, write
+from ..analysis.look import Look
 from ..analysis.page import overview, page, summary
+from ..analysis.recording import Recorder
 from ..data.outputs import atomic_directory, check_folder, check_output
+from ..data.pipeline import TextPipeline
 from ..data.record import Record
+from ..data.text import SEPARATOR, split_sentences
 from ..generation.options import packaged_options, parse_generation_options
 from . import command
-from .batches import Job, ModelFiles, results_of
+from .labels import Predictor, unit_texts
 from .loading import Loaded
-from .looking import LookOptions, look_at, model_to_look_at
-from .python import Model
-from .rows import check_batch_size, log_changes
+from .rows import Encoded, check_batch_size, encode_documents, logged_changes, padded, row_of
+from .texts import DocumentToText
 
 FORMS = {"out": lambda look: page(look).encode(), "png": picture, "json": lambda look: to_json(look).encode()}
 NAME = 80  # bytes of the id in the name of a page
 
 
+@dataclass(frozen=True)
+class LookOptions:
+    """Options of `hat look`."""
+
+    name: str = ""  # of the model
+    occlusion: bool = False  # leave out each unit in turn
+    chunk: int | None = None  # which chunk of the document, from 1; None: the first one, of choices the predicted one
+    batch_size: int = 8  # rows in a batch of occlusion
+    reference: bool = False  # show the document's own target, not a generated text
+
+
+def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool) -> DocumentToText | Predictor:
+    """Returns the model that `look_at` takes; ValueError for options that have no effect with it."""
+    if loaded.pipeline.kind.has_target:
+        return DocumentToText(loaded, **generation)
+    if generation or reference:
+        raise ValueError("--generation and --reference are for models that write texts; remove them")
+    return Predictor(loaded)
+
+
 @dataclass
-class Pages(Job):
+class Pages(command.Job):
     """Makes the page of a document and its line of the overview; None where there is nothing to show."""
 
-    files: ModelFiles
     options: LookOptions
     generation: dict[str, Any]
 
@@ -36,8 +68,8 @@ class Pages(Job):
         return model_to_look_at(loaded, packaged_options(self.files.path) | self.generation, self.options.reference)
 
     def lines(self, records: Sequence[Record]) -> list[Any]:
-        looks = [look_at(self.model, record, self.options) for record in records]
-        return [(page(look), summary(look)) if look.maps or look.occlusion else None for look in looks]
+        looks = [_look_at(self.model, record, self.options) for record in records]
+        return [None if look.is_empty else (page(look), summary(look)) for look in looks]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,48 +115,195 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError("two of --out, --png and --json name the same file")
     if args.png:
         pyplot()  # ValueError if it is not installed
-    model = Model(args.model, args.data or command.model_files(args, args.model).data, args.device, args.precision)
-    records = command.records_of(args.input, args.split, model.pipeline.kind)
+    job = pages_of(args, generation)
+    records = command.records_of(args.input, args.split, job.model.pipeline.kind)
     record = next((each for each in records if args.id in (None, each.id)), None)
     if record is None:
         raise ValueError(f"{args.input} is empty" if args.id is None else f"{args.input} has no document {args.id!r}")
-    more = args.occlusion, args.chunk, args.batch_size, args.reference, args.splitter
-    look = model.look(record, *more, **generation)
+    with logged_changes(job.model.pipeline):
+        look = look_at(job.model, record, job.options)
     for name, path in wanted.items():
         write(path, FORMS[name](look))
     return 0
+
+
+def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
+    """Returns the job that the arguments describe."""
+    name = "/".join(Path(args.model).parts[-2:])
+    options = LookOptions(name, args.occlusion, args.chunk, args.batch_size, args.reference)
+    return Pages(command.model_files(args, args.model), options, generation)
 
 
 def write_pages(args: argparse.Namespace, generation: dict[str, Any]) -> int:
     """Writes the pages of all documents and their overview; ValueError for an option that is for one document."""
     if others := [f"--{name}" for name in (*FORMS, "id") if getattr(args, name) is not None]:
         raise ValueError(f"--pages is for all documents, {others[0]} for one: give one of them")
-    workers, files = command.workers_of(args), command.model_files(args, args.model)
-    pipeline = files.pipeline(workers)
+    workers, job = command.workers_of(args), pages_of(args, generation)
+    pipeline = job.files.pipeline(workers)
     records = list(command.records_of(args.input, args.split, pipeline.kind))
     if not records:
         raise ValueError(f"{args.input} is empty")
     empty = command.find_empty(records, pipeline, "keep")
     records = [record for record in records if record.id not in empty]
-    name = "/".join(Path(args.model).parts[-2:])
-    options = LookOptions(name, args.occlusion, args.chunk, args.batch_size, args.reference)
     summaries, without = {}, [*empty]
-    with (
-        atomic_directory(args.pages) as folder,
-        results_of(Pages(files, options, generation), args.pages, workers) as results,
-    ):
-        for number, line in enumerate(results.lines(records, 1, "look")):
+    results = command.results_of(job, records, 1, "look", args.pages, workers)
+    with atomic_directory(args.pages) as folder, results as (lines, _):
+        for number, (record, line) in enumerate(zip(records, lines, strict=True), start=1):
             if line is None:
-                without.append(records[number].id)
+                without.append(record.id)
                 continue
-            letters = re.sub(r"[^\w.-]+", "_", records[number].id).encode()[:NAME].decode(errors="ignore")
-            path = folder / f"{number + 1:0{len(str(len(records)))}}-{letters}.html"
+            letters = re.sub(r"[^\w.-]+", "_", record.id).encode()[:NAME].decode(errors="ignore")
+            path = folder / f"{number:0{len(str(len(records)))}}-{letters}.html"
             content, summaries[path.name] = line
             path.write_text(content, encoding="utf-8")
         (folder / "index.html").write_text(overview(summaries), encoding="utf-8")
-    log_changes(results.counts)
     print(f"{args.pages}: {len(summaries)} pages, and index.html")
     if without:
         reason = "they have no text, or one segment only and no attention to show"
         print(f"{len(without)} documents have no page, because {reason}: e.g. {without[0]!r}", file=sys.stderr)
     return 0
+
+
+def look_at(model: DocumentToText | Predictor, record: Record, options: LookOptions | None = None) -> Look:
+    """Looks at a model that reads a document.
+
+    ValueError for several models, a model of another package, no such chunk, what `options` ask of another kind, or
+    where there is nothing to show.
+    """
+    options = options or LookOptions()
+    look = _look_at(model, record, options)
+    if look.is_empty:
+        raise ValueError(f"{options.name} has no attention to show: give --occlusion, or a model with a hierarchy")
+    return look
+
+
+@torch.no_grad()
+def _look_at(model: DocumentToText | Predictor, record: Record, options: LookOptions) -> Look:
+    if len(model.models) > 1:
+        raise ValueError("attention is that of one model: give one checkpoint")
+    if isinstance(model, DocumentToText):
+        return _look_at_text(model, record, options)
+    return _look_at_labels(model, record, options)
+
+
+def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> Look:
+    (net,), kind, device = model.models, model.kind, model.loaded.device
+    if options.occlusion and not (kind.head_level == "document" and kind.names_labels):
+        raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
+    (encoded,) = encode_documents([record], model.loaded)
+    default = 0
+    if kind.joins_rows and options.chunk is None:
+        rows, outputs = [each.row for each in encoded], model.scores(model.samples(encoded))
+        default = kind.weighted_row(kind.predict(record, rows, outputs, model.loaded.labels))
+    number = _chunk(options, record, len(encoded), default)
+    tokens = encoded[number].tokens.to(device)
+    with Recorder(net.core, tokens[None], net.reads_first_token) as recorder:
+        net(tokens[None], features_only=True)
+    look = _look(recorder, record, encoded, number, model.pipeline, options)
+    if not options.occlusion or recorder.num_units == 1:
+        return look
+    (head,), labels = kind.heads(len(model.loaded.labels)), model.loaded.labels
+
+    def score(batch: list[Tensor]) -> Tensor:
+        return net(padded(batch), classification_head_name=head)[0].float().log_softmax(dim=-1)
+
+    scores = _without_units(recorder, [tokens], score, options.batch_size)  # K x (1 + S)
+    best = int(scores[:, 0].argmax())
+    return look.with_occlusion([f"label {labels[best]}"], scores[best, :1], scores[best, None, 1:] - scores[best, 0])
+
+
+def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -> Look:
+    (net,), loaded, pipeline = model.models, model.loaded, model.pipeline
+    if not hasattr(net.encoder, "arrange"):
+        raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
+    (encoded,) = encode_documents([record], loaded)
+    number = _chunk(options, record, len(encoded))
+    row, *ids = encoded[number]
+    streams = [each.to(loaded.device) for each in ids if each is not None]
+    if options.reference:
+        reference = pipeline.rows(pipeline.prepare(record))[number].streams
+        if "target" not in reference:
+            raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
+        target = row_of(reference["target"], loaded.target).to(loaded.device)
+    else:
+        target = model.hypotheses([encoded[number]])[0]
+
+    def log_probabilities(tokens: list[Tensor], *roles: list[Tensor]) -> Tensor:
+        """(B, U) log-probabilities of the target tokens from each source."""
+        encoder_out = net.encoder(padded(tokens), **({"roles": padded(roles[0])} if roles else {}))
+        targets = target.expand(len(tokens), -1)
+        logits, _ = net.decoder(targets.roll(1, dims=1), encoder_out)  # </s> comes first
+        return logits.float().log_softmax(dim=-1).gather(2, targets[..., None])[..., 0]
+
+    with Recorder(net.encoder, streams[0][None], decoder=net.decoder) as recorder:
+        log_probabilities(*([stream] for stream in streams))
+    words = [loaded.target.symbols[token] for token in target[:-1].tolist()]
+    pieces = token_texts(words, pipeline)
+    ends = sentence_ends(words, pieces, "library" if pipeline.settings.splitter == "library" else "punctuation")
+    names = [*row.streams["role"], ""] if loaded.roles else []
+    roles = tuple(of_unit[0] for of_unit in recorder.by_unit(names)) if names else ()
+    more = {"target": tuple(pieces), "target_sentences": tuple(pairwise([0, *ends])), "roles": roles}
+    look = _look(recorder, record, encoded, number, pipeline, options, **more)
+    if not options.occlusion or recorder.num_units == 1:
+        return look
+    each = _without_units(recorder, streams, log_probabilities, options.batch_size)  # U x (1 + S)
+    lengths = [b - a for a, b in pairwise([0, *ends[:-1], len(target)])]
+    totals = torch.stack([tokens.sum(dim=0) for tokens in each.split(lengths)])  # R x (1 + S)
+    return look.with_occlusion(look.sentences, totals[:, 0], totals[:, 1:] - totals[:, :1])
+
+
+def _chunk(options: LookOptions, record: Record, count: int, default: int = 0) -> int:
+    """The number of the chunk from 0."""
+    chunk = default + 1 if options.chunk is None else options.chunk
+    if not 1 <= chunk <= count:
+        raise ValueError(f"--chunk {chunk}: {record.name} has {count} of them")
+    return chunk - 1
+
+
+def _look(
+    recorder: Recorder,
+    record: Record,
+    rows: list[Encoded],
+    number: int,
+    pipeline: TextPipeline,
+    options: LookOptions,
+    **more: Any,
+) -> Look:
+    texts = unit_texts(recorder, rows[number].row, pipeline)
+    notes = [f"Chunk {number + 1} of {len(rows)}."] if len(rows) > 1 else []
+    if options.occlusion and recorder.num_units == 1:
+        notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")
+    maps, note = tuple(recorder.maps()), " ".join(notes)
+    return Look(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
+
+
+def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor], batch_size: int) -> Tensor:
+    """What `score` says of the whole streams of token (and role) ids, and of them without each unit in turn.
+
+    `score` maps rows of each stream to (B, N) numbers. Returns (N, 1 + S) on the CPU.
+    """
+    numbers = recorder.numbers.to(streams[0].device)
+    keep = [numbers >= -1, *(numbers != unit for unit in range(recorder.num_units))]
+    batches = [keep[start : start + batch_size] for start in range(0, len(keep), batch_size)]
+    return torch.cat([score(*([stream[mask] for mask in batch] for stream in streams)) for batch in batches]).T.cpu()
+
+
+def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
+    """The text of each token: what it adds to the text of the tokens before it."""
+    pieces, before = [], ""
+    for end in range(1, len(words) + 1):
+        text = pipeline.decode(" ".join(words[:end])).replace("\t", " ")
+        pieces.append(text[len(before) :] if text.startswith(before) else f" {words[end - 1]}")
+        before = text
+    return pieces
+
+
+def sentence_ends(words: list[str], pieces: list[str], splitter: str) -> list[int]:
+    """One past the last token of each target sentence: of the segments between `<sep>`, or of split sentences."""
+    ends = [number + 1 for number, word in enumerate(words) if word == SEPARATOR]
+    if not ends:
+        text, lengths, begin = "".join(pieces), list(accumulate(map(len, pieces))), 0
+        for sentence in split_sentences(text, splitter):
+            begin = text.index(sentence, begin) + len(sentence)
+            ends.append(bisect_left(lengths, begin) + 1)
+    return sorted({*ends, len(words)} - {0})

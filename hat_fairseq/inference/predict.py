@@ -16,19 +16,17 @@ from ..data.outputs import check_output
 from ..data.record import Record
 from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
 from . import command
-from .batches import Job, ModelFiles, results_of
 from .labels import Predictor, labelled_kind
 from .loading import Loaded
-from .rows import Line, check_batch_size, log_changes
+from .rows import Line, check_batch_size
 
 RECORDS = 128  # for a worker at a time, at least
 
 
 @dataclass
-class Labels(Job):
+class Labels(command.Job):
     """Predicts records; see `Predictor.predictions` for the arguments."""
 
-    files: ModelFiles
     batch_size: int | None
     max_tokens: int | None
     options: Any
@@ -92,12 +90,11 @@ def main(args: argparse.Namespace) -> int:
     for name in [FILES[dataset]] if dataset else kind.official([]):
         check_output(args.out.with_name(name), args.overwrite, inputs)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
-    with results_of(job, args.out, workers) as results:
-        size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
-        predictions = list(results.lines(with_text, size, f"{args.out.stem}: predict"))
-        lines = command.in_order(records, predictions, without_text, empty=True)
+    size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
+    with command.results_of(job, with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
+        predictions = list(results)
+        lines = command.in_order(records, iter(predictions), without_text, empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
-    log_changes(results.counts)
     print(f"{args.out}: {len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)

@@ -11,10 +11,9 @@ from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
 from ..workers import progress
-from .hub import local_paths, push
 from .labels import Predictor
-from .loading import Data, load, split_with
-from .looking import LookOptions, look_at, model_to_look_at
+from .loading import Data, load, local_paths, push, split_with
+from .look import LookOptions, look_at, model_to_look_at
 from .rows import logged_changes, longest_first
 from .texts import DocumentToText
 
@@ -93,10 +92,7 @@ class Model:
         (record,), options = self._records([document]), LookOptions(self.name, occlusion, chunk, batch_size, reference)
         split_with(self.pipeline, splitter or self.splitter)
         with logged_changes(self.pipeline):
-            look = look_at(model_to_look_at(self.loaded, self.generation | generation, reference), record, options)
-        if not look.maps and look.occlusion is None:
-            raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
-        return look
+            return look_at(model_to_look_at(self.loaded, self.generation | generation, reference), record, options)
 
     def push_to_hub(self, name: str, private: bool = False) -> str:
         """Uploads the folder of `hat package` that it was loaded from to the Hugging Face Hub; returns its address."""

@@ -4,8 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,14 +24,12 @@ BATCH_SIZE = 8  # samples
 OTHER_SEGMENTS = "other_segments"  # a count of texts with another number of segments than their source
 
 
-@dataclass(frozen=True)
-class EncodedRows:
-    """Rows, their token ids, and role ids of the same lengths (or none)."""
+class Encoded(NamedTuple):
+    """A row of a document, its (T,) token ids, and its (T,) role ids where the model reads roles."""
 
-    rows: list[Row]
-    tokens: list[Tensor]
-    roles: list[Tensor]
-    owners: list[int]  # the number of the document of each row
+    row: Row
+    tokens: Tensor
+    roles: Tensor | None
 
 
 def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
@@ -45,46 +42,35 @@ def padded(rows: Sequence[Tensor]) -> Tensor:
     return pad_sequence(list(rows), batch_first=True, padding_value=PAD)
 
 
-def encode_documents(documents: Iterable[Record], loaded: Loaded) -> EncodedRows:
+def encode_documents(documents: Iterable[Record], loaded: Loaded) -> list[list[Encoded]]:
     """Encodes documents with the pipeline of the training data, whose counts say what that changes.
 
+    Returns:
+        the rows of each document.
     Raises:
         ValueError: an empty document, one that is longer than the model takes, or one without the roles it needs.
     """
-    result = EncodedRows([], [], [], [])
-    for number, document in enumerate(documents):
-        for row in loaded.pipeline.encode(document):
-            result.rows.append(row)
-            result.owners.append(number)
-            result.tokens.append(row_of(row.tokens, loaded.source))
-            check_length(document, result.tokens[-1], loaded)
-            if loaded.roles is not None:
-                if "role" not in row.streams:
-                    roles = "the model needs a role for every sentence; give turns with roles as JSON"
-                    raise ValueError(f"document {row.id}: {roles}")
-                result.roles.append(row_of(row.streams["role"], loaded.roles))
-    count_unknown(loaded.pipeline, result.tokens)
-    return result
+    encoded = [[_encode(row, document, loaded) for row in loaded.pipeline.encode(document)] for document in documents]
+    tokens = [each.tokens for rows in encoded for each in rows]
+    check_known(tokens, "the input")
+    loaded.pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(row.eq(UNKNOWN).sum()) for row in tokens)
+    return encoded
 
 
-def check_length(record: Record, tokens: Tensor, loaded: Loaded) -> None:
-    """Raises LongInputError for a row of (T,) token ids that is longer than the models take."""
+def _encode(row: Row, document: Record, loaded: Loaded) -> Encoded:
+    tokens = row_of(row.tokens, loaded.source)
     encoders = [model.core for model in loaded.models if hasattr(model, "core")]
     if len(tokens) > loaded.longest or not all(encoder.fits(tokens) for encoder in encoders):
         raise LongInputError(
-            f"{record.name}: {len(tokens)} tokens with </s> are more than the model takes, {loaded.longest}. Train it "
-            "on data of `hat preprocess --max-source-tokens N --long-source truncate`"
+            f"{document.name}: {len(tokens)} tokens with </s> are more than the model takes, {loaded.longest}. "
+            "Train it on data of `hat preprocess --max-source-tokens N --long-source truncate`"
         )
-
-
-def count_unknown(pipeline: TextPipeline, rows: Sequence[Tensor]) -> None:
-    """Adds the number of unknown tokens in rows to the counts of their pipeline.
-
-    Raises:
-        ValueError: see `check_known`.
-    """
-    check_known(rows, "the input")
-    pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(row.eq(UNKNOWN).sum()) for row in rows)
+    if loaded.roles is None:
+        return Encoded(row, tokens, None)
+    if "role" not in row.streams:
+        roles = "the model needs a role for every sentence; give turns with roles as JSON"
+        raise ValueError(f"document {row.id}: {roles}")
+    return Encoded(row, tokens, row_of(row.streams["role"], loaded.roles))
 
 
 @contextmanager

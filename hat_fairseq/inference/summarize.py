@@ -17,22 +17,20 @@ from ..generation.join_chunks import warn_of_texts
 from ..generation.options import check_options, packaged_options, parse_generation_options
 from ..workers import Workers
 from . import command
-from .batches import Job, ModelFiles, results_of
 from .loading import Loaded, check_writes_texts
-from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, log_changes, longest_first
+from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
 from .texts import DocumentToText
 
 DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
 
 
 @dataclass
-class Texts(Job):
+class Texts(command.Job):
     """Writes the texts of documents; see `DocumentToText`.
 
     `seed`: that of sampling; a text depends on it and on the documents of its batch.
     """
 
-    files: ModelFiles
     generation: dict[str, Any]
     batch_size: int | None = None
     max_tokens: int | None = None
@@ -56,15 +54,14 @@ def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Pat
     Documents of similar length are in a batch, the longest ones first.
     """
     order = longest_first(record for record in records if record.id not in empty)
-    with results_of(job, out, workers) as results:
-        size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
-        by_id = {line["id"]: line for line in results.lines(order, size, f"{out.stem}: write")}
-        lines = [by_id[record.id] for record in records if record.id in by_id]
+    size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
+    with command.results_of(job, order, size, f"{out.stem}: write", out, workers) as (results, counts):
+        by_id = {line["id"]: line for line in results}
+        lines = (by_id[record.id] for record in records if record.id in by_id)
         rows = command.in_order(records, lines, empty, text="")
         command.write_lines(out, rows)
-    log_changes(results.counts)
     print(f"{out}: {len(rows)} texts")
-    warn_of_texts(rows, results.counts[OTHER_SEGMENTS])
+    warn_of_texts(rows, counts[OTHER_SEGMENTS])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

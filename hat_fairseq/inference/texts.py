@@ -1,21 +1,19 @@
 """Texts for documents from trained models, in Python."""
 
-import itertools
 from argparse import Namespace
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..data.record import Record
 from ..generation.join_chunks import document_row
-from ..generation.options import DEFAULTS, SEARCHED, check_options, packaged_options, search_options
+from ..generation.options import NOT_SEARCHED, check_options, search_options
 from ..generation.search import beam_search
-from .hub import local_paths
-from .loading import Data, Loaded, check_writes_texts, load
-from .rows import OTHER_SEGMENTS, Line, batches, check_batch_size, encode_documents, padded
+from .loading import Loaded, check_writes_texts
+from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batch_size, encode_documents, padded
 
 
 class DocumentToText:
@@ -30,24 +28,11 @@ class DocumentToText:
         check_options(generation, "generation")
         check_writes_texts(":".join(loaded.paths), loaded.pipeline.kind)
         self.options, self.generator = generation, None
-        others = [name for name, value in generation.items() if name not in SEARCHED and value != DEFAULTS[name]]
+        others = [name for name, default, *_ in NOT_SEARCHED if generation.get(name, default) != default]
         if others or not all(hasattr(model.decoder, "reorder_beams") for model in loaded.models):
             loaded = loaded.with_task(f"the generation option {', '.join(others)}")
             self.generator = loaded.task.build_generator(loaded.models, Namespace(**generation))
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
-
-    @classmethod
-    def from_pretrained(
-        cls, checkpoints: str, data: Data = None, device: str | None = None, precision: str = "fp32", **generation: Any
-    ) -> Self:
-        """Loads checkpoints; see `loading.load`, and the class for `generation`, before a package's."""
-        checkpoints = local_paths(checkpoints)
-        return cls(load(checkpoints, data, device, precision), **packaged_options(checkpoints) | generation)
-
-    def __call__(self, documents: Iterable[Record], batch_size: int = 1) -> Iterator[str]:
-        """Yields the text of each document; see `rows`."""
-        for row in self.rows(documents, batch_size):
-            yield row["text"]
 
     def rows(
         self, documents: Iterable[Record], batch_size: int | None = 1, max_tokens: int | None = None
@@ -62,39 +47,30 @@ class DocumentToText:
         """
         check_batch_size(batch_size)
         documents = list(documents)
-        encoded = encode_documents(documents, self.loaded)
-        settings = self.pipeline.settings
+        encoded, settings = encode_documents(documents, self.loaded), self.pipeline.settings
+        texts = self._texts([each for rows in encoded for each in rows], batch_size, max_tokens)
+        for document, rows in zip(documents, encoded, strict=True):
+            pieces = list(islice(texts, len(rows)))
+            line = document_row(document.id, pieces, settings.target_separator, settings.target_language)
+            segments = sum(each.row.segments for each in rows)
+            self.pipeline.counts[OTHER_SEGMENTS] += len(line.get("segments", ())) not in (0, segments)
+            yield line | ({} if document.meta is None else {"meta": document.meta})
 
-        def texts_of_rows() -> Iterator[tuple[int, str]]:
-            for batch in batches([len(row) for row in encoded.tokens], batch_size, max_tokens, by_size=False):
-                part = slice(batch[0], batch[-1] + 1)
-                texts = self._generate(encoded.tokens[part], encoded.roles[part])
-                yield from zip(encoded.owners[part], texts, strict=True)
-
-        segments: Counter[int] = Counter()
-        for owner, row in zip(encoded.owners, encoded.rows, strict=True):
-            segments[owner] += row.segments
-        for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
-            pieces = [text for _, text in rows]
-            line = document_row(documents[owner].id, pieces, settings.target_separator, settings.target_language)
-            self.pipeline.counts[OTHER_SEGMENTS] += len(line.get("segments", ())) not in (0, segments[owner])
-            yield line | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
-
-    def _generate(self, tokens: list[Tensor], roles: list[Tensor]) -> list[str]:
+    def _texts(self, rows: list[Encoded], batch_size: int | None, max_tokens: int | None) -> Iterator[str]:
         words = self.loaded.target.symbols
-        return [
-            self.pipeline.decode(" ".join(words[token] for token in best.tolist()))
-            for best in self.hypotheses(tokens, roles)
-        ]
+        for batch in batches([len(each.tokens) for each in rows], batch_size, max_tokens, by_size=False):
+            for best in self.hypotheses([rows[number] for number in batch]):
+                yield self.pipeline.decode(" ".join(words[token] for token in best.tolist()))
 
     @torch.no_grad()
-    def hypotheses(self, tokens: list[Tensor], roles: Sequence[Tensor] = ()) -> list[Tensor]:
-        """Generates the best hypothesis of each row, token ids with `</s>`; `roles`: rows of role ids, or none."""
+    def hypotheses(self, rows: list[Encoded]) -> list[Tensor]:
+        """Generates the best hypothesis of each row, token ids with `</s>`."""
         device = self.loaded.device
-        source = padded(tokens).to(device)
+        source = padded([each.tokens for each in rows]).to(device)
+        roles = [each.roles for each in rows if each.roles is not None]
         more = {"roles": padded(roles).to(device)} if roles else {}
         if self.generator is not None:
-            lengths = torch.tensor([row.numel() for row in tokens], device=device)
+            lengths = torch.tensor([len(each.tokens) for each in rows], device=device)
             sample = {"net_input": {"src_tokens": source, "src_lengths": lengths, **more}}
             best = self.loaded.task.inference_step(self.generator, self.models, sample)
             return [beams[0]["tokens"] for beams in best]
@@ -102,4 +78,4 @@ class DocumentToText:
         options = search_options(self.options, source.size(1), positions, len(self.loaded.target))
         decoders = [model.decoder for model in self.models]
         memories = [model.encoder(source, **more) for model in self.models]
-        return [beams[0].tokens for beams in beam_search(decoders, memories, len(tokens), device, options)]
+        return [beams[0].tokens for beams in beam_search(decoders, memories, len(rows), device, options)]

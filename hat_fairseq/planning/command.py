@@ -11,21 +11,30 @@ import bisect
 import json
 import logging
 import re
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data.kinds import kind_of
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.options import Options
 from ..data.readers import find_reader
 from ..recipes import command as recipes
 from ..recipes import files
-from .training import Updates, batch, set_up
+from ..register import register
+from .memory import Updates
 
 PASSES_FLAGS_ON = True
 GIB = 1 << 30
 GPT2_SIZE = 50_264  # symbols of its dictionary
+MASKED = 7  # of so many tokens one is masked, about 15 %
+NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
 #: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
@@ -69,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
 
 def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     """The estimate, and what it is about."""
-    cfg, task, kind = set_up(*arguments(args.recipe, args.others, args.dictionary_size))
+    cfg, task, kind = set_up(args.recipe, args.others, args.dictionary_size)
     preprocess = files.load(files.find(args.recipe))["preprocess"]
     reader = str(preprocess["reader"])
     kind_of_reader = kind_of("text" if "/" in reader else find_reader(reader).kind)
@@ -80,7 +89,7 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     if unit is None:
         raise ValueError("the recipe has no size of a batch: give --batch-size or --max-tokens")
     size, update_freq, updates = cfg.dataset[unit], cfg.optimization.update_freq[0], Updates(cfg, task)
-    document = longest_document(args, preprocess, updates.model, lambda **sizes: batch(task, kind, 1, **sizes))
+    document = longest_document(args, preprocess, updates.model, partial(batch, task, kind, 1))
     device, longest = "CPU" if cfg.common.cpu else "GPU", max(document["source"], document["target"])
 
     def estimate(size: int, update_freq: int) -> dict[str, Any]:
@@ -113,15 +122,54 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     return plan
 
 
-def arguments(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[list[str], int | None]:
-    """The arguments of `set_up`."""
+def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[Any, Any, Any]:
+    """Configuration, task and kind of data of fairseq-train; without a size the dictionaries of the data are read."""
+    register()
     words = recipes.build_commands("train", recipe, flags)[0]
     words = words[words.index("train") + 1 :]
     if dictionary_size is None and not any(Path(words[0]).rglob("dict*.txt")):
         preprocess = files.load(files.find(recipe))["preprocess"]
         codes = int(str(preprocess.get("num-codes", Options.num_codes)))
         dictionary_size = GPT2_SIZE if preprocess.get("bpe") == "gpt2" else codes
-    return words, dictionary_size
+    with tempfile.TemporaryDirectory() as folder:
+        args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+        if dictionary_size is not None:
+            args.data = folder
+            source, target, role = (getattr(args, name, None) for name in ("source_lang", "target_lang", "role_stream"))
+            texts = ["dict.txt", "input0/dict.txt", f"dict.{source}.txt", f"dict.{target}.txt"]
+            names = ["label/dict.txt", f"dict.{role}.txt"]
+            sizes = dict.fromkeys(texts, dictionary_size - SPECIAL) | dict.fromkeys(names, NAMES)
+            for path, size in sizes.items():
+                Path(folder, path).parent.mkdir(exist_ok=True)
+                Path(folder, path).write_text("".join(f"{number} 1\n" for number in range(size)), encoding="utf-8")
+        cfg = convert_namespace_to_omegaconf(args)
+        task: Any = tasks.setup_task(cfg.task)
+    return cfg, task, getattr(task, "kind", None) or next(k for k in KINDS.values() if k.task == cfg.task._name)
+
+
+def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker_every: int) -> dict[str, Any]:
+    """A batch as the task collates it, without padding, of documents (or questions with all their choices).
+
+    Each has `source` tokens, a marker of a sentence or segment before every `marker_every` of them, and `target` tokens
+    if texts are the targets.
+    """
+    dictionary = task.source_dictionary
+    rows_of_sample = kind.rows_of_sample if isinstance(kind, LabelledKind) else 1
+    rows = documents * rows_of_sample
+    tokens = torch.full((rows, source), dictionary.nspecial)
+    tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
+    inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
+    if isinstance(kind, LabelledKind):
+        tokens[:, 1] = dictionary.eos()  # behind a question
+        gold = torch.tensor([kind.no_target(source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
+    elif kind.has_target:
+        gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
+        if task.role_dictionary is not None:
+            inputs["roles"] = torch.full_like(tokens, task.role_dictionary.nspecial)
+    else:
+        gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
+    numbers = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
+    return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **numbers}
 
 
 def longest_document(

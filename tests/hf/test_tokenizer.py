@@ -15,7 +15,7 @@ from sentencepiece_model import write_model
 
 from hat_fairseq import cli
 from hat_fairseq.data.bpe import Bpe, LearnedBpe
-from hat_fairseq.data.dictionary import EOS, UNKNOWN, Dictionary
+from hat_fairseq.data.dictionary import EOS, PAD, UNKNOWN, Dictionary
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
@@ -60,6 +60,7 @@ def test_ids_and_texts_are_those_of_the_pipeline(kind: str, tokenizer: str, tmp_
     pipeline = TextPipeline(Settings(splitter="punctuation", **languages, **words), bpe_of(kind, tmp_path))
     peer, dictionary = exported(tmp_path, pipeline)
     encoded = peer([SENTENCES, TEXT, DOCUMENTS[2]], return_tensors="pt")
+    assert encoded["attention_mask"].equal(encoded["input_ids"].ne(PAD).long()) and not encoded["attention_mask"].all()
     for number, document in enumerate(DOCUMENTS):
         length = int(encoded["attention_mask"][number].sum())
         ids = encoded["input_ids"][number, :length].tolist()

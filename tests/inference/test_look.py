@@ -18,8 +18,8 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.inference.looking import LookOptions, look_at, sentence_ends
-from hat_fairseq.inference.rows import row_of
+from hat_fairseq.inference.look import LookOptions, look_at, sentence_ends
+from hat_fairseq.inference.rows import encode_documents, row_of
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
 
@@ -35,11 +35,11 @@ def trained(warm: WarmPython, train, ami: Path, tmp_path_factory) -> tuple[Path,
 @torch.no_grad()
 def test_a_text_model(trained: tuple[Path, str]) -> None:
     data, checkpoint = trained
-    model = DocumentToText.from_pretrained(checkpoint, data / "bin", "cpu", **OPTIONS)
+    model = DocumentToText(load(checkpoint, data / "bin", "cpu"), **OPTIONS)
     record = next(iter(read_records(data / "text/test.jsonl")))
     look = look_at(model, record, LookOptions(occlusion=True, batch_size=3))
     assert look.roles == tuple(record.roles[: len(look.source)])
-    assert "".join(look.target).strip() == next(iter(model([record]))).replace("\t", " ")
+    assert "".join(look.target).strip() == next(model.rows([record]))["text"].replace("\t", " ")
     assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
     assert look.unit == "sentence" and len(look.source) > 3
     assert look.source[0] == f"{record.roles[0]} : {record.sentences[0]}"
@@ -58,7 +58,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     source = torch.tensor([*map(dictionary.index, rows[0].tokens), dictionary.eos()])[None]
     roles = model.loaded.task.role_dictionary
     streams = torch.tensor([*map(roles.index, rows[0].streams["role"]), roles.eos()])[None]
-    target = model.hypotheses([source[0]], [streams[0]])[0]
+    target = model.hypotheses(encode_documents([record], model.loaded)[0])[0]
     encoded = net.encoder(source, roles=streams)
     calls: list[tuple[Any, Any]] = []
     parts = [part for layer in net.decoder.layers for part in (layer.encoder_attn, layer.sentence_attn)]

@@ -164,8 +164,8 @@ def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, caps
 
 def test_texts_in_python(made: Path) -> None:
     model, lines = hat_fairseq.load(made / "P", device="cpu"), lines_of(made / "raw/test.jsonl")
-    direct = DocumentToText.from_pretrained(str(made / "model.pt"), made / "data/bin", "cpu", **OPTIONS)
-    expected = list(direct(read_records(made / "raw/test.jsonl")))
+    direct = DocumentToText(load(str(made / "model.pt"), made / "data/bin", "cpu"), **OPTIONS)
+    expected = [row["text"] for row in direct.rows(read_records(made / "raw/test.jsonl"))]
     for batch_size in (1, 8):
         assert model.generate([lines[1], lines[2], lines[0]], batch_size) == [expected[i] for i in (1, 2, 0)]
     assert model.generate([line["text"] for line in lines]) == expected and model.generate([]) == []

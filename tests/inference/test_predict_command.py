@@ -25,6 +25,7 @@ from hat_fairseq.data.text import split_sentences
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.labels import Predictor, batches
 from hat_fairseq.inference.loading import load
+from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.torch_private import BF16
 
 Make = Callable[[str], FineTuned]
@@ -253,7 +254,8 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path
     outputs = []
     for precision in ("fp32", "bf16"):
         predictor = Predictor(load(made.checkpoint, made.data / "bin", "cpu", precision))
-        samples = predictor.encode(list(read_records(made.raw / "test.jsonl", "tokens")))[1]
+        records = encode_documents(read_records(made.raw / "test.jsonl", "tokens"), predictor.loaded)
+        samples = [sample for rows in records for sample in predictor.samples(rows)]
         outputs.append(np.concatenate([predictor.scores([sample])[0].flatten() for sample in samples]))
     assert 0 < np.abs(outputs[0] - outputs[1]).max() < 0.1
     assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(json_lines(made.raw / "test.jsonl"))

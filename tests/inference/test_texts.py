@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
-from hat_fairseq.inference.loading import limit_as_trained
+from hat_fairseq.inference.loading import limit_as_trained, load
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8
@@ -44,7 +45,7 @@ def chunked(warm: WarmPython, train, tmp_path_factory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def model(chunked: tuple[Path, Path]) -> DocumentToText:
     data, checkpoint = chunked
-    return DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    return DocumentToText(load(str(checkpoint), str(data / "bin"), "cpu"), **OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -66,25 +67,29 @@ def summarize(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Pat
     return [*map(str, words)]
 
 
+def texts_of(model: DocumentToText, documents: list[Record], batch_size: int = 1) -> Iterator[str]:
+    return (row["text"] for row in model.rows(documents, batch_size))
+
+
 def test_chunks_of_a_document_are_joined_in_order(model: DocumentToText, documents: list[Record]) -> None:
     chunks = [model.pipeline.encode(document) for document in documents]
     assert [len(parts) for parts in chunks] != [1, 1, 1]
     expected = []
     for document, parts in zip(documents, chunks, strict=True):
-        (alone,) = model([document])
+        (alone,) = texts_of(model, [document])
         assert len(alone.split()) >= len(parts)
         expected.append(alone)
-    assert all(list(model(documents, batch_size)) == expected for batch_size in (1, 2, 33))
+    assert all(list(texts_of(model, documents, batch_size)) == expected for batch_size in (1, 2, 33))
 
 
 def test_texts_come_one_by_one_and_bad_documents_before_all(model: DocumentToText, documents: list[Record]) -> None:
-    texts = model([*documents, Document("empty", turns=(Turn(" ", role="PM"),))])
+    texts = texts_of(model, [*documents, Document("empty", turns=(Turn(" ", role="PM"),))])
     with pytest.raises(ValueError, match="document 'empty'"):
         next(texts)
-    assert next(model(documents)) == next(model(documents[:1]))
+    assert next(texts_of(model, documents)) == next(texts_of(model, documents[:1]))
     assert next(model.rows([replace(documents[0], meta={"n": 1})]))["meta"] == {"n": 1}
     with pytest.raises(ValueError, match="the batch size must be at least 1, not 0"):
-        next(model(documents, 0))
+        next(model.rows(documents, 0))
 
 
 def test_the_command_writes_every_document(
@@ -103,11 +108,11 @@ def test_the_command_writes_every_document(
 
 def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents: list[Record]) -> None:
     assert model.generator is None  # our search alone
-    texts, task = list(model(documents, 2)), model.loaded.task
+    texts, task = list(texts_of(model, documents, 2)), model.loaded.task
     for generator in (BeamSearchGenerator, SequenceGenerator):
         other = DocumentToText(model.loaded, **OPTIONS)
         other.generator = task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=generator)
-        assert type(other.generator) is generator and list(other(documents, 2)) == texts
+        assert type(other.generator) is generator and list(texts_of(other, documents, 2)) == texts
 
 
 def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> None:
@@ -117,7 +122,7 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: l
     assert cli.main([*map(str, words)]) == 0
     for precision in ("fp32", *(["int8"] if INT8 else [])):
         where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)
-        models = [DocumentToText.from_pretrained(*each, "cpu", precision, **OPTIONS) for each in where]
+        models = [DocumentToText(load(*each, "cpu", precision), **OPTIONS) for each in where]
         assert [model.loaded.task is None for model in models] == [False, True]
         rows = [list(model.rows(documents, 2)) for model in models]
         assert rows[0] == rows[1] and len({row["text"] for row in rows[0]}) > 1
@@ -126,19 +131,19 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: l
 def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list[Record]) -> None:
     """Refused with the way out; the settings of trainings of earlier versions may say that it is truncated."""
     data, checkpoint = chunked
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    model = DocumentToText(load(str(checkpoint), str(data / "bin"), "cpu"), **OPTIONS)
     document = replace(documents[0], sentences=None, turns=documents[0].turns[:3])
     model.loaded.longest = 91
-    row, *_ = encode_documents([document], model.loaded).tokens
+    row, *_ = encode_documents([document], model.loaded)[0]
     model.loaded.longest = 41
     with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
-        next(model(documents))
+        next(model.rows(documents))
     model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=None, long_source="error")
     limit_as_trained(model.pipeline, {"long_source": "error"}, 41, model.models[0])
     assert model.pipeline.settings.max_source_tokens is None
     limit_as_trained(model.pipeline, {"long_source": "truncate"}, 41, model.models[0])
-    (cut,) = encode_documents([document], model.loaded).tokens
-    assert cut.tolist() == [*row.tolist()[:40], EOS] and len(row) > 41
+    (cut,) = encode_documents([document], model.loaded)[0]
+    assert cut.tokens.tolist() == [*row.tokens.tolist()[:40], EOS] and len(row.tokens) > 41
 
 
 @pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
@@ -147,13 +152,13 @@ def test_lower_precision_is_asked_for_by_name(
 ) -> None:
     data, checkpoint = chunked
     where = str(checkpoint), str(data / "bin")
-    rounded = DocumentToText.from_pretrained(*where, "cpu", "int8", **OPTIONS)
+    rounded = DocumentToText(load(*where, "cpu", "int8"), **OPTIONS)
     maps = [[m for m in each.models[0].modules() if isinstance(m, PackedLinear)] for each in (model, rounded)]
     assert {m.precision for m in maps[1]} == {"int8"} and len(maps[1]) > len(maps[0])  # small ones too
-    assert len(list(rounded(documents))) == 3
+    assert len(list(rounded.rows(documents))) == 3
     for device, precision in (("cpu", "int4"), ("cuda", "int8")):
         with pytest.raises(ValueError, match=f"precision '?{precision}"):
-            DocumentToText.from_pretrained(*where, device, precision, **OPTIONS)
+            DocumentToText(load(*where, device, precision), **OPTIONS)
     words = f"fairseq_cli.generate {data}/bin --user-dir {REPOSITORY}/hat_fairseq --cpu --task document_to_text "
     words += f"--role-stream role --path {checkpoint} --max-len-b 5"
     plain, int8 = (
@@ -170,8 +175,8 @@ def test_summarize_takes_bf16(
 ) -> None:
     data, checkpoint = chunked
     assert cli.main([*summarize, "--bf16"]) == 0
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", "bf16", **OPTIONS)
-    assert [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()] == list(model(documents))
+    model = DocumentToText(load(str(checkpoint), str(data / "bin"), "cpu", "bf16"), **OPTIONS)
+    assert [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()] == list(texts_of(model, documents))
 
 
 def test_mistakes_are_one_line(summarize: list[str], fine_tuned, tmp_path: Path, capsys) -> None:

@@ -11,8 +11,8 @@ import torch
 from fairseq import optim
 
 from hat_fairseq import cli
-from hat_fairseq.planning import command as plan
-from hat_fairseq.planning.training import Updates, batch, set_up
+from hat_fairseq.planning.command import batch, set_up
+from hat_fairseq.planning.memory import Updates
 
 CPU = ["--cpu", "--gpus", "1"]
 DOCUMENT = {"source": 300, "target": 200, "marker_every": 32}
@@ -20,8 +20,7 @@ CHECKPOINT = "--checkpoint-activations"
 
 
 def training_of(recipe: str, *flags: str, size: int | None = 500) -> Any:
-    words, default = plan.arguments(recipe, flags)
-    return set_up(words, size or default)
+    return set_up(recipe, flags, size)
 
 
 def plan_of(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -68,10 +67,13 @@ def test_parameters_are_those_of_the_paper_and_bytes_follow_from_the_precision()
 
 
 def test_on_a_gpu_attention_keeps_no_matrix() -> None:
-    cfg, task, kind = training_of("ami_small", "--fp16", "--attention-dropout", "0.1")
+    flags = ["--fp16", "--attention-dropout", "0.1"]
+    cfg, task, kind = training_of("ami_small", *flags)
     updates = Updates(cfg, task)
-    first, second, third = (updates.peak(batch(task, kind, 8, n, 32, 32), 1) for n in (512, 768, 1024))
-    assert third - second == pytest.approx(second - first, rel=0.02)
+    third, second, first = (updates.peak(batch(task, kind, 8, n, 32, 32), 1) for n in (1024, 768, 512))
+    assert third - second == pytest.approx(second - first, rel=0.02) and first < second, "a smaller batch later"
+    on_two = Updates(training_of("ami_small", *flags, "--gpus", "2", "--update-batch-size", "8")[0], task)
+    assert on_two.peak(batch(task, kind, 8, 512, 32, 32), 1) - first == 2 * updates.parameters, "DDP's copy"
 
 
 @pytest.mark.parametrize(

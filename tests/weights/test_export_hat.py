@@ -17,6 +17,7 @@ from without_fairseq import ABSENT
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.texts import DocumentToText
 from hat_fairseq.package_files import BIN
 from hat_fairseq.register import register
@@ -82,7 +83,7 @@ def turns(record: Record) -> list[dict[str, str]]:
 
 
 def test_texts_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:
-    summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
+    summarizer = DocumentToText(load(str(model), ami / BIN, "cpu"), **GENERATION)
     task = summarizer.loaded.task
     generator = task.build_generator(summarizer.models, Namespace(**GENERATION))
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported, trust_remote_code=True)
@@ -123,11 +124,11 @@ print(json.dumps(tokenizer.batch_decode(ids)))
 def test_without_fairseq_a_folder_gives_the_same_texts(
     exported: Path, model: Path, ami: Path, texts: list[Record], without_fairseq: Callable[..., str]
 ) -> None:
-    summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
+    summarizer = DocumentToText(load(str(model), ami / BIN, "cpu"), **GENERATION)
     code = "import importlib.util, sys; print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])"
     assert without_fairseq(code, *ABSENT, "torch", "hat_fairseq") == "['torch', 'hat_fairseq']\n"
     written = json.loads(without_fairseq(SUMMARIZE, exported, json.dumps([turns(text) for text in texts])))
-    assert written == list(summarizer(texts))
+    assert written == [row["text"] for row in summarizer.rows(texts)]
 
 
 def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:

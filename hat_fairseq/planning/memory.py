@@ -1,73 +1,20 @@
-"""A fairseq-train command without data: a batch of the longest documents, and the memory of an update.
+"""The memory of an update of a fairseq training, measured on tensors without memory.
 
 Tensors of floats are fake, without storage. Token ids, masks and positions are real, because code reads their values.
 """
 
-import tempfile
 import weakref
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
-from fairseq import options, tasks
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ..data.kinds import KINDS, LabelledKind
-from ..register import register
-
-MASKED = 7  # of so many tokens one is masked, about 15 %
-NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
 VALUE_NEEDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-
-
-def set_up(words: list[str], dictionary_size: int | None) -> tuple[Any, Any, Any]:
-    """The configuration, the task and its kind of data; without a size the data's dictionaries are read."""
-    register()
-    with tempfile.TemporaryDirectory() as folder:
-        args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-        if dictionary_size is not None:
-            args.data = folder
-            source, target, role = (getattr(args, name, None) for name in ("source_lang", "target_lang", "role_stream"))
-            texts = ["dict.txt", "input0/dict.txt", f"dict.{source}.txt", f"dict.{target}.txt"]
-            names = ["label/dict.txt", f"dict.{role}.txt"]
-            sizes = dict.fromkeys(texts, dictionary_size - SPECIAL) | dict.fromkeys(names, NAMES)
-            for path, size in sizes.items():
-                Path(folder, path).parent.mkdir(exist_ok=True)
-                Path(folder, path).write_text("".join(f"{number} 1\n" for number in range(size)), encoding="utf-8")
-        cfg = convert_namespace_to_omegaconf(args)
-        task: Any = tasks.setup_task(cfg.task)
-    return cfg, task, getattr(task, "kind", None) or next(k for k in KINDS.values() if k.task == cfg.task._name)
-
-
-def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker_every: int) -> dict[str, Any]:
-    """A batch as the task collates it, without padding, of documents (or questions with all their choices).
-
-    Each has `source` tokens, a marker of a sentence or segment before every `marker_every` of them, and `target` tokens
-    if texts are the targets.
-    """
-    dictionary = task.source_dictionary
-    rows_of_sample = kind.rows_of_sample if isinstance(kind, LabelledKind) else 1
-    rows = documents * rows_of_sample
-    tokens = torch.full((rows, source), dictionary.nspecial)
-    tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
-    inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
-    if isinstance(kind, LabelledKind):
-        tokens[:, 1] = dictionary.eos()  # behind a question
-        gold = torch.tensor([kind.no_target(source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
-    elif kind.has_target:
-        gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
-        if task.role_dictionary is not None:
-            inputs["roles"] = torch.full_like(tokens, task.role_dictionary.nspecial)
-    else:
-        gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
-    numbers = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
-    return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **numbers}
 
 
 class Updates:
