@@ -50,10 +50,12 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         if prediction["type"] == "span":
             text = record["paragraphs"][prediction["answer_paragraph"]]
             assert text[prediction["start"] :].startswith(prediction["answer"])
-    references = data / "text/test.jsonl"
-    assert cli.main(["score", "qa", "--hypotheses", str(out), "--references", str(references)]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("paragraph ")]
+    own = tmp_path / "own.jsonl"  # references without a pipeline beside them
+    own.write_bytes((data / "text/test.jsonl").read_bytes())
+    for references in (own, data / "text/test.jsonl"):
+        assert cli.main(["score", "qa", "--hypotheses", str(out), "--references", str(references)]) == 0
+    first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("paragraph ")]
     chosen = [{each["paragraph"] for each in record["annotations"]} for record in records["test"]]
     right = [each["paragraph"] in paragraphs for each, paragraphs in zip(predictions, chosen, strict=True)]
-    assert line.split()[1] == f"{100 * sum(right) / len(right):.2f}"
+    assert first == second and first.split()[1] == f"{100 * sum(right) / len(right):.2f}"
     assert [path.name for path in out.parent.iterdir()] == ["test.jsonl"], "no official file for data of one's own"
