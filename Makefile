@@ -3,7 +3,7 @@
 # TORCH=none      no torch is installed: the one PYTHON already sees is kept (2.6 or newer)
 # PYTHON=...      the interpreter that .venv is made from
 # JOBS=...        processes of `make test` and `make test-all`, one file of tests each (2)
-# BENCH=...       what `make bench` runs (all of them): make bench BENCH="preprocessing start_up"
+# BENCH=...       what `make bench` runs (all of them): make bench BENCH="generation training"
 
 VENV := .venv
 CHOICE := $(VENV)/choice.mk
@@ -21,8 +21,7 @@ STAMP := $(VENV)/.setup-done
 EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
-TIMED := long_encoders training_hierarchy training_fairseq generation_fairseq generation_transformers \
-  generation_ctranslate2 precision preprocessing start_up ablation
+TIMED := long_encoders training generation precision ablation
 # Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
 PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \

@@ -5,9 +5,9 @@
 
 The first contender is the package as it is. In each other one a single part is replaced; a time above 1 is lost without
 the part. All contenders compute the same hypotheses, losses and gradients, which is checked. An update is forward,
-backward, clipping and Adam, with dropout 0.1. `update of ami_small` has about the sizes of that recipe, and random
-documents. An encoder has three layers, and no dropout; its time is that of forward and backward. docs/speed.md names
-the parts that have been removed since.
+backward, clipping and Adam, with dropout 0.1; those of width 128 have about the sizes of the recipe `ami_small`, and
+random documents. An encoder has three layers, and no dropout; its time is that of forward and backward. docs/speed.md
+names the parts that have been removed since.
 """
 
 from __future__ import annotations
@@ -18,25 +18,22 @@ import generation
 import long_encoders
 import torch
 import torch.nn.functional as F
+import training
 from fairseq.sequence_generator import SequenceGenerator
 from generation import same_hypotheses
 from harness import Facts, Job, Setting, run
 from peers import model_of
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from train_step import CHUNKED, SIZES, criterion_of, model_sizes, sample, update_job
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.kernels import blocks, linear, loss, naive, precision
 from hat_fairseq.modules import block_sparse
 
-LONG = {"source": 3072, "target": 512, "documents": 1, "layers": 6, "vocabulary": 50265, **SIZES[768]}
 SMALL = {"source": 1023, "target": 400, "documents": 4, "layers": 2, "width": 128, "heads": 4, "vocabulary": 4000}
 LOGITS = 1 << 24  # of a chunk of the loss, as in `kernels.loss`
 KEYS = 1 << 14  # of a chunk of blocks, as in `kernels.blocks`
-GENERATION = ("packed maps", "oneDNN", "search")
-UPDATE = ("chunked loss", "oneDNN")
 
 
 def loss_to_checkpoint() -> None:
@@ -99,23 +96,23 @@ PLAIN: dict[str, Callable[[], None] | None] = {
 }
 
 
-def settings() -> list[Setting]:
-    """The cases, each with the contenders that change something in it."""
-    cases: list[tuple[Setting, tuple[str, ...]]] = []
-    for source, batch in ((3072, 1), (512, 4)):
-        cases.append((generation.setting(source, batch), GENERATION))
-    for name, sizes, dropout in (
-        ("update, 3,072 to 512 tokens, attention dropout", LONG, 0.1),
-        ("update, 3,072 to 512 tokens", LONG, 0.0),
-        ("update of ami_small", SMALL, 0.0),
-        ("update of ami_small, attention dropout", SMALL, 0.1),
-    ):
-        cases.append(({"name": name, **sizes, "attention_dropout": dropout}, UPDATE))
-    for length in (4096, 16384):
-        for model, parts in (("poolingformer", ("oneDNN",)), ("ernie_sparse", ("blocks", "oneDNN"))):
-            case = {"name": f"{model}, {length:,} tokens", "model": model, "length": length, "shares": [1]}
-            cases.append(({**case, **long_encoders.SIZES, **long_encoders.LAYOUT}, parts))
-    return [{**case, "contenders": ["as it is", *names]} for case, names in cases]
+def with_parts(setting: Setting, *parts: str) -> Setting:
+    """A setting with the contenders that change something in it."""
+    return setting | {"contenders": ["as it is", *parts]}
+
+
+SETTINGS = [
+    *(with_parts(generation.setting(*sizes), "packed maps", "oneDNN", "search") for sizes in ((3072, 1), (512, 4))),
+    *(
+        with_parts(training.setting(3072, 768, 6, dropout) | sizes, "chunked loss", "oneDNN")
+        for sizes, dropout in (({}, 0.1), ({}, 0.0), (SMALL, 0.0), (SMALL, 0.1))
+    ),
+    *(
+        with_parts(long_encoders.setting(model + ", {length:,} tokens", length) | {"model": model}, *parts)
+        for length in (4096, 16384)
+        for model, parts in (("poolingformer", ("oneDNN",)), ("ernie_sparse", ("blocks", "oneDNN")))
+    ),
+]
 
 
 def build(name: str, setting: Setting) -> Job:
@@ -125,17 +122,18 @@ def build(name: str, setting: Setting) -> Job:
         generator = SequenceGenerator if name == "search" else BeamSearchGenerator
         return generation.job(generation.hat(setting), generator, setting)
     if "model" in setting:
-        return long_encoders.job(setting["model"], setting)
-    job = update_job(model_of("hat_bart_base", **model_sizes(setting)), CHUNKED, setting)
+        return long_encoders.build(setting["model"], setting)
+    job = training.build("hat", setting)
     return Job(job.step, job.facts, lambda: exact_loss(setting))
 
 
 def exact_loss(setting: Setting) -> Facts:
     """The loss and a gradient of a new model on a short text, with an attention dropout that drops no weight."""
-    sizes = {**model_sizes(setting), "dropout": 0.0, "layers": 1}
+    sizes = {**training.model_sizes(setting), "dropout": 0.0, "layers": 1}
     sizes["attention_dropout"] = 1e-9 if setting["attention_dropout"] else 0.0
     model = model_of("hat_bart_base", **sizes)
-    loss, size, _ = criterion_of(CHUNKED)(model, sample({**setting, "source": 257, "target": 400, "documents": 1}))
+    batch = training.sample({**setting, "source": 257, "target": 400, "documents": 1})
+    loss, size, _ = training.criterion_of(training.CHUNKED)(model, batch)
     loss.backward()
     return {"loss": float(loss.detach()) / size, "gradient": float(model.encoder.embed_tokens.weight.grad.norm())}
 
@@ -152,4 +150,4 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(build, check, contenders=tuple(PLAIN), settings=settings(), reference="as it is", rounds=3)
+    run(build, check, contenders=tuple(PLAIN), settings=SETTINGS, reference="as it is", rounds=3)

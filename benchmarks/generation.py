@@ -1,20 +1,48 @@
-"""Jobs and checks shared by the benchmarks of generation.
+#!/usr/bin/env python3
+"""Is generation faster than elsewhere? Beam search beside fairseq, transformers and CTranslate2 with the same weights.
+
+    python benchmarks/generation.py --threads 2
 
 Every side searches with a beam of 4 for hypotheses of exactly `new` tokens, so all take the same number of steps.
-fairseq's generator and ours take one more step, for `</s>`, which is not counted as a token.
+fairseq's generator and ours take one more step, for `</s>`, which is not counted as a token. Weights are random, in
+fp32 (bfloat16 on a GPU), in the sizes of BART-base (width 768, 6 + 6 layers) and BART-large (width 1024, 12 + 12
+layers, fewer new tokens). All but HAT have the weights of the baseline without hierarchy. Seconds are those of a whole
+batch. Short inputs are measured, too: they should not be slower.
+
+fairseq's `transformer` keeps the states of a document once per hypothesis, its `bart` once per document (fairseq's
+`set_beam_size`). Both use fairseq's generator as fairseq-generate prepares it. The BART of transformers has attention
+by SDPA, and repeats every document for its hypotheses. The static cache takes part for short sources only; it brings
+nothing there. CTranslate2 searches by its `Translator`, on the CPU, with weights that its own converter makes of
+fairseq's BART. One batch uses all threads, or is divided among translators of one thread each, which share the weights.
+Its peak memory includes torch and fairseq (about 0.4 GB), which are needed for the conversion only. CTranslate2
+truncates sources at 1,024 tokens by default; this is switched off.
 """
 
 from __future__ import annotations
 
 import itertools
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
-from harness import Facts, Job, Setting, dtype, forget_peak, where
-from peers import BART, copy_weights, decisive, documents, model_of
+from harness import Facts, Job, Setting, dtype, forget_peak, run, where
+from peers import (
+    BART,
+    BOS,
+    EOS,
+    PAD,
+    copy_weights,
+    decisive,
+    documents,
+    model_of,
+    parameters_of,
+    save_ctranslate2,
+    transformers_bart,
+)
 from torch import Tensor
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
@@ -25,12 +53,45 @@ SIZES = {"width": 768, "heads": 12, "layers": 6, "vocabulary": 50265}
 LARGE = {"width": 1024, "heads": 16, "layers": 12}
 WARM_UP = 8  # tokens
 TOLERANCE = 1e-4  # of a score, which is the mean log-probability of a token
+FAIRSEQ = ("fairseq transformer", "fairseq bart")
+CACHES = {"transformers": None, "transformers, static cache": "static"}
+WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
+PACKAGE = ("hat", "hat int8", "plain")
+CONTENDERS = (*PACKAGE, *FAIRSEQ, *CACHES, *WHOLE, *SPLIT)
 
 
 def setting(source: int, batch: int, new: int = 64, **more: Any) -> Setting:
     """A setting of `harness.py`; `new` tokens are generated, `more` replaces sizes or adds entries."""
     name = "{source:,} tokens x {batch}, {new} new, {layers} + {layers} layers"
     return {"name": name, "source": source, "batch": batch, "new": new, **SIZES, **more}
+
+
+SETTINGS = [
+    setting(3072, 1, contenders=("hat", "plain", *FAIRSEQ)),
+    setting(3072, 4, contenders=("hat", "plain", "fairseq bart"), rounds=2),
+    setting(512, 4, contenders=("hat", "plain", *FAIRSEQ)),
+    setting(64, 8, new=32, contenders=("hat", "plain", *FAIRSEQ)),
+    setting(3072, 1, new=16, **LARGE, contenders=("hat", "plain", "fairseq bart"), rounds=2),
+    setting(3072, 4, contenders=("hat", "plain", "transformers"), rounds=2),
+    setting(512, 4, contenders=("hat", "plain", *CACHES), rounds=2),
+    setting(3072, 1, new=128, contenders=(*PACKAGE, *WHOLE)),
+    setting(3072, 4, contenders=(*PACKAGE, *WHOLE, *SPLIT), rounds=2),
+    setting(512, 4, new=128, contenders=(*PACKAGE, *WHOLE, *SPLIT)),
+]
+
+
+def build(name: str, chosen: Setting) -> Job:
+    """The search of a contender; of ours, "int8" is of the linear maps on the CPU, "fp16" of all weights on a GPU."""
+    if name in CACHES:
+        return transformers_job(CACHES[name], chosen)
+    if name.startswith("ctranslate2"):
+        return ctranslate2_job(name, chosen)
+    if name in FAIRSEQ:
+        model = stock(chosen, "transformer", **BART) if name == "fairseq transformer" else stock(chosen)
+        return job(model, SequenceGenerator, chosen)
+    model = plain(chosen) if name == "plain" else hat(chosen)
+    precision = "int8" if name == "hat int8" else "fp32"
+    return job(model, BeamSearchGenerator, chosen, precision, torch.float16 if name == "hat fp16" else dtype())
 
 
 def hat(chosen: Setting) -> Any:
@@ -58,15 +119,6 @@ def sources(chosen: Setting) -> Tensor:
     return documents(chosen["batch"], chosen["source"], chosen["vocabulary"])
 
 
-def fairseq_job(name: str, chosen: Setting) -> Job:
-    """Ours ("hat", "plain") with our generator, or fairseq's ("fairseq transformer", "fairseq bart") with its own."""
-    if name == "fairseq bart":
-        return job(stock(chosen), SequenceGenerator, chosen)
-    if name == "fairseq transformer":
-        return job(stock(chosen, "transformer", **BART), SequenceGenerator, chosen)
-    return job((hat if name == "hat" else plain)(chosen), BeamSearchGenerator, chosen)
-
-
 def job(
     model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32", kind: torch.dtype | None = None
 ) -> Job:
@@ -74,8 +126,7 @@ def job(
 
     `precision`: of the linear maps of ours on the CPU. `kind`: of the weights, by default `dtype()`.
     """
-    kind = kind or dtype()
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    kind, parameters = kind or dtype(), parameters_of(model)
     model.to(where(), kind)
     model.prepare_for_inference_(Namespace(generation=Namespace(beam=BEAM), task=Namespace(cpu_precision=precision)))
     tokens = sources(chosen).to(where())
@@ -102,9 +153,8 @@ def warmed_up(step: Callable[..., Facts]) -> Callable[[], Facts]:
 
 def generate(model: Any, generator_class: Any, tokens: Tensor, new: int) -> list[list[dict[str, Tensor]]]:
     """All hypotheses of exactly `new` tokens and `</s>` for every row of `tokens`, the best first."""
-    generator = generator_class(
-        [model], model.decoder.dictionary, beam_size=BEAM, max_len_b=new, min_len=new, max_len=new + 1
-    )
+    limits = {"max_len_b": new, "min_len": new, "max_len": new + 1}
+    generator = generator_class([model], model.decoder.dictionary, beam_size=BEAM, **limits)
     lengths = torch.full((len(tokens),), tokens.size(1), device=tokens.device)
     return generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": lengths}})
 
@@ -117,11 +167,96 @@ def hypotheses(output: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
     }
 
 
+def transformers_job(cache: str | None, chosen: Setting) -> Job:
+    model = transformers_bart(plain(chosen))
+    parameters = parameters_of(model)
+    model.to(where(), dtype())
+    tokens = sources(chosen).to(where())
+    last: list[Tensor] = []
+
+    def step(new: int = chosen["new"]) -> Facts:
+        last[:] = [model.generate(tokens, generation_config=transformers_search(new, cache))]
+        return {"tokens": len(tokens) * new}
+
+    @torch.no_grad()
+    def finish() -> Facts:
+        """Scores by the model itself, all tokens at once, a document after the other."""
+        if dtype() is not torch.float32:
+            model.float()
+            step()
+        output, scores = last[0].view(len(tokens), BEAM, -1), []
+        for source, beams in zip(tokens, output, strict=True):
+            logits = model(input_ids=source.expand(BEAM, -1), decoder_input_ids=beams[:, :-1]).logits
+            each = logits.log_softmax(-1).gather(-1, beams[:, 1:, None])
+            scores.append(each.mean((1, 2)).tolist())
+        return {"_hypotheses": output[:, :, 1:].tolist(), "_scores": scores}
+
+    forget_peak()
+    return Job(warmed_up(step), {"parameters": parameters}, finish)
+
+
+def transformers_search(new: int, cache: str | None) -> Any:
+    """The search that fairseq does: begins with `</s>`, no token forced, scores are means over the tokens."""
+    from transformers import GenerationConfig
+
+    tokens = {"decoder_start_token_id": EOS, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
+    lengths = {"min_new_tokens": new, "max_new_tokens": new, "length_penalty": 1.0, "early_stopping": False}
+    beams = {"num_beams": BEAM, "num_return_sequences": BEAM, "do_sample": False}
+    return GenerationConfig(**tokens, **lengths, **beams, use_cache=True, cache_implementation=cache)
+
+
+def ctranslate2_job(name: str, chosen: Setting) -> Job:
+    """In fp32, or in the type that the name ends in; hypotheses of fp16, which is for a GPU, are compared in fp32."""
+    import ctranslate2
+
+    kind = "int8" if "int8" in name else "float16" if "fp16" in name and where() == "cuda" else "float32"
+    split, threads = name in SPLIT, torch.get_num_threads()
+    each = -(-chosen["batch"] // threads) if split else 0  # documents of one translator; 0: all
+    workers = {"inter_threads": threads, "intra_threads": 1} if split else {"intra_threads": threads}
+    kinds = dict.fromkeys((kind, "float32" if kind == "float16" else kind))  # that of `step`, that of `finish`
+    with tempfile.TemporaryDirectory() as folder:
+        model = stock(chosen).to(dtype()).float()  # rounded as the weights of the other contenders
+        facts, symbols = {"parameters": parameters_of(model)}, model.decoder.dictionary
+        saved = save_ctranslate2(model, Path(folder) / "model", "int8" if kind == "int8" else "float32")
+        del model
+        translators = [ctranslate2.Translator(saved, where(), compute_type=k, **workers) for k in kinds]
+    rows = [[symbols[i] for i in row] for row in sources(chosen).tolist()]
+    options = {"beam_size": BEAM, "num_hypotheses": BEAM, "length_penalty": 1, "return_scores": True}
+    options |= {"max_batch_size": each, "max_input_length": 0}  # 0: none is cut
+    last: list[ctranslate2.TranslationResult] = []
+
+    def step(new: int = chosen["new"], translator: ctranslate2.Translator = translators[0]) -> Facts:
+        limits = {"min_decoding_length": new, "max_decoding_length": new}
+        last[:] = translator.translate_batch(rows, **options, **limits)
+        return {"tokens": len(rows) * new}
+
+    def finish() -> Facts:
+        if len(translators) > 1:
+            step(translator=translators[1])
+        output = [[[symbols.index(token) for token in tokens] for tokens in result.hypotheses] for result in last]
+        return {"_hypotheses": output, "_scores": [result.scores for result in last]}
+
+    forget_peak()
+    if where() == "cuda":
+        facts["peak_bytes"] = None  # torch does not see its memory
+    return Job(warmed_up(step), facts, finish)
+
+
+def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
+    peers = [name for name in ends if not name.startswith("hat") and "int8" not in name]
+    return [same_parameters(ends, peers), same_hypotheses(ends, peers), same_search(chosen)]
+
+
 def same_hypotheses(ends: dict[str, Facts], names: Sequence[str]) -> str:
     """Checks that contenders found the same hypotheses with the same scores; SystemExit if not."""
-    expected = [scored(*pair) for pair in zip(ends[names[0]]["_hypotheses"], ends[names[0]]["_scores"], strict=True)]
-    for name in names[1:]:
-        actual = [scored(*pair) for pair in zip(ends[name]["_hypotheses"], ends[name]["_scores"], strict=True)]
+    expected, *others = (
+        [
+            {tuple(tokens): score for tokens, score in zip(*beams, strict=True)}
+            for beams in zip(ends[name]["_hypotheses"], ends[name]["_scores"], strict=True)
+        ]
+        for name in names
+    )
+    for name, actual in zip(names[1:], others, strict=True):
         for number, (first, second) in enumerate(zip(expected, actual, strict=True)):
             if first.keys() != second.keys():
                 raise SystemExit(f"document {number}: {names[0]} and {name} found different hypotheses")
@@ -129,10 +264,6 @@ def same_hypotheses(ends: dict[str, Facts], names: Sequence[str]) -> str:
             if worst > TOLERANCE:
                 raise SystemExit(f"document {number}: scores of {names[0]} and {name} differ by {worst:.1e}")
     return f"{', '.join(names)}: the same {BEAM} hypotheses of every document, scores within {TOLERANCE:g}"
-
-
-def scored(rows: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[tuple[int, ...], float]:
-    return {tuple(tokens): score for tokens, score in zip(rows, scores, strict=True)}
 
 
 def same_search(chosen: Setting) -> str:
@@ -150,3 +281,8 @@ def same_parameters(ends: dict[str, Facts], names: Sequence[str]) -> str:
     if len(set(counts.values())) > 1:
         raise SystemExit(f"the contenders have different numbers of parameters: {counts}")
     return f"{', '.join(names)}: {counts[names[0]] / 1e6:.1f}M parameters, the same"
+
+
+if __name__ == "__main__":
+    versions = ["transformers", "ctranslate2"]
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="hat", rounds=3, versions=versions)

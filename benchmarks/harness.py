@@ -1,31 +1,28 @@
 """Interleaved timing of contenders, shared by all timed benchmarks, and what results and commands have in common.
 
-A script describes its contenders and settings and calls `run`. Each contender of a setting runs in its own process (the
-script again, with `--child`), so that memory and caches are separate. After one warm-up each, the contenders run in
-turns, A B A B ..., so that other load on the machine affects all of them, and times are compared within a round. At the
-end the processes report what they computed, and the script's `check` decides whether the sides are comparable. The
-result is written to `results/`; `render.py` makes tables of it. A contender that is a command runs it by
-`run_commands`. Benchmarks without interleaved times use `flags`, `write_result` and the measures.
+A script describes its contenders and settings and calls `run`. Each contender of a setting runs in its own process, so
+that memory and caches are separate. After one warm-up each, the contenders run in turns, A B A B ..., so that other
+load on the machine affects all of them, and times are compared within a round. At the end the processes report what
+they computed, and the script's `check` decides whether the sides are comparable. The result is written to `results/`;
+`render.py` makes tables of it. Benchmarks without interleaved times use `flags`, `write_result` and the measures.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import json
+import multiprocessing
 import os
 import re
-import resource
 import shlex
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +35,13 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """The work of a contender; all facts pass through JSON.
+    """The work of a contender; facts are written as JSON.
 
     Attributes:
         step: one timed repetition (on a GPU until the GPU is done); returns facts such as `{"tokens": 2048}`.
         facts: reported once.
         finish: called after the last repetition, untimed; returns facts for `check`. Keys that begin with `_` are not
-            written. `peak_bytes` here or in `facts` replaces the peak of this process, if other processes do the work.
+            written. `peak_bytes` here or in `facts` replaces the peak of this process.
     """
 
     step: Callable[[], Facts]
@@ -148,23 +145,23 @@ def run(
     indices = range(len(settings))
     parser.add_argument("--settings", type=int, nargs="+", choices=indices, default=list(indices), metavar="INDEX")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="replace this in all --settings")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    if args.child:
-        return answer(build, args.child[0], named(settings[int(args.child[1])], args.set))
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)  # of the contenders' processes
     record: dict[str, Any] = {key: [] for key in ("settings", "runs", "processes", "checks")}
     for index in args.settings:
         setting = named(settings[index], args.set)
         everyone = list(setting.get("contenders", contenders))
         present = [name for name in everyone if name in args.contenders]
-        runs, ends = measure(setting, index, present, args)
+        runs, ends = measure(build, setting, present, min(args.rounds, setting.get("rounds", args.rounds)))
         whole = present == everyone
         sentences = check(setting, ends) if whole else [f"not compared: only {', '.join(present)} took part"]
         print(f"{setting['name']}: {'; '.join(sentences)}")
         record["settings"].append(setting)
         record["runs"] += runs
-        record["processes"] += [report(name, setting, end) for name, end in ends.items()]
+        for name, end in ends.items():
+            written = {key: value for key, value in end.items() if not key.startswith("_")}
+            record["processes"].append({"contender": name, "setting": setting["name"], **written})
         record["checks"].append({"setting": setting["name"], "verified": sentences})
     record["summary"] = summary(record["runs"], reference)
     for name, rows in record["summary"].items():
@@ -191,59 +188,47 @@ def named(setting: Setting, changes: Sequence[str]) -> Setting:
 
 
 def measure(
-    setting: Setting, index: int, contenders: Sequence[str], args: argparse.Namespace
+    build: Build, setting: Setting, contenders: Sequence[str], rounds: int
 ) -> tuple[list[Facts], dict[str, Facts]]:
     """The timed repetitions, in turns, and the final report of each process."""
-    children = {name: start(name, index, args.threads) for name in contenders}
-    try:
-        for name, child in children.items():  # warm-up, one contender after the other
-            ask(child, "step", name, setting)
+    with contextlib.ExitStack() as stack:
+        processes = {name: stack.enter_context(process_of(build, name, setting)) for name in contenders}
+        for ask in processes.values():  # warm-up, one contender after the other
+            ask("step")
         runs = []
-        for number in range(min(args.rounds, setting.get("rounds", args.rounds))):
-            for name, child in children.items():
-                facts = ask(child, "step", name, setting)
+        for number in range(rounds):
+            for name, ask in processes.items():
+                facts = ask("step")
                 runs.append({"contender": name, "setting": setting["name"], "round": number, **facts})
                 print(f"{setting['name']}, round {number + 1}: {name} {facts['seconds']:.3f} s", flush=True)
-        return runs, {name: ask(child, "end", name, setting) for name, child in children.items()}
-    finally:
-        for child in children.values():
-            end(child)
+        return runs, {name: ask("end") for name, ask in processes.items()}
 
 
-def end(child: subprocess.Popen[str]) -> None:
-    """Closes the input of a child, which makes it end; kills it if it is still busy after 10 seconds."""
-    assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        child.stdin.close()
+@contextlib.contextmanager
+def process_of(build: Build, name: str, setting: Setting) -> Iterator[Callable[[str], Facts]]:
+    """A process with the job of a contender; yields the function that asks it for a "step" or its "end"."""
+    context = multiprocessing.get_context("spawn")
+    connection, other = context.Pipe()
+    process = context.Process(target=answer, args=(other, build, name, setting, torch.get_num_threads()))
+    process.start()
+    other.close()
+
+    def ask(what: str) -> Facts:
+        try:
+            connection.send(what)
+            return connection.recv()
+        except (EOFError, OSError):
+            process.join()
+            status = process.exitcode
+            raise SystemExit(f"{name}, {setting['name']}: ended with status {status}; its error is above") from None
+
     try:
-        child.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-
-
-def start(name: str, index: int, threads: int) -> subprocess.Popen[str]:
-    command = [sys.executable, sys.argv[0], *sys.argv[1:], "--child", name, str(index)]
-    paths = [str(RESULTS.parents[1]), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": str(threads)}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-
-
-def ask(child: subprocess.Popen[str], what: str, name: str, setting: Setting) -> Facts:
-    """The answer of a child; exits if the child has ended without one."""
-    assert child.stdin is not None and child.stdout is not None
-    with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(what + "\n")
-        child.stdin.flush()
-    if line := child.stdout.readline():
-        return json.loads(line)
-    raise SystemExit(f"{name}, {setting['name']}: ended with status {child.wait()}; its error is above")
-
-
-def report(name: str, setting: Setting, end: Facts) -> Facts:
-    """The part of a final report that is written."""
-    written = {key: value for key, value in end.items() if not key.startswith("_")}
-    return {"contender": name, "setting": setting["name"], **written}
+        yield ask
+    finally:
+        connection.close()  # makes it end, unless it is busy
+        process.join(10)
+        process.kill()
+        process.join()
 
 
 def summary(runs: Sequence[Facts], reference: str) -> dict[str, dict[str, dict[str, float]]]:
@@ -276,73 +261,30 @@ def mean_and_deviation(name: str, values: Sequence[float]) -> dict[str, float]:
     return {f"{name}_mean": round(statistics.mean(values), 3), f"{name}_sd": round(deviation, 3)}
 
 
-def answer(build: Build, name: str, setting: Setting) -> None:
-    """Answers requests on stdin, `step` or `end`; output of libraries goes to stderr."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def answer(connection: Connection, build: Build, name: str, setting: Setting, threads: int) -> None:
+    """Answers requests, "step" or "end", until the other side closes the connection."""
+    torch.set_num_threads(threads)
     torch.manual_seed(1)
     job = build(name, setting)
-    for line in sys.stdin:
-        if line.strip() == "step":
-            facts = timed(job.step)
-        else:
-            facts = {"peak_bytes": peak_memory(), **job.facts}  # before `finish` allocates more
-            facts |= job.finish()
-        answers.write(json.dumps(facts) + "\n")
-        answers.flush()
+    with contextlib.suppress(EOFError):
+        while True:
+            if connection.recv() == "step":
+                facts = timed(job.step)
+            else:
+                facts = {"peak_bytes": peak_memory(), **job.facts}  # before `finish` allocates more
+                facts |= job.finish()
+            connection.send(facts)
 
 
 def timed(step: Callable[[], Facts]) -> Facts:
-    """The facts of one repetition, with its wall-clock seconds and the CPU seconds of its threads and processes."""
+    """The facts of one repetition, with its wall-clock seconds and the CPU seconds of its threads."""
     synchronise()
-    begin, cpu = time.perf_counter(), cpu_seconds()
+    begin, cpu = time.perf_counter(), time.process_time()
     facts = step()
     synchronise()
-    return {"seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - cpu, **facts}
-
-
-def cpu_seconds() -> float:
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
+    return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, **facts}
 
 
 def synchronise() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-# The peak memory of a child includes that of its parent at the fork, so a small process starts the command.
-_BETWEEN = """
-import resource, subprocess, sys
-status = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
-sys.exit(status)
-"""
-
-
-@functools.cache
-def _bytecode() -> tempfile.TemporaryDirectory[str]:
-    """A folder for bytecode, cached in spite of PYTHONDONTWRITEBYTECODE: after the warm-up a command has its own."""
-    return tempfile.TemporaryDirectory(prefix="bytecode-")
-
-
-def surroundings(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a command: that of this process, a folder for bytecode, and `environment`."""
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**variables, "PYTHONPYCACHEPREFIX": _bytecode().name, **(environment or {})}
-
-
-def run_commands(commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> int:
-    """Run commands one after the other and return the peak bytes of their processes; RuntimeError if one fails.
-
-    `environment` is added to that of this process.
-    """
-    peak = 0
-    for command in commands:
-        words = [sys.executable, "-S", "-c", _BETWEEN, *map(str, command)]
-        done = subprocess.run(words, capture_output=True, text=True, env=surroundings(environment))
-        if done.returncode:
-            tail = " | ".join(done.stderr.strip().splitlines()[-3:])
-            raise RuntimeError(f"{' '.join(map(str, command))} ended with status {done.returncode}: {tail}")
-        peak = max(peak, int(done.stdout))
-    return peak

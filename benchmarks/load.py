@@ -25,9 +25,7 @@ from typing import Any
 import numpy as np
 from harness import RESULTS, flags, write_result
 
-USER_DIR = Path(__file__).resolve().parents[1] / "hat_fairseq"
 HAT = [sys.executable, "-P", "-m", "hat_fairseq.cli"]
-TRAIN = [sys.executable, "-P", "-m", "fairseq_cli.train"]
 ALONE = 20  # documents that are done again
 GENERATION = {"beam": 1, "max_len_b": 6, "min_len": 2}
 COMMON = "--cpu --optimizer adam --lr 1e-3 --batch-size 8 --num-workers 0 --no-epoch-checkpoints --disable-validation"
@@ -66,11 +64,13 @@ def one_kind(kind: str, folder: Path, args: argparse.Namespace) -> dict[str, Any
     words = [*HAT, "preprocess", folder / "raw", "--out", data, "--bpe", "learned", "--num-codes", 200]
     figures = {f"preprocess {kind}": watched([*words, "--kind", kind, "--splitter", "punctuation"], args.documents)}
     training = f"{MODELS[kind].format(longest=longest)} {COMMON} --max-update {args.updates} --seed 1".split()
-    words = [*TRAIN, data / "bin", "--user-dir", USER_DIR, "--save-dir", model.parent, *training]
-    figures[f"train {kind}"] = watched(words, args.updates)
+    figures[f"train {kind}"] = watched(
+        [*HAT, "train", data / "bin", "--save-dir", model.parent, *training], args.updates
+    )
     sample = random.Random(1).sample(range(len(ids) - 1), ALONE - 1) + [len(ids) - 1]  # the long one is the last
     lines = (folder / "raw/test.jsonl").read_text().splitlines(keepends=True)
-    (folder / "alone.jsonl").write_text("".join(unlabelled(lines[number]) for number in sample))
+    rows = ({key: value for key, value in json.loads(lines[n]).items() if key in ("id", "text")} for n in sample)
+    (folder / "alone.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if kind == "text":
         options = [f"--{name.replace('_', '-')}={value}" for name, value in GENERATION.items()]
         words = [*HAT, "generate", data / "bin", "--path", model, "--results-path", folder / "out", "--device", "cpu"]
@@ -111,10 +111,6 @@ def write_documents(kind: str, folder: Path, documents: int, tokens: int) -> lis
     return [record["id"] for record in records]
 
 
-def unlabelled(line: str) -> str:
-    return json.dumps({key: value for key, value in json.loads(line).items() if key in ("id", "text")}) + "\n"
-
-
 def watched(words: list[object], amount: int) -> dict[str, float]:
     """Runs a command; seconds, peak and growth of its resident memory in MB over half of the `amount`."""
     begin, samples = time.monotonic(), []
@@ -129,10 +125,9 @@ def watched(words: list[object], amount: int) -> dict[str, float]:
     seconds, memory = np.array(samples[:-1] or samples).T
     late = (seconds >= seconds[-1] * 0.45) & (seconds <= seconds[-1] * 0.95)  # the long document may come last
     slope = np.polyfit(seconds[late], memory[late], 1)[0] if late.sum() > 2 else 0.0
-    growth = float(slope * seconds[-1] / 2)
     figures = {"seconds": round(time.monotonic() - begin, 1), "peak_mb": round(float(memory.max()), 1)}
-    figures |= {"amount": amount, "growth_mb": round(growth, 1)}
-    print(Path(str(words[4])).name, str(words[3]), figures, flush=True)
+    figures |= {"amount": amount, "growth_mb": round(float(slope * seconds[-1] / 2), 1)}
+    print(words[len(HAT)], figures, flush=True)
     return figures
 
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 import importlib.util
 import runpy
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from harness import Facts, Job, Setting, dtype, run, where
-from peers import PAD, model_of
+from peers import PAD, model_of, parameters_of
 from torch import Tensor, nn
 
 from hat_fairseq.modules.attention import HeadProjections
@@ -40,24 +40,26 @@ CONTENDERS = (*LINEAR, "hat_roberta", "full attention", "longformer", "bigbird",
 SIZES = {"layers": 3, "layout": "S|S|SD", "width": 768, "heads": 12, "vocabulary": 50265, "positions": 16384}
 LAYOUT = {"segment": 128, "sentence": 32}  # tokens of a segment, and between two <s>, which only hat_roberta sees
 FEW = [HIERARCHICAL, "poolingformer", "ernie_sparse", "modernbert"]
-# Name, length of the longest document, shares of it that the documents of a batch have, contenders.
-CASES: list[tuple[str, int, list[float], list[str]]] = [
-    ("{length:,} tokens", 1024, [1], [*CONTENDERS]),
-    ("{length:,} tokens", 4096, [1], [*CONTENDERS]),
-    ("{length:,} tokens", 8192, [1], [*LINEAR, "bigbird", "modernbert"]),
-    ("{length:,} tokens", 16384, [1], LINEAR),
-    ("4 documents of {length:,} tokens", 4096, [1] * 4, FEW),
-    ("4 documents, the longest of {length:,} tokens", 4096, [1, 0.75, 0.5, 0.25], FEW),
-]
+
+
+def setting(name: str, length: int, shares: Sequence[float] = (1,), contenders: Sequence[str] = FEW) -> Setting:
+    """A setting of `harness.py`; `length`: of the longest document, `shares` of it that each document has."""
+    return {"name": name, "length": length, "shares": shares, "contenders": contenders, **SIZES, **LAYOUT}
+
+
 SETTINGS = [
-    {"name": name, "length": length, "shares": shares, "contenders": contenders, **SIZES, **LAYOUT}
-    for name, length, shares, contenders in CASES
+    setting("{length:,} tokens", 1024, contenders=CONTENDERS),
+    setting("{length:,} tokens", 4096, contenders=CONTENDERS),
+    setting("{length:,} tokens", 8192, contenders=[*LINEAR, "bigbird", "modernbert"]),
+    setting("{length:,} tokens", 16384, contenders=LINEAR),
+    setting("4 documents of {length:,} tokens", 4096, [1] * 4),
+    setting("4 documents, the longest of {length:,} tokens", 4096, [1, 0.75, 0.5, 0.25]),
 ]
 
 
-def job(name: str, setting: Setting) -> Job:
+def build(name: str, setting: Setting) -> Job:
     """One forward and backward."""
-    model, states = build(name, Namespace(**setting))
+    model, states = model_and_states(name, Namespace(**setting))
     model.to(where(), dtype()).train()
     lengths = torch.tensor([int(share * setting["length"]) for share in setting["shares"]])
     shape = (len(lengths), setting["length"], setting["width"])
@@ -76,14 +78,14 @@ def job(name: str, setting: Setting) -> Job:
         return {"tokens": int(lengths.sum())}
 
     tables = sum(m.weight.numel() for m in model.modules() if isinstance(m, nn.Embedding))
-    facts = {"parameters": sum(parameter.numel() for parameter in model.parameters()), "tables": tables}
-    return Job(step, facts, lambda: described(last["states"], model))
 
+    def finish() -> Facts:
+        states = last["states"]
+        gradients = [parameter.grad.norm() for parameter in model.parameters() if parameter.grad is not None]
+        facts = {"magnitude": float(states.abs().mean()), "gradient": float(torch.stack(gradients).norm())}
+        return {"states": list(states.shape), "finite": bool(states.isfinite().all()), **facts}
 
-def described(states: Tensor, model: nn.Module) -> Facts:
-    gradients = [parameter.grad.norm() for parameter in model.parameters() if parameter.grad is not None]
-    facts = {"magnitude": float(states.abs().mean()), "gradient": float(torch.stack(gradients).norm())}
-    return {"states": list(states.shape), "finite": bool(states.isfinite().all()), **facts}
+    return Job(step, {"parameters": parameters_of(model), "tables": tables}, finish)
 
 
 def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
@@ -100,18 +102,18 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
     return verified
 
 
-def build(name: str, args: Namespace) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
-    """A contender, and the function from (1, T) token ids to its (1, T, C) last states."""
-    if name in ("longformer", "bigbird", "modernbert"):
-        model = peer(name, args)
-        return model, lambda tokens: model(input_ids=tokens, attention_mask=attention_mask(tokens)).last_hidden_state
-    own = own_model(name, args)
-    return own, lambda tokens: own(src_tokens=tokens, features_only=True)[0]
+def model_and_states(name: str, args: Namespace) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
+    """A contender, and the function from (B, T) token ids to its (B, T, C) last states."""
+    if name not in ("longformer", "bigbird", "modernbert"):
+        own = own_model(name, args)
+        return own, lambda tokens: own(src_tokens=tokens, features_only=True)[0]
+    model = peer(name, args)
 
+    def states(tokens: Tensor) -> Tensor:
+        mask = tokens.ne(PAD).long() if bool(tokens.eq(PAD).any()) else None  # None is faster
+        return model(input_ids=tokens, attention_mask=mask).last_hidden_state
 
-def attention_mask(tokens: Tensor) -> Tensor | None:
-    """(B, T) for the peers; None for documents without padding, which they treat faster."""
-    return tokens.ne(PAD).long() if bool(tokens.eq(PAD).any()) else None
+    return model, states
 
 
 def own_model(name: str, args: Namespace) -> nn.Module:
@@ -133,22 +135,20 @@ def own_model(name: str, args: Namespace) -> nn.Module:
     return model
 
 
-def lsg_attention() -> Any:
-    """LSG's local attention in blocks, from the one file of its package that needs torch only."""
-    package = importlib.util.find_spec("lsg_converter")
-    if package is None or package.origin is None:
-        raise SystemExit("LSG is missing: pip install --no-deps lsg-converter, or choose other --contenders")
-    path = Path(package.origin).parent / "attention_layers/lsg_self_attention.py"
-    module = runpy.run_path(str(path))
-    return module["BlockLocalSelfAttention"](block_size=128, compute_global_attention=False, attention_dropout_prob=0.0)
-
-
 class LocalAttention(HeadProjections):
-    """LSG's local attention on our projections, for documents without padding."""
+    """LSG's local attention on our projections, for documents without padding.
+
+    It is in the one file of LSG's package that needs torch only.
+    """
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
         super().__init__(embed_dim, num_heads, dropout)
-        self.local = lsg_attention()
+        package = importlib.util.find_spec("lsg_converter")
+        if package is None or package.origin is None:
+            raise SystemExit("LSG is missing: pip install --no-deps lsg-converter, or choose other --contenders")
+        module = runpy.run_path(str(Path(package.origin).parent / "attention_layers/lsg_self_attention.py"))
+        options = {"block_size": 128, "compute_global_attention": False, "attention_dropout_prob": 0.0}
+        self.local = module["BlockLocalSelfAttention"](**options)
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         return self.merge(self.local(self.heads(self.q_proj(x)), *self.keys_and_values(x)))
@@ -185,4 +185,4 @@ def peer(name: str, args: Namespace) -> nn.Module:
 
 if __name__ == "__main__":
     versions = ["transformers", "lsg-converter"]
-    run(job, check, contenders=CONTENDERS, settings=SETTINGS, reference=HIERARCHICAL, versions=versions)
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference=HIERARCHICAL, versions=versions)

@@ -69,6 +69,11 @@ def model_of(
     return ARCH_MODEL_REGISTRY[arch].build_model(args, task)
 
 
+def parameters_of(model: nn.Module) -> int:
+    """The number of a model's parameters."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def copy_weights(plain: nn.Module, stock: nn.Module) -> Any:
     """Puts the weights of a baseline into fairseq's model; returns it. ValueError: a parameter has no counterpart."""
     weights = {name: tensor for name, tensor in plain.state_dict().items() if _FINGERPRINT not in name}

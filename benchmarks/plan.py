@@ -11,14 +11,11 @@ that glibc's malloc does not return. Nothing has been measured on a GPU.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import subprocess
-import sys
+import multiprocessing
 import time
 from argparse import Namespace
-from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from harness import RESULTS, flags, peak_memory, write_result
@@ -44,11 +41,7 @@ CASES = {
 
 
 def main() -> None:
-    parser = flags(RESULTS / "plan_cpu.json")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.child:
-        return print(json.dumps(measure(**json.loads(args.child))))
+    args = flags(RESULTS / "plan_cpu.json").parse_args()
     write_result(args.out, runs=[compare(name, *case.split()) for name, case in CASES.items()])
 
 
@@ -58,16 +51,15 @@ def compare(name: str, recipe: str, *words: str) -> dict[str, Any]:
     defaults = {"gpu_memory": None, "dictionary_size": None, "source_tokens": None, "target_tokens": None}
     planned = plan.make_plan(Namespace(recipe=recipe, others=[*words, *ON_CPU], **defaults))
     facts = {"parameters": planned["parameters"], "estimated": planned["peak"], "seconds": time.perf_counter() - begin}
-    job = {"recipe": recipe, "words": [*words, *ON_CPU], **{key: planned[key] for key in ("documents", "document")}}
-    command = [sys.executable, __file__, "--child", json.dumps(job)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    run = {"case": name, **facts, **json.loads(done.stdout.splitlines()[-1])}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        batch = planned["documents"], planned["document"]
+        measured = process.submit(measure, recipe, [*words, *ON_CPU], *batch).result()
+    run = {"case": name, **facts, "measured": measured}
     print(json.dumps(run), f"{run['estimated'] / run['measured'] - 1:+.1%}", flush=True)
     return run
 
 
-def measure(recipe: str, words: list[str], documents: int, document: dict[str, int]) -> dict[str, int]:
+def measure(recipe: str, words: list[str], documents: int, document: dict[str, int]) -> int:
     """Two updates of fairseq's trainer; returns the peak of this process."""
     from fairseq.trainer import Trainer
 
@@ -77,7 +69,7 @@ def measure(recipe: str, words: list[str], documents: int, document: dict[str, i
     trainer.begin_epoch(1)
     for _ in range(2):
         trainer.train_step(samples)
-    return {"measured": peak_memory()}
+    return peak_memory()
 
 
 if __name__ == "__main__":

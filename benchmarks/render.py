@@ -19,7 +19,8 @@ INTRODUCTION = """# Benchmarks
 
 Each question has one script. Every result is a JSON file in `results/` with its command, versions and device;
 `python benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the
-page; `make bench BENCH="preprocessing start_up"` runs only these two.
+page; `make bench BENCH="generation training"` runs only these two. Some results are older than their script: their
+command measures the same today.
 """
 INTERLEAVED = """
 In the questions below, the contenders run in turns, each in its own process. Seconds are the median [least, most] over
@@ -27,7 +28,21 @@ the rounds; *times* is the median [least, most] of the ratio, within a round, to
 (more than 1: slower); peak memory is that of the process, weights included.
 """
 
-HAT = {"hat": "`hat_bart_base`, our generator", "plain": "baseline without hierarchy, our generator"}
+GENERATION = {
+    "hat": "`hat_bart_base`, our generator",
+    "hat int8": "`hat_bart_base` with `--cpu-precision int8`",
+    "hat fp16": "`hat_bart_base`, our generator, fp16",
+    "plain": "baseline without hierarchy, our generator",
+    "fairseq transformer": "fairseq's `transformer`",
+    "fairseq bart": "fairseq's `bart`",
+    "transformers": "`transformers`, dynamic cache",
+    "transformers, static cache": "`transformers`, static cache",
+    "ctranslate2": "CTranslate2, fp32",
+    "ctranslate2 int8": "CTranslate2, int8",
+    "ctranslate2 fp16": "CTranslate2, fp16",
+    "ctranslate2 split": "CTranslate2, fp32, batch divided among threads",
+    "ctranslate2 int8 split": "CTranslate2, int8, batch divided among threads",
+}
 ENCODERS = {
     "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
     "poolingformer": "`hat_roberta`, `--encoder-attention pooling --encoder-attention-layers 2`",
@@ -61,14 +76,7 @@ LABELS: dict[str, dict[str, str]] = {
         "full": "full attention (`--no-hierarchy`)",
     },
     "lra": {},
-    "gpu": {
-        **HAT,
-        "hat fp16": "`hat_bart_base`, our generator, fp16",
-        "fairseq": "fairseq's `bart_base`",
-        "transformers": "`transformers`, dynamic cache",
-        "ctranslate2 fp16": "CTranslate2, fp16",
-        **ENCODERS,
-    },
+    "gpu": {"fairseq": "fairseq's `bart_base`", **GENERATION, **ENCODERS},
     "long_encoders": {
         **ENCODERS,
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",
@@ -94,38 +102,15 @@ LABELS: dict[str, dict[str, str]] = {
         "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
         "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
     },
-    "training_hierarchy": {"hat": "`hat_bart_base`", "plain": "`hat_bart_base --no-hierarchy`"},
-    "training_fairseq": {
-        "ours": "`hat_bart_base`, `--criterion chunked_label_smoothed_cross_entropy`",
-        "ours, checkpointed": "the same with `--checkpoint-activations`",
-        "fairseq": "fairseq's `bart_base`, `--criterion label_smoothed_cross_entropy`",
+    "training": {
+        "hat": "`hat_bart_base`",
+        "hat, checkpointed": "the same with `--checkpoint-activations`",
+        "plain": "`hat_bart_base --no-hierarchy`",
+        "fairseq": "fairseq's `bart_base`",
     },
-    "generation_fairseq": {
-        **HAT,
-        "fairseq transformer": "fairseq's `transformer`",
-        "fairseq bart": "fairseq's `bart`",
-    },
-    "generation_transformers": {
-        **HAT,
-        "transformers": "`transformers`, dynamic cache",
-        "transformers, static cache": "`transformers`, static cache",
-    },
-    "generation_ctranslate2": {
-        **HAT,
-        "hat int8": "`hat_bart_base` with `--cpu-precision int8`",
-        "ctranslate2": "CTranslate2, fp32",
-        "ctranslate2 int8": "CTranslate2, int8",
-        "ctranslate2 split": "CTranslate2, fp32, batch divided among threads",
-        "ctranslate2 int8 split": "CTranslate2, int8, batch divided among threads",
-    },
+    "generation": GENERATION,
     "precision": {},
-    "preprocessing": {},
-    "start_up": {},
 }
-
-
-def main() -> None:
-    (FOLDER / "README.md").write_text(page(), encoding="utf-8")
 
 
 def page() -> str:
@@ -363,4 +348,4 @@ def verified(record: Record) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    (FOLDER / "README.md").write_text(page(), encoding="utf-8")

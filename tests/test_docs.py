@@ -210,4 +210,4 @@ def test_every_quoted_message_is_in_the_sources() -> None:
     def is_said(words: list[str]) -> bool:
         return any(share(words, each) >= 0.9 or (len(each) > 2 and share(each, words) == 1) for each in strings)
 
-    assert len(quotes) > 40 and [quote for quote in quotes if words_of(quote) and not is_said(words_of(quote))] == []
+    assert len(quotes) > 30 and [quote for quote in quotes if words_of(quote) and not is_said(words_of(quote))] == []

@@ -17,7 +17,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.utils import apply_to_sample
 from peers import BOS, EOS, PAD, decisive, model_of
 from torch import Tensor, nn
-from train_step import CHUNKED, criterion_of, relative, sample
+from training import CHUNKED, criterion_of, relative, sample
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 

@@ -1,11 +1,10 @@
-"""Questions on meetings, from QMSum's files by the program of the page to the score of a small model."""
+"""Questions on meetings, from QMSum's files by the reader of the page to the score of a small model."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import REPOSITORY, USER_DIR, run_command
@@ -20,16 +19,17 @@ SAMPLE = Path(__file__).parent / "samples/qmsum_ami.jsonl.gz"
 def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (REPOSITORY / "docs/datasets.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {"__name__": "page"}
-    exec(program, names)
+    (tmp_path / "qmsum.py").write_text(program)
     meetings = [meeting for _, meeting in read_json_lines(SAMPLE)]
-    for number, split in enumerate(("train", "train", "test")):
-        (tmp_path / split).mkdir(exist_ok=True)
-        (tmp_path / split / f"{meetings[number]['meeting_id']}.json").write_text(json.dumps(meetings[number]))
-    (tmp_path / "raw").mkdir()
-    for split in ("train", "test"):
-        names["write"](tmp_path / split, tmp_path / f"raw/{split}.jsonl")
-    records = {split: [r for _, r in read_json_lines(tmp_path / f"raw/{split}.jsonl")] for split in ("train", "test")}
+    for split, numbers in (("train", (0, 1)), ("val", (0,)), ("test", (2,))):
+        (tmp_path / split).mkdir()
+        for meeting in (meetings[number] for number in numbers):
+            (tmp_path / split / f"{meeting['meeting_id']}.json").write_text(json.dumps(meeting))
+    data, model, out = tmp_path / "data", tmp_path / "model", tmp_path / "out/test.jsonl"
+    words = ["preprocess", tmp_path / "qmsum.py", "--root", tmp_path, "--out", data, "--num-codes", 300]
+    words += ["--max-source-tokens", 601, "--long-source", "chunk", "--window-overlap", 200, "--negative-windows", 0.5]
+    assert cli.main(list(map(str, words))) == 0
+    records = {split: [r for _, r in read_json_lines(data / f"text/{split}.jsonl")] for split in ("train", "test")}
     assert [len(each) for each in records.values()] == [12, 6]
     for record, query in zip(records["test"], meetings[2]["specific_query_list"], strict=True):
         chosen = [each["paragraph"] for each in record["annotations"]]
@@ -37,10 +37,6 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert chosen == sorted({turn // 10 for turn in relevant}) and record["question"] == query["query"]
         said = meetings[2]["meeting_transcripts"][10 * chosen[0]]["content"]
         assert said in record["paragraphs"][chosen[0]]
-    data, model, out = tmp_path / "data", tmp_path / "model", tmp_path / "out/test.jsonl"
-    words = ["preprocess", tmp_path / "raw", "--kind", "document_qa", "--out", data, "--num-codes", 300]
-    words += ["--max-source-tokens", 601, "--long-source", "chunk", "--window-overlap", 200, "--negative-windows", 0.5]
-    assert cli.main(list(map(str, words))) == 0
     flags = "--task document_question_answering --criterion document_answers --arch hat_roberta_tiny --cpu --seed 1 "
     flags += "--max-positions 601 --optimizer adam --lr 1e-3 --batch-size 4 --max-update 2 --disable-validation "
     flags += "--no-epoch-checkpoints --num-workers 0"
@@ -54,7 +50,9 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         if prediction["type"] == "span":
             text = record["paragraphs"][prediction["answer_paragraph"]]
             assert text[prediction["start"] :].startswith(prediction["answer"])
-    for references in (tmp_path / "raw/test.jsonl", data / "text/test.jsonl"):
+    own = tmp_path / "own.jsonl"  # references without a pipeline beside them
+    own.write_bytes((data / "text/test.jsonl").read_bytes())
+    for references in (own, data / "text/test.jsonl"):
         assert cli.main(["score", "qa", "--hypotheses", str(out), "--references", str(references)]) == 0
     first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("paragraph ")]
     chosen = [{each["paragraph"] for each in record["annotations"]} for record in records["test"]]

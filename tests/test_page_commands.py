@@ -61,8 +61,9 @@ def test_early_stopping_by_rouge(warm: WarmPython, ami: Path, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_own_labels_from_json_lines_to_predictions(warm: WarmPython, tmp_path: Path) -> None:
-    write_examples(page("labels.md"), tmp_path / "reviews", "label")
-    printed = run_page(page("labels.md"), warm, tmp_path)
+    part = page("tutorial_summaries.md").partition("\n## Labels\n")[2]
+    write_examples(part, tmp_path / "reviews", "label")
+    printed = run_page(part, warm, tmp_path)
     assert len(printed) == 5
     assert "--criterion document_labels, which is the default of --task document_classification" in printed[1]
     assert "100.00" in printed[3], "accuracy on the test split"
@@ -75,8 +76,9 @@ def test_own_summaries_from_json_lines_to_rouge(
     warm: WarmPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And the program of the page about the code, which follows two documents of this model to their loss."""
-    write_examples(page("tutorial_summaries.md"), tmp_path / "news", "target")
-    printed = run_page(page("tutorial_summaries.md"), warm, tmp_path)
+    part = page("tutorial_summaries.md").partition("\n## Labels\n")[0]
+    write_examples(part, tmp_path / "news", "target")
+    printed = run_page(part, warm, tmp_path)
     assert len(printed) == 6
     assert "100.00" in printed[3], "ROUGE on the test split"
     assert [row["text"] for row in read_lines(tmp_path / "summaries.jsonl")] == [

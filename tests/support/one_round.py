@@ -18,13 +18,12 @@ def one_round(
         What each one said of its run, and what was verified.
     """
     module = importlib.import_module(script)
-    build = getattr(module, "build", None) or module.fairseq_job
     setting = {**module.SETTINGS[index], **changes}
     setting["name"] = setting["name"].format(**setting)
     everyone = setting.get("contenders", module.CONTENDERS)
     told, ends = [], {}
     for name in contenders or everyone:
-        job = build(name, setting)
+        job = module.build(name, setting)
         job.step()
         told.append({"contender": name, **job.step()})
         ends[name] = {**job.facts, **job.finish()}
