@@ -96,7 +96,9 @@ def test_the_task_and_the_criterion_are_checked_too(save, layout: str) -> None:
 def test_others_are_loaded(save, monkeypatch, layout: str) -> None:
     """Literals stay, and a name can be trusted."""
     monkeypatch.setenv(TRUST, "lstm,fconv")
-    for arch, settings in (("transformer", {"adaptive_softmax_cutoff": "[2, 3]"}), ("bart_base", {}), ("fconv", {})):
+    small = {f"{side}_embed_dim": 8 for side in ("encoder", "decoder", "decoder_out")}
+    small |= {"encoder_layers": "[(8, 3)]", "decoder_layers": "[(8, 3)]"}
+    for arch, settings in (("transformer", {"adaptive_softmax_cutoff": "[2, 3]"}), ("bart_base", {}), ("fconv", small)):
         load(save(layout, arch, weights=True, **settings))
 
 

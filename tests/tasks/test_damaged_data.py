@@ -81,11 +81,3 @@ def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: 
         words = ["preprocess", str(folder), "--out", str(folder / "out"), "--num-codes", "5"]
         assert cli.main(words) == status
     assert "has 501 lines and no blank line, so it is one document" in capsys.readouterr().err
-
-
-@pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
-def test_a_recipe_without_its_data_names_the_command(run, tmp_path: Path) -> None:
-    ended = run("hat", "recipe", "train", "ami_small", cwd=tmp_path, check=False)
-    assert ended.returncode == 1 and "Traceback" not in ended.stderr
-    assert "hat_fairseq: error: data-bin/ami_small/bin has no dictionary (dict*.txt): " in ended.stderr
-    assert "`hat recipe preprocess NAME`" in ended.stderr
