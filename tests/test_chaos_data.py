@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, REPOSITORY
+from commands import HEEDING, environment
 from fine_tuned import fine_tune, write_meetings
 from warm import WarmPython
 
@@ -31,9 +31,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def run(words: list[object], log: Path, kill_after: float | None = None, sent: int = signal.SIGKILL) -> int:
     """Runs `hat`; the signal goes to all of its processes, as from a terminal or a scheduler."""
     command = [*HEEDING, sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment(), start_new_session=True)
     try:
         return process.wait(kill_after)
     except subprocess.TimeoutExpired:

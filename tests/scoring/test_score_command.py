@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import hat
 
-from hat_fairseq import cli
 from hat_fairseq.scoring import command
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts, write_summaries
 from hat_fairseq.scoring.report import bootstrap_mean
@@ -33,8 +33,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def score(metric: str, hypotheses: Any, references: Any, *more: Any) -> int:
-    words = ["score", metric, "--hypotheses", hypotheses, "--references", references, *more]
-    return cli.main([str(word) for word in words])
+    return hat("score", metric, "--hypotheses", hypotheses, "--references", references, *more)
 
 
 def test_intervals_agree_with_the_normal_approximation() -> None:
