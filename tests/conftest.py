@@ -88,3 +88,11 @@ def train(ami: Path, warm: WarmPython) -> Command:
         return warm.completed(["fairseq_cli.train", *words], REPOSITORY, check)
 
     return train_on_ami
+
+
+@pytest.fixture(scope="session")
+def checkpoint(train: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a training of one update on the AMI sample."""
+    folder = tmp_path_factory.mktemp("one_update")
+    train(folder, "--max-update", 1, "--disable-validation")
+    return folder / "checkpoint_last.pt"

@@ -105,3 +105,4 @@ def test_what_two_windows_share_is_listed_once() -> None:
     outputs = [logits(row, 0.0, Rome=(1.0, s), old=(1.0, s)) for row, s in zip(rows, (2.0, 3.0), strict=True)]
     best = [(each["text"], each["score"]) for each in answered(rows, outputs, max_answer_length=1).n_best]
     assert best[:2] == [("Rome", 4.0), ("old", 4.0)] and len(best) == len(dict(best)) == 4
+    assert (AnswerOptions().n_best, AnswerOptions().max_answer_length) == (20, 30)  # as the authors of SQuAD have them

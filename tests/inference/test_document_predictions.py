@@ -115,19 +115,23 @@ def test_answers_are_the_best_of_all_windows(kind: str | None, fine_tuned: Make,
             assert one[key] == (pytest.approx(other[key], abs=1e-4) if key.endswith("_score") else other[key])
 
 
-def test_an_ensemble_is_the_mean_of_the_logits(fine_tuned: Make, tmp_path: Path) -> None:
-    """With itself it changes nothing; with a model whose heads say the opposite all scores are 0."""
+def test_thresholds_leave_out_what_has_lower_scores(fine_tuned: Make, tmp_path: Path) -> None:
     made = fine_tuned("document_qa")
-    state = torch.load(made.checkpoint, weights_only=True)
-    for name, tensor in state["model"].items():
-        if "out_proj" in name and "classification_heads" in name:
-            state["model"][name] = -tensor
-    other = tmp_path / "other.pt"
-    torch.save(state, other)
-    both = FineTuned(made.kind, made.raw, made.data, Path(f"{made.checkpoint}:{other}"))
-    for record in predict(both, tmp_path / "p.jsonl"):
-        assert record["answer_score"] == pytest.approx(0, abs=1e-4)
-        assert record["paragraph_score"] == pytest.approx(math.log(4), abs=1e-4)
+    predicted = predict(made, tmp_path / "p.jsonl")
+    paragraph, answer = (
+        sorted(r[f"{name}_score"] for r in predicted)[len(predicted) // 2] for name in ("paragraph", "answer")
+    )
+    flags = ["--paragraph-threshold", paragraph, "--answer-threshold", answer, "--overwrite"]
+    some = predict(made, tmp_path / "p.jsonl", *flags)
+    types = set()
+    for record, before in zip(some, predicted, strict=True):
+        has_paragraph, has_answer = before["paragraph_score"] >= paragraph, before["answer_score"] >= answer
+        assert record["paragraph"] == (before["paragraph"] if has_paragraph else None)
+        assert record["answer"] == (before["answer"] if has_answer else "")
+        assert record["type"] == (before["type"] if has_answer else "paragraph" if has_paragraph else "none")
+        assert has_answer or record["start"] is record["answer_paragraph"] is None
+        types.add(record["type"])
+    assert types >= {"none", "span", "paragraph"}
 
 
 def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:

@@ -26,13 +26,6 @@ MODEL = "--role-stream role --cpu --num-workers 0 --max-source-positions"
 TRAIN = "--arch hat_transformer_tiny --criterion chunked_label_smoothed_cross_entropy --optimizer adam --save-dir"
 
 
-@pytest.fixture(scope="module")
-def checkpoint(train, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    train(folder, "--max-update", 1, "--disable-validation")
-    return folder / "checkpoint_last.pt"
-
-
 @pytest.fixture
 def data(ami: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(ami, tmp_path / "data"))

@@ -39,13 +39,6 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def checkpoint(train, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    train(folder, "--max-update", 1, "--disable-validation")
-    return folder / "checkpoint_last.pt"
-
-
-@pytest.fixture(scope="module")
 def words(ami: Path, checkpoint: Path) -> list[str]:
     return ["generate", f"{ami}/bin", "--path", str(checkpoint), *FLAGS.split(), "--results-path"]
 

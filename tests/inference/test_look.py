@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from warm import WarmPython
 
 from hat_fairseq import cli
 from hat_fairseq.analysis.recording import units
@@ -24,12 +23,10 @@ from hat_fairseq.inference.rows import row_of
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
 
 
-@pytest.fixture(scope="module")
-def trained(warm: WarmPython, train, ami: Path, tmp_path_factory) -> tuple[Path, str]:
+@pytest.fixture
+def trained(ami: Path, checkpoint: Path) -> tuple[Path, str]:
     """Data of whole, truncated documents with roles, and a model after one update."""
-    folder = tmp_path_factory.mktemp("look")
-    train(folder, "--max-update", 1, "--disable-validation")
-    return ami, str(folder / "checkpoint_last.pt")
+    return ami, str(checkpoint)
 
 
 @torch.no_grad()
