@@ -21,7 +21,6 @@ import torch
 from commands import run_command
 from fairseq.data import Dictionary
 from needle import VALUES, batch, dictionary, document, read
-from one_round import one_round
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RECORDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((BENCHMARKS / "results").glob("*.json"))]
@@ -87,6 +86,7 @@ def adding(folder: Path, *flags: object, check: bool = True) -> subprocess.Compl
     return run_command(sys.executable, script, "--out", folder / "out.json", *flags, check=check)
 
 
+@pytest.mark.slow
 def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path) -> None:
     adding(tmp_path, "--threads", 1)
     record = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
@@ -98,6 +98,7 @@ def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path) -> None
     assert all(process["steps"] == 4 and process["peak_bytes"] > 0 for process in record["processes"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_has_no_result(tmp_path: Path) -> None:
     failed = adding(tmp_path, "--rounds", 1, "--set", "wrong=slow", check=False)
     assert failed.returncode == 1 and not (tmp_path / "out.json").exists() and "the totals differ" in failed.stderr
@@ -128,12 +129,31 @@ def test_times_are_compared_within_a_round() -> None:
     ],
 )
 def test_contenders_compute_the_same(script: str, index: int, sizes: str, sentence: str) -> None:
-    contenders = {re.split("[ ,]", name)[0] for name in importlib.import_module(script).SETTINGS[index]["contenders"]}
-    for package in contenders & {"transformers", "ctranslate2"}:
-        pytest.importorskip(package)
-    changes = {name: int(value) for name, value in (pair.split("=") for pair in sizes.split())}
-    runs, verified = one_round(script, index, width=48, heads=4, vocabulary=500, **changes)
-    assert len({run["tokens"] for run in runs}) == 1 and sentence in "; ".join(verified)
+    """In this process; `benchmarks/harness.py` runs each in a process of its own."""
+    module = importlib.import_module(script)
+    for package in {re.split("[ ,]", name)[0] for name in module.SETTINGS[index]["contenders"]}:
+        if package in ("transformers", "ctranslate2"):
+            pytest.importorskip(package)
+    setting = {**module.SETTINGS[index], "width": 48, "heads": 4, "vocabulary": 500}
+    setting |= {name: int(value) for name, value in (pair.split("=") for pair in sizes.split())}
+    setting["name"] = setting["name"].format(**setting)
+    runs, ends = [], {}
+    for name in setting.get("contenders", module.CONTENDERS):
+        job = module.build(name, setting)
+        job.step()
+        runs.append(job.step())
+        ends[name] = {**job.facts, **job.finish()}
+    assert len({run["tokens"] for run in runs}) == 1 and sentence in "; ".join(module.check(setting, ends))
+
+
+@pytest.mark.slow
+def test_load(tmp_path: Path) -> None:
+    """A small version of benchmarks/load.py, which compares order, number, and each document with the same alone."""
+    flags = ["--documents", 60, "--tokens", 2000, "--updates", 4, "--out", tmp_path / "load.json"]
+    run_command(sys.executable, BENCHMARKS / "load.py", *flags)
+    rows = {run["run"]: run for run in json.loads((tmp_path / "load.json").read_text())["runs"]}
+    assert {"preprocess text", "train text", "generate", "train classification", "predict"} <= rows.keys()
+    assert all(0 < row["peak_mb"] < 2000 for row in rows.values()), rows
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +220,7 @@ def test_the_encoder_with_a_window_follows_no_pointer() -> None:
         assert before.equal(after) != reaches, name
 
 
+@pytest.mark.slow
 def test_pointers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second call keeps the runs of the first."""
     monkeypatch.setattr(pointers, "TESTED", 2)

@@ -15,9 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, REPOSITORY
-from fine_tuned import fine_tune, write_meetings
-from warm import WarmPython
+from commands import HEEDING, environment
 
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.register import register
@@ -31,9 +29,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def run(words: list[object], log: Path, kill_after: float | None = None, sent: int = signal.SIGKILL) -> int:
     """Runs `hat`; the signal goes to all of its processes, as from a terminal or a scheduler."""
     command = [*HEEDING, sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment(), start_new_session=True)
     try:
         return process.wait(kill_after)
     except subprocess.TimeoutExpired:
@@ -74,17 +71,16 @@ def test_preprocessing(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.mark.fault("Generation and prediction", "hat generate killed at ten random moments", "as undisturbed")
-def test_generation(ami: Path, train, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    train(model := tmp_path_factory.mktemp("model"), "--max-update", 1, "--disable-validation")
+def test_generation(ami: Path, checkpoint: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     flags = "--min-len 60 --max-len-b 60 --device cpu --batch-size 1 --workers 2"
-    words = ["generate", ami / "bin", "--path", model / "checkpoint_last.pt", *flags.split()]
-    disturbed_equals_whole(lambda out: [*words, "--results-path", out], tmp_path, model / "log", "test.jsonl")
+    words = ["generate", ami / "bin", "--path", checkpoint, *flags.split()]
+    disturbed_equals_whole(
+        lambda out: [*words, "--results-path", out], tmp_path, tmp_path_factory.mktemp("log") / "log", "test.jsonl"
+    )
 
 
 @pytest.mark.fault("Generation and prediction", "hat predict killed at ten random moments", "as undisturbed")
-def test_prediction(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    write_meetings(meetings := tmp_path_factory.mktemp("meetings"))
-    with WarmPython() as warm:
-        made = fine_tune("classification", meetings, tmp_path_factory.mktemp("model"), warm)
+def test_prediction(fine_tuned, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = fine_tuned("classification")
     words = ["predict", made.checkpoint, made.data, "--device", "cpu", "--batch-size", 1]
-    disturbed_equals_whole(lambda out: [*words, "--out", out], tmp_path, meetings / "log")
+    disturbed_equals_whole(lambda out: [*words, "--out", out], tmp_path, tmp_path_factory.mktemp("log") / "log")

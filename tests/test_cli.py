@@ -16,7 +16,7 @@ import pytest
 from commands import HEEDING, USER_DIR, run_command, training_words
 
 import hat_fairseq
-from hat_fairseq import cli
+from hat_fairseq import cli, threads
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = [sys.executable, "-m", "hat_fairseq.cli"]
@@ -114,18 +114,55 @@ def test_interrupt_is_status_130(tmp_path: Path) -> None:
 def test_a_closed_pipe_ends_quietly() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    run = subprocess.run([*MODULE, "doctor"], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
+    run = subprocess.run([*MODULE, "recipe", "list"], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert run.returncode == 141 and "Traceback" not in run.stderr and "BrokenPipe" not in run.stderr
 
 
-def test_train_is_fairseqs_command_with_the_plugin(ami: Path, tmp_path: Path) -> None:
-    """`hat train` and `hat validate` need no --user-dir; the flags reach fairseq as they are."""
+def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Path) -> None:
+    """`hat train` needs no --user-dir, as `hat validate`, whose loss is the training's; fairseq gets all flags."""
     out = tmp_path / "out"
     train = [*MODULE, "train", *training_words(ami / "bin", out, "--max-update", 1)]
     words = [word for word in train if word not in ("--user-dir", str(USER_DIR))]
     log = run_command(*words, cwd=tmp_path).stdout
-    assert "num_updates" in log and "tensorboardX" not in log
+    assert "tensorboardX" not in log
+    (loss,) = re.findall(r'"valid_loss": "([\d.]+)"', log)
     flags = f"--path {out}/checkpoint_last.pt --role-stream role --max-source-positions 128 --batch-size 2 --cpu"
     words = ["validate", ami / "bin", "--task", "document_to_text", *flags.split()]
-    assert "valid on 'valid' subset" in run_command(*MODULE, *words, cwd=tmp_path).stdout
+    assert f"valid on 'valid' subset | loss {loss} | " in run("hat", *words, cwd=tmp_path).stdout
+
+
+def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    for quota, user in ((None, {}), (0.5, {"OMP_NUM_THREADS": "7"})):
+        monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
+        threads.limit_threads(chosen := dict(user))
+        assert chosen == user
+    monkeypatch.setattr(threads, "cpu_quota", lambda: 1.5)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    threads.limit_threads(chosen := {})
+    assert chosen == {"OMP_NUM_THREADS": "2"}
+
+
+QUOTAS = [
+    ("0::/", {"cpu.max": "150000 100000\n"}, 1.5),
+    ("0::/jobs/7", {"cpu.max": "max 100000\n", "jobs/7/cpu.max": "50000 100000\n"}, 0.5),
+    ("0::/jobs/8", {"cpu.max": "200000 100000\n", "jobs/8/cpu.max": "50000 100000\n"}, 0.5),
+    ("0::/on/the/host", {"cpu.max": "200000 100000\n"}, 2.0),
+    ("0::/", {"cpu.max": "max 100000\n"}, None),
+    ("3:cpuset:/\n4:cpu,cpuacct:/x", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+    ("4:cpu,cpuacct:/x", {"cpu/x/cpu.cfs_quota_us": "25000\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, 0.25),
+    ("0::/", {}, None),
+]
+
+
+def test_the_quota_of_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, (group, files, quota) in enumerate(QUOTAS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "group").write_text(group + "\n")
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        monkeypatch.setattr(threads, "CGROUP", folder / "group")
+        monkeypatch.setattr(threads, "CGROUPS", folder)
+        assert threads.cpu_quota() == quota, group

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -146,9 +145,8 @@ def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.fault(
     AREA, "hat generate on a cluster: a machine is lost", "the same bytes; no finished batch is done again"
 )
-def test_generation_with_a_lost_machine(cluster: Any, ami: Path, train: Callable[..., Any], tmp_path: Path) -> None:
-    train(tmp_path / "model", "--max-update", 1, "--disable-validation")
-    words = ["generate", ami / "bin", "--path", tmp_path / "model/checkpoint_last.pt", "--gen-subset", "train"]
+def test_generation_with_a_lost_machine(cluster: Any, ami: Path, checkpoint: Path, tmp_path: Path) -> None:
+    words = ["generate", ami / "bin", "--path", checkpoint, "--gen-subset", "train"]
     words += ["--device", "cpu", "--batch-size", 1, "--min-len", 60, "--max-len-b", 60, "--results-path"]
     command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     subprocess.run([*command, tmp_path / "whole"], check=True)

@@ -6,7 +6,7 @@ import argparse
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -188,7 +188,7 @@ def words_of(text: str) -> list[str]:
     return [word for word in (word.strip(".,:;()`\\") for word in words) if word]
 
 
-def share(part: list[str], whole: list[str]) -> float:
+def share(part: Sequence[str], whole: Sequence[str]) -> float:
     """The share of the words of `part` that are in `whole`, in the same order."""
     position = number = 0
     for word in part:
@@ -199,11 +199,11 @@ def share(part: list[str], whole: list[str]) -> float:
 
 def test_every_quoted_message_is_in_the_sources() -> None:
     """Nearly all words of the quote are in one string, or all of a string (of three words at least) in the quote."""
-    strings = []
+    strings = set()
     for path in [*ROOT.glob("hat_fairseq/**/*.py"), *ROOT.glob("preprocess/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             values = node.values if isinstance(node, ast.JoinedStr) else [node]
-            strings.append(words_of(" ".join(str(v.value) for v in values if isinstance(v, ast.Constant))))
+            strings.add(tuple(words_of(" ".join(str(v.value) for v in values if isinstance(v, ast.Constant)))))
     cells = [line.split(" | ")[0] for line in MESSAGES.splitlines() if line.startswith("| ")]
     quotes = [quote for cell in cells for _, quote in SPAN.findall(cell) if not any(text in quote for text in NOT_OURS)]
 

@@ -102,6 +102,8 @@ def test_loss_outputs_and_gradients_differ_by_rounding_only(device: str) -> None
     for arch, flags in MODELS:
         base = small_model(arch, flags)
         for dtype, tolerance in TOLERANCES.items():
+            if device == "cpu" and dtype is not torch.bfloat16:
+                continue
             rounded = copy.deepcopy(base).to(dtype)
             expected, names = step(copy.deepcopy(rounded).float(), "cpu")
             actual, same_names = step(rounded, device)
@@ -126,7 +128,7 @@ def search(
     return [[(h["tokens"].tolist(), float(h["score"])) for h in beams] for beams in output]
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), DEVICES[1]])
 def test_fp32_search_gives_the_texts_of_fairseqs_loop_and_of_the_cpu(device: str) -> None:
     """But for ties: texts with the same scores."""
     for arch, flags in MODELS[2:5]:

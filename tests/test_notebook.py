@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import REPOSITORY
+from commands import REPOSITORY, environment, run_command
 
 CELLS: list[dict[str, Any]] = json.loads((REPOSITORY / "examples/quickstart.ipynb").read_text(encoding="utf-8"))[
     "cells"
@@ -41,10 +40,8 @@ def test_outputs_are_not_stored() -> None:
 def test_every_cell_runs(tmp_path: Path) -> None:
     sources = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, "-c", RUN, json.dumps(sources)]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = (sys.executable, "-c", RUN, json.dumps(sources))
+    done = run_command(*command, cwd=tmp_path, env=environment(PATH=path))
     model, texts, page, texts_of_package = json.loads(done.stdout.splitlines()[-1])
     assert "kind text, hat_transformer" in model and page.startswith("<iframe") and "I would make it yellow" in page
     assert texts == texts_of_package and texts.startswith("['")

@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
 
-import old_checkpoints
 import pytest
 import torch
-from commands import USER_DIR
+from commands import USER_DIR, hat
+from fairseq import checkpoint_utils
 from warm import WarmPython
 
-from hat_fairseq import cli
-from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
+from hat_fairseq.register import register
+
+register()
+
+DATA = {
+    "documents": "--bpe learned --num-codes 60 --roles --max-source-tokens 41 --max-target-tokens 21 "
+    "--long-source truncate --long-target truncate",
+    "classification": "--bpe learned --num-codes 60 --kind classification",
+    "mlm": "--bpe learned --num-codes 60 --max-source-tokens 41 --kind mlm",
+}
+SIZES = "--encoder-embed-dim 16 --encoder-ffn-embed-dim 24 --encoder-attention-heads 2"
+DECODER = "--decoder-embed-dim 16 --decoder-ffn-embed-dim 24 --decoder-attention-heads 2 --decoder-layers 1"
+TO_TEXT = (
+    f"--task document_to_text --criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 {DECODER} "
+    "--max-source-positions 41 --max-target-positions 21"
+)
+# Name: kind of data, flags of fairseq-train.
+CHECKPOINTS = {
+    "hat_bart": ("documents", f"--arch hat_bart_base --encoder-layers 2 {TO_TEXT}"),
+    "hat_transformer_roles": (
+        "documents",
+        f"--arch hat_transformer_tiny --encoder-layers 1 --role-stream role {TO_TEXT}",
+    ),
+    "hat_roberta": (
+        "classification",
+        "--arch hat_roberta_base --encoder-layers 2 --task document_classification --criterion document_labels "
+        "--max-positions 99",
+    ),
+    "hierarchical_transformer": (
+        "mlm",
+        "--arch hierarchical_transformer_base_4096 --task masked_document_lm --criterion masked_lm "
+        "--sample-break-mode eos --tokens-per-sample 41 --layout S|SD --segment-length 8 --max-segments 6",
+    ),
+}
+COMMON = (
+    f"{SIZES} --dropout 0.1 --attention-dropout 0.1 --optimizer adam --lr 3e-2 --lr-scheduler polynomial_decay "
+    "--warmup-updates 2 --total-num-update 10 --clip-norm 1.0 --batch-size 2 --seed 3 --cpu --num-workers 0 "
+    "--no-epoch-checkpoints --disable-validation --log-format json --log-interval 1"
+)
+RESUMED = 6  # updates; they stopped after 4, and an epoch has five
+
 
 FIXTURES = Path(__file__).parent / "fixtures"
 VERSIONS = sorted(FIXTURES.glob("v?.?"))
-CHECKPOINTS = pytest.mark.parametrize("name", old_checkpoints.CHECKPOINTS)
+NAMES = pytest.mark.parametrize("name", CHECKPOINTS)
 
 
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda folder: folder.name)
@@ -33,54 +74,46 @@ def expected(fixtures: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def data(warm: WarmPython, fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A data directory of each kind, made by the `hat preprocess` of today."""
+    """For each network its data directory, made by the `hat preprocess` of today."""
     folder = tmp_path_factory.mktemp("data")
-    return {
-        kind: folder / old_checkpoints.preprocess(warm, kind, fixtures / "raw", folder) for kind in old_checkpoints.DATA
-    }
+    for kind, flags in DATA.items():
+        words = f"hat_fairseq.cli preprocess {fixtures}/raw/{kind} --out {kind} {flags}".split()
+        warm.run(words, folder, folder / "log")
+    return {name: folder / kind / "bin" for name, (kind, _) in CHECKPOINTS.items()}
 
 
-def data_of(name: str, data: dict[str, Path]) -> Path:
-    return data[old_checkpoints.CHECKPOINTS[name][0]]
-
-
-@CHECKPOINTS
-def test_outputs_are_the_recorded_ones(fixtures: Path, expected: dict[str, Any], data: dict[str, Path], name: str):
-    """In fp64 to 1e-6, whatever the order of the operations; in fp32 to 1e-5."""
-    _, model = old_checkpoints.load(fixtures / f"{name}.pt", data_of(name, data))
-    inputs, outputs = expected[name]["inputs"], expected[name]["outputs"]
-    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-6)):
-        actual = old_checkpoints.outputs(model, inputs, dtype)
-        torch.testing.assert_close(actual, outputs, atol=tolerance, rtol=tolerance)
-
-
-@CHECKPOINTS
-def test_every_weight_arrives(fixtures: Path, data: dict[str, Path], name: str) -> None:
-    path = fixtures / f"{name}.pt"
-    weights, (_, model) = torch.load(path, weights_only=True)["model"], old_checkpoints.load(path, data_of(name, data))
-    loaded = model.state_dict()
+@NAMES
+def test_weights_and_outputs_are_the_recorded_ones(fixtures: Path, expected: dict, data: dict, name: str) -> None:
+    """Loaded as by fairseq's commands. In fp64 to 1e-6, whatever the order of the operations; in fp32 to 1e-5."""
+    path = str(fixtures / f"{name}.pt")
+    (model,), *_ = checkpoint_utils.load_model_ensemble_and_task([path], arg_overrides={"data": str(data[name])})
+    weights, loaded = torch.load(path, weights_only=True)["model"], model.eval().state_dict()
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[key], weight) for key, weight in weights.items())
+    inputs = {"roles" if key == "segments" else key: value for key, value in expected[name]["inputs"].items()}
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-6)):
+        with torch.no_grad():
+            logits = model.to(dtype)(**inputs)[0].float()
+        torch.testing.assert_close(logits, expected[name]["outputs"], atol=tolerance, rtol=tolerance)
 
 
-@CHECKPOINTS
+@NAMES
 def test_resuming_gives_the_recorded_losses(
     warm: WarmPython, fixtures: Path, expected: dict[str, Any], data: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
     """The optimizer's state, the place in the epoch and the random numbers of dropout are part of a checkpoint."""
-    (tmp_path / "checkpoints" / name).mkdir(parents=True)
-    shutil.copy(fixtures / f"{name}.pt", tmp_path / "checkpoints" / name / "checkpoint_last.pt")
-    resumed = old_checkpoints.RESUMED
-    losses = old_checkpoints.train(warm, name, data_of(name, data), tmp_path, str(USER_DIR), resumed)
+    (tmp_path / "checkpoints").mkdir()
+    shutil.copy(fixtures / f"{name}.pt", tmp_path / "checkpoints/checkpoint_last.pt")
+    flags = f"--user-dir {USER_DIR} --max-update {RESUMED} {COMMON} {CHECKPOINTS[name][1]}"
+    log = warm.run(["fairseq_cli.train", str(data[name]), *flags.split()], tmp_path, tmp_path / "log")
+    losses = [float(json.loads(line)["loss"]) for line in re.findall(r"train_inner \| (\{.*?\})", log)]
     assert losses == pytest.approx(expected[name]["losses"], abs=2e-3)  # logs are rounded to three digits
 
 
 def test_hat_import_reads_an_export_of_0_4(tmp_path: Path) -> None:
     with tarfile.open(FIXTURES / "v0.4_export.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    allow_checkpoint_types()
-    words = ["import", "hat_fairseq", str(tmp_path / "v0.4_export"), "--out", str(tmp_path / "model.pt")]
-    assert cli.main(words) == 0
+    assert hat("import", "hat_fairseq", tmp_path / "v0.4_export", "--out", tmp_path / "model.pt") == 0
     paths = FIXTURES / "v0.3/hat_transformer_roles.pt", tmp_path / "model.pt"
     before, after = (torch.load(path, weights_only=True)["model"] for path in paths)
     assert before.keys() == after.keys() and all(torch.equal(tensor, after[name]) for name, tensor in before.items())

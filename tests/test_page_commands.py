@@ -72,6 +72,7 @@ def test_own_labels_from_json_lines_to_predictions(warm: WarmPython, tmp_path: P
     assert labels[0]["segments"][0]["text"] == "A good film."
 
 
+@pytest.mark.slow
 def test_own_summaries_from_json_lines_to_rouge(
     warm: WarmPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,10 +39,10 @@ for _ in range(2):
     "first",
     [
         AS_USER_DIR,
-        "import fairseq, hat_fairseq",
         *(
             pytest.param(code, marks=pytest.mark.slow)
             for code in (
+                "import fairseq, hat_fairseq",
                 "from hat_fairseq.register import register\nregister()\nregister()",
                 "import hat_fairseq.tasks.encoder_task",
                 "import hat_fairseq.models.hat_transformer",
@@ -62,9 +62,9 @@ def test_importing_the_package_alone_leaves_the_import_system_alone() -> None:
 
 
 @pytest.mark.fault("Installation", "`--user-dir` is a link or copy of another name", "states the name it needs, exit 1")
-def test_a_user_dir_of_another_name_is_refused_with_one_line(tmp_path: Path) -> None:
+def test_a_user_dir_of_another_name_is_refused_with_one_line(run, tmp_path: Path) -> None:
     (tmp_path / "plugin").symlink_to(USER_DIR)
-    result = run_command("fairseq-train", tmp_path, "--user-dir", tmp_path / "plugin", check=False)
+    result = run("fairseq-train", tmp_path, "--user-dir", tmp_path / "plugin", check=False)
     expected = f"hat_fairseq: error: --user-dir {tmp_path / 'plugin'}: the folder must be named hat_fairseq"
     assert result.returncode == 1
     assert result.stderr.strip().splitlines()[-1] == expected and "Traceback" not in result.stderr

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import render
+from commands import run_command
 
 import hat_fairseq
 from hat_fairseq import doctor
@@ -92,9 +95,9 @@ def test_every_module_says_what_it_is() -> None:
 def test_names_say_what_they_hold() -> None:
     vague, parts = {"found", "given", "ours", "theirs", "kept"}, ("hat_fairseq", "preprocess", "benchmarks")
     paths = [path for path in MODULES if path.relative_to(ROOT).parts[0] in parts]
-    nodes = [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    names = [(relative(path), getattr(node, key, "")) for path, node in nodes for key in ("id", "arg", "name", "attr")]
-    assert [place for place in names if place[1] in vague] == []
+    nodes = ((path, node) for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = ((path, getattr(node, key, "")) for path, node in nodes for key in ("id", "arg", "name", "attr"))
+    assert [(relative(path), name) for path, name in names if name in vague] == []
 
 
 def test_modules_that_docstrings_name_exist() -> None:
@@ -149,3 +152,8 @@ def test_constraints_pin_what_the_project_requires() -> None:
 def test_set_up_builds_fairseq_as_the_doctor_says() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("$(FAIRSEQ)", "fairseq-fixed")
     assert doctor.FAIRSEQ_FLAGS in " ".join(makefile.replace("\\\n", " ").split())
+
+
+@pytest.mark.slow
+def test_the_page_of_faults_is_what_the_marked_tests_say() -> None:
+    run_command(sys.executable, ROOT / "tests/support/reliability.py", "--check")

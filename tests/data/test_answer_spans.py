@@ -21,12 +21,12 @@ from hat_fairseq.data.rows import Row
 NO = float("-inf")
 
 
-def every_span(start: np.ndarray, end: np.ndarray, longest: int) -> list[tuple[float, int, int]]:
-    """All that may be, best first."""
+def every_span(start: np.ndarray, end: np.ndarray, longest: int, parts: np.ndarray) -> list[tuple[float, int, int]]:
+    """All that may be, best first: within one part."""
     spans = [
         (float(start[i] + end[j]), i, j)
         for i, j in itertools.product(range(len(start)), repeat=2)
-        if i <= j < i + longest and start[i] > NO and end[j] > NO
+        if i <= j < i + longest and start[i] > NO and end[j] > NO and parts[i] == parts[j]
     ]
     return sorted(spans, reverse=True)
 
@@ -39,9 +39,12 @@ def test_the_best_spans_are_the_best_of_all() -> None:
                 start, end = generator.normal(size=(2, length)).astype(np.float32)
                 start[generator.random(length) < 0.3] = NO
                 end[generator.random(length) < 0.3] = NO
-                found, expected = n_best_spans(start, end, n_best, longest), every_span(start, end, longest)[:n_best]
-                assert [places for _, *places in found] == [places for _, *places in expected]
-                assert [score for score, *_ in found] == pytest.approx([score for score, *_ in expected])
+                for parts in (None, generator.random(length).round().cumsum()):
+                    one = np.zeros(length) if parts is None else parts
+                    found = n_best_spans(start, end, n_best, longest, parts)
+                    expected = every_span(start, end, longest, one)[:n_best]
+                    assert [places for _, *places in found] == [places for _, *places in expected]
+                    assert [score for score, *_ in found] == pytest.approx([score for score, *_ in expected])
 
 
 CONTEXT = "Rome is old. Oslo is not."
@@ -102,3 +105,4 @@ def test_what_two_windows_share_is_listed_once() -> None:
     outputs = [logits(row, 0.0, Rome=(1.0, s), old=(1.0, s)) for row, s in zip(rows, (2.0, 3.0), strict=True)]
     best = [(each["text"], each["score"]) for each in answered(rows, outputs, max_answer_length=1).n_best]
     assert best[:2] == [("Rome", 4.0), ("old", 4.0)] and len(best) == len(dict(best)) == 4
+    assert (AnswerOptions().n_best, AnswerOptions().max_answer_length) == (20, 30)  # as the authors of SQuAD have them

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ LINES = {
     "target": ["a c", "\ufeffd", "x <sep> y x", "<s> never seen"],
 }
 SPLITS = ("train", "valid", "test", "test1")
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmPython]:
-    with WarmPython() as process:
-        yield process
 
 
 def write_texts(folder: Path) -> None:

@@ -210,23 +210,6 @@ def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
     assert len(rows) > 2 and encoder.counts["windows_with_less_overlap"] == len(rows)
 
 
-def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
-    for bpe in bpes:
-        encoder = pipeline(bpe, "classification")
-        (row,) = encoder.rows(
-            LabelledText("a", segments=("<s> </s>", "<pad>"), second="</s> </s> <mask>", label="<pad>")
-        )
-        assert [token for token in row.tokens if token in (*MARKERS, "<pad>", "<mask>")] == [
-            "<s>",
-            "<s>",
-            "</s>",
-            "</s>",
-            "<s>",
-        ]
-        assert list(map(label_of, row.label or [])) == ["<pad>"] != row.label
-        assert encoder.counts["control_tokens_escaped"] == 6
-
-
 def test_the_longest_part_gives_way() -> None:
     for lengths, policy, kept in [
         ((90, 10), "truncate", (48, 10)),

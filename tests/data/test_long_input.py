@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from drawn import draws
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hat_fairseq.data.long_input import (
@@ -23,11 +23,10 @@ from hat_fairseq.data.long_input import (
 )
 
 
-def fit(is_bos: list[bool], most: int, policy: str) -> tuple[list[slice], Counter[str]]:
-    """What is kept of one document of at most so many tokens, its `</s>` left out, and what that costs."""
-    limit, advice = token_limit([is_bos], most + 1, "the limit"), "choose truncate or truncate-sentences"
-    (end,), counts = fit_parts([is_bos], [limit], policy, advice)
-    return [slice(0, end)], counts
+def fit(is_bos: list[bool], most: int, policy: str) -> tuple[int, Counter[str]]:
+    """How many tokens stay of one document that may have so many, its `</s>` left out, and what that costs."""
+    (end,), counts = fit_parts([is_bos], [token_limit([is_bos], most + 1, "the limit")], policy, "choose truncate")
+    return end, counts
 
 
 def markers(*sentence_lengths: int) -> list[bool]:
@@ -35,54 +34,43 @@ def markers(*sentence_lengths: int) -> list[bool]:
     return [position == 0 for length in sentence_lengths for position in range(length)]
 
 
-def test_a_document_within_the_limit_is_left_alone() -> None:
-    for policy in POLICIES[:3]:
-        assert fit(markers(3, 4), 7, policy) == ([slice(0, 7)], Counter())
-        assert fit([], 7, policy) == ([slice(0, 0)], Counter())
+def obvious(is_bos: list[bool], most: int, policy: str) -> tuple[int, Counter[str]]:
+    """The same in words: of the sentences the whole ones stay, or the first tokens without markers at their end."""
+    sentences: list[list[int]] = []
+    for position, marker in enumerate(is_bos):
+        if marker or not sentences:
+            sentences.append([])
+        sentences[-1].append(position)
+    whole = [sentence for sentence in sentences if sentence[-1] < most]
+    if policy == "truncate-sentences" and whole:
+        end = whole[-1][-1] + 1
+    else:
+        end = most
+        while end > 1 and is_bos[end - 1]:
+            end -= 1
+    lost = [sentence for sentence in sentences if sentence[0] >= end]
+    is_cut = any(sentence[0] < end <= sentence[-1] for sentence in sentences)
+    counts = {"tokens_truncated": len(is_bos) - end, "sentences_truncated": len(lost), "sentences_cut": int(is_cut)}
+    return end, +Counter(counts)
 
 
-def test_truncate_cuts_the_last_sentence() -> None:
-    assert fit(markers(3, 4, 2), 5, "truncate") == (
-        [slice(0, 5)],
-        Counter(tokens_truncated=4, sentences_truncated=1, sentences_cut=1),
-    )
-
-
-def test_truncate_drops_markers_left_without_a_token() -> None:
-    for trailing in [1, 2]:
-        kept, counts = fit(markers(3, *[1] * trailing, 4), 3 + trailing, "truncate")
-        assert kept == [slice(0, 3)]
-        assert counts == Counter(tokens_truncated=trailing + 4, sentences_truncated=trailing + 1)
-
-
-def test_truncate_sentences_keeps_whole_sentences() -> None:
-    assert fit(markers(3, 4, 2), 8, "truncate-sentences") == (
-        [slice(0, 7)],
-        Counter(tokens_truncated=2, sentences_truncated=1),
-    )
-
-
-def test_truncate_sentences_cuts_the_first_sentence_if_it_must() -> None:
-    kept, counts = fit(markers(9, 4), 5, "truncate-sentences")
-    assert kept == [slice(0, 5)]
-    assert counts["sentences_cut"] == 1 and counts["sentences_truncated"] == 1
-
-
-def test_error_states_the_lengths_and_the_way_out() -> None:
-    with pytest.raises(LongInputError, match="10 tokens with </s> .* the limit of 6.*truncate-sentences"):
-        fit(markers(3, 4, 2), 5, "error")
-
-
-@pytest.mark.parametrize("policy", POLICIES[1:3])
+@pytest.mark.parametrize("policy", POLICIES[:3])
 @draws
-@given(st.lists(st.booleans(), min_size=1, max_size=120), st.integers(1, 40))
-def test_properties_on_drawn_documents(policy: str, is_bos: list[bool], limit: int) -> None:
-    (kept,), counts = fit(is_bos, limit, policy)
-    assert kept.start == 0 < kept.stop <= limit
-    assert kept.stop + counts["tokens_truncated"] == len(is_bos)
-    if policy == "truncate" and kept.stop > 1 and counts:
-        assert not is_bos[kept.stop - 1]
-    assert fit(np.array(is_bos), limit, policy) == ([kept], counts)
+@given(st.lists(st.booleans(), max_size=120), st.integers(1, 40))
+@example(markers(3, 1, 1, 4), 5)
+@example(markers(9, 4), 5)
+def test_what_stays_and_what_is_counted(policy: str, is_bos: list[bool], most: int) -> None:
+    if len(is_bos) <= most:
+        assert fit(is_bos, most, policy) == (len(is_bos), Counter())
+    elif policy == "error":
+        message = (
+            f"^{len(is_bos) + 1} tokens with </s> are more than the limit of {most + 1}; raise the limit, or choose"
+        )
+        with pytest.raises(LongInputError, match=message):
+            fit(is_bos, most, policy)
+    else:
+        for flags in (is_bos, np.array(is_bos)):
+            assert fit(flags, most, policy) == obvious(is_bos, most, policy)
 
 
 def test_fifty_thousand_tokens_take_milliseconds() -> None:

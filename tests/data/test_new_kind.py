@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,9 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from commands import run_command
+from commands import hat, read_lines, write_lines
 
-from hat_fairseq import cli
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.record import Record
 
@@ -32,34 +30,32 @@ def kind_of_user() -> Iterator[Callable[[str], ModuleType]]:
         del sys.modules[name]
 
 
-def predictions(folder: Path, kind: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def predictions(run, folder: Path, kind: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What a model says of the records that it has learned."""
-    (folder / "raw").mkdir()
     for split, part in (("train", records), ("test", records[:4])):
-        (folder / f"raw/{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in part))
+        write_lines(folder / f"raw/{split}.jsonl", part)
     data, model, out = folder / "data", folder / "model", folder / "out.jsonl"
-    command = ["preprocess", folder / "raw", "--kind", kind, "--out", data, "--num-codes", "100"]
-    assert cli.main([str(word) for word in command]) == 0
+    assert hat("preprocess", folder / "raw", "--kind", kind, "--out", data, "--num-codes", "100") == 0
     flags = ["--user-dir", SUPPORT / kind, "--task", KINDS[kind].task, *FLAGS.split(), "--save-dir", model]
-    run_command("fairseq-train", data / "bin", *flags)
-    command = ["predict", model / "checkpoint_last.pt", data, "--split", "train", "--out", out, "--device", "cpu"]
-    assert cli.main([str(word) for word in command]) == 0
-    return [json.loads(line) for line in out.read_text().splitlines()]
+    run("fairseq-train", data / "bin", *flags)
+    flags = ["--split", "train", "--out", out, "--device", "cpu"]
+    assert hat("predict", model / "checkpoint_last.pt", data, *flags) == 0
+    return read_lines(out)
 
 
 @pytest.mark.slow
-def test_numbers(kind_of_user, meetings: list[Record], tmp_path: Path) -> None:
+def test_numbers(kind_of_user, run, meetings: list[Record], tmp_path: Path) -> None:
     kind_of_user("similarity")
     words = (turn.split() for turn in meetings[0].sentences or ())
     turns = list(dict.fromkeys(" ".join(turn[:12]) for turn in words if len(turn) > 8))
     pairs = [(turns[n], turns[n + n % 2], 1 - n % 2) for n in range(20)]  # every second one with itself
     records = [{"id": str(n), "segments": [a], "second": b, "label": s} for n, (a, b, s) in enumerate(pairs)]
-    scores = [row["score"] for row in predictions(tmp_path, "similarity", records)]
+    scores = [row["score"] for row in predictions(run, tmp_path, "similarity", records)]
     same, other = scores[::2], scores[1::2]
     assert len(scores) == 20 and sum(same) > sum(other) + 5  # it has learned what it was shown
 
 
-def test_sets_of_strings(kind_of_user, tmp_path: Path) -> None:
+def test_sets_of_strings(kind_of_user, run, tmp_path: Path) -> None:
     """From a record to F1: one file."""
     keyphrases = kind_of_user("keyphrases")
     records = []
@@ -68,7 +64,7 @@ def test_sets_of_strings(kind_of_user, tmp_path: Path) -> None:
         records.append(
             {"id": str(n), "text": f"so {f' and then {n} of the '.join(chosen)} again", "keyphrases": chosen}
         )
-    rows = predictions(tmp_path, "keyphrases", records)
+    rows = predictions(run, tmp_path, "keyphrases", records)
     assert [row["id"] for row in rows] == [record["id"] for record in records]
     pairs = [(set(row["keyphrases"]), set(record["keyphrases"])) for row, record in zip(rows, records, strict=True)]
     assert keyphrases.f1(pairs) > 0.9

@@ -7,30 +7,23 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import hat, refusal, write_lines
 
-from hat_fairseq import cli
 from hat_fairseq.package_files import describe_files
 
 fault = pytest.mark.fault
-Output = pytest.CaptureFixture[str]
 
 
-def hat(*words: object) -> int:
-    return cli.main(["preprocess", *map(str, words)])
-
-
-def failure(capsys: Output, *words: object) -> str:
+def failure(*words: object) -> str:
     """The one line of a refused command."""
-    assert hat(*words) == 2
-    error = capsys.readouterr().err
+    error = refusal("preprocess", *words)
     assert error.count("\n") == 1
     return error
 
 
 def write(folder: Path, **splits: list[dict]) -> Path:
-    folder.mkdir(exist_ok=True)
     for split, records in splits.items():
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        write_lines(folder / f"{split}.jsonl", records)
     return folder
 
 
@@ -80,24 +73,24 @@ REFUSED = [  # kind, lines, flags, message
 @fault("Input", "an empty split", "refused")
 @fault("Input", "a split all of whose documents are dropped", "refused")
 @fault("Input", "a source longer than the limit", "refused with its id; truncate, drop or chunk by a flag")
-def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, capsys: Output) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     for kind, lines, flags, message in REFUSED:
         path.write_bytes(lines + b"\n" if lines else b"")
-        error = failure(capsys, tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
+        error = failure(tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
         assert message.format(path) in error
         assert list(tmp_path.iterdir()) == [path]
 
 
 @fault("Input", "a document without text", "refused with its id and line; --on-empty drop counts it")
-def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: Output) -> None:
+def test_empty_documents_are_refused_or_counted(tmp_path: Path) -> None:
     kinds = {"text": {"sentences": ["a b"], "target": "a"}, "classification": {"segments": ["a b"], "label": "c"}}
     for kind, record in kinds.items():
         empty = dict.fromkeys(record, [" "]) | {"id": "empty", list(record)[1]: "d"}
         folder = write(tmp_path / kind, train=[{"id": "full", **record}, empty])
         words = [folder, "--kind", kind, "--out", folder / "out", "--num-codes", 5]
-        assert f"document 'empty' ({folder}/train.jsonl:2) has an empty" in failure(capsys, *words)
-        assert hat(*words, "--on-empty", "drop") == 0
+        assert f"document 'empty' ({folder}/train.jsonl:2) has an empty" in failure(*words)
+        assert hat("preprocess", *words, "--on-empty", "drop") == 0
         train = figures(folder / "out")["train"]
         assert (train["documents"], train["treatments"]) == (1, {"documents_empty_dropped": 1})
     assert train["labels"] == {"c": 1} and (folder / "out/text/label.labels").read_text() == "c 1\n"
@@ -106,40 +99,41 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: Output) 
 @fault("Preprocessing", "--out exists", "refused; --overwrite replaces nothing that hat preprocess did not write")
 @fault("Preprocessing", "--overwrite on a folder of hat package", "refused")
 @fault("Preprocessing", "--overwrite on a result of which a file has changed", "refused")
-def test_existing_directories_are_safe(tmp_path: Path, capsys: Output) -> None:
-    assert "already exists; choose another directory" in failure(capsys, "ami", "--out", tmp_path)
+def test_existing_directories_are_safe(tmp_path: Path) -> None:
+    assert "already exists; choose another directory" in failure("ami", "--out", tmp_path)
     words = ["ami", "--out", tmp_path, "--overwrite", "--limit", 1]
     (tmp_path / "thesis.tex").touch()
-    assert "--overwrite does not replace it" in failure(capsys, *words)
+    assert "--overwrite does not replace it" in failure(*words)
     (tmp_path / "manifest.json").write_text(json.dumps(package := describe_files(tmp_path)))
-    assert "has no manifest.json of this command" in failure(capsys, *words)
+    assert "has no manifest.json of this command" in failure(*words)
     (tmp_path / "manifest.json").write_text(json.dumps({**package, "reader": "ami"}))
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert "thesis.tex has changed since manifest.json was written" in failure(capsys, *words)
+    assert "thesis.tex has changed since manifest.json was written" in failure(*words)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
 @fault("Input", "one test set with targets or labels, another without", "refused with both names")
-def test_test_sets_with_and_without_what_is_right(tmp_path: Path, capsys: Output) -> None:
+def test_test_sets_with_and_without_what_is_right(tmp_path: Path) -> None:
     for kind, key in (("text", "target"), ("classification", "label")):
         splits = {split: [{"id": split, "text": "One .", key: "x"}] for split in ("train", "test", "test1")}
         del splits["test"][0][key]
         folder = write(tmp_path / kind, **splits)
-        error = failure(capsys, folder, "--kind", kind, "--splitter", "punctuation", "--out", tmp_path / "out")
+        error = failure(folder, "--kind", kind, "--splitter", "punctuation", "--out", tmp_path / "out")
         assert f"test1 has {key} and test has not: preprocess them from separate folders" in error
 
 
-def test_only_the_named_splits_are_read(tmp_path: Path, capsys: Output) -> None:
+def test_only_the_named_splits_are_read(tmp_path: Path) -> None:
     """The others need not be there, or readable."""
     folder = write(tmp_path / "mine", train=[{"id": "a", "sentences": ["Hello ."], "target": "Hi ."}])
     (folder / "test.jsonl").write_text("damaged\n")
     words = [folder, "--num-codes", 5, "--out", tmp_path / "out", "--splits", "train"]
-    assert "has train, test" in failure(capsys, *words, "valid")
-    assert hat(*words) == 0 and [path.name for path in (tmp_path / "out/text").glob("*.ids")] == ["train.ids"]
+    assert "has train, test" in failure(*words, "valid")
+    assert hat("preprocess", *words) == 0
+    assert [path.name for path in (tmp_path / "out/text").glob("*.ids")] == ["train.ids"]
 
 
 @fault("Input", "the same document in train and test", "counted by id and by source in the report")
-def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: Output) -> None:
+def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys) -> None:
     texts = {
         "train": [("a", "One ."), ("b", "Two .")],
         "valid": [("a", "Three .")],
@@ -147,7 +141,7 @@ def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: Output) -> Non
     }
     splits = {split: [{"id": i, "text": text, "target": "x"} for i, text in pairs] for split, pairs in texts.items()}
     words = ["--out", tmp_path / "out", "--splitter", "punctuation", "--num-codes", 5]
-    assert hat(write(tmp_path / "mine", **splits), *words) == 0
+    assert hat("preprocess", write(tmp_path / "mine", **splits), *words) == 0
     names = "ids_in_an_earlier_split", "sources_in_an_earlier_split"
     counts = [[split["treatments"].get(name, 0) for name in names] for split in figures(tmp_path / "out").values()]
     assert counts == [[0, 0], [1, 0], [1, 2]]
@@ -169,19 +163,20 @@ def read(split, root, counts):
 """
 
 
-def test_a_reader_states_what_it_reads(tmp_path: Path, capsys: Output) -> None:
+def test_a_reader_states_what_it_reads(tmp_path: Path, capsys) -> None:
     (tmp_path / "small.py").write_text(READER)
     words = [tmp_path / "small.py", "--out", tmp_path / "out"]
     assert (
         "small: the split train has 5 documents, a complete release 7 or 8; complete it, or use what is there "
         "with --partial, or only the first N documents with --limit N"
-    ) in failure(capsys, *words)
+    ) in failure(*words)
     unseen = "test: document 'test0' has the label 'a', which the training part does not have; it has 'b'"
-    assert unseen in failure(capsys, *words, "--partial")
-    assert "yields data of --kind classification, not qa" in failure(capsys, *words, "--kind", "qa")
+    assert unseen in failure(*words, "--partial")
+    assert "yields data of --kind classification, not qa" in failure(*words, "--kind", "qa")
     (tmp_path / "small.py").write_text(READER.replace('"a" if split == "test" else "b"', '"b"'))
-    assert hat(*words, "--limit", 1) == 0 and figures(tmp_path / "out")["train"]["treatments"] == {"seen": 2}
-    assert hat(*words, "--partial", "--overwrite") == 0
+    assert hat("preprocess", *words, "--limit", 1) == 0
+    assert figures(tmp_path / "out")["train"]["treatments"] == {"seen": 2}
+    assert hat("preprocess", *words, "--partial", "--overwrite") == 0
     printed = capsys.readouterr().out.split("wrote")[1].splitlines()
     table = {line[:27].strip(): line[27:].split() for line in printed}
     assert table["documents"] == ["5", "1", "1", "363K", "/", "122", "/", "-"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -12,14 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, REPOSITORY, WITHOUT_LOCKS, run_command
-
-from hat_fairseq import cli
+from commands import HEEDING, WITHOUT_LOCKS, environment, hat, refusal, run_command, write_lines
 
 fault = pytest.mark.fault
 AREA = "Preprocessing"
 HAT = [sys.executable, "-m", "hat_fairseq.cli"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 KILLED = "hat: error: a worker process was killed by signal 9; if memory ran out, use fewer --workers\n"
 READER = """
 import time
@@ -36,25 +32,18 @@ def read(split, root, counts):
 """
 
 
-def hat(*words: object) -> int:
-    return cli.main([str(word) for word in words])
-
-
 def shell(script: str, *words: object, cwd: Path) -> tuple[int, str]:
     """Status and stderr of a shell script in which `"$@"` is `hat` with these words."""
     command = ["bash", "-c", script, "bash", *HAT, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=cwd, timeout=120)
     return done.returncode, done.stderr
 
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
     """A folder with a training part of 600 documents, 90 kB."""
-    folder = tmp_path / "documents"
-    folder.mkdir()
     rows = ({"id": str(n), "sentences": [f"one two {n} ." * 8], "target": f"{n}"} for n in range(600))
-    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
+    return write_lines(tmp_path / "documents/train.jsonl", rows).parent
 
 
 def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
@@ -62,9 +51,8 @@ def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
     (folder / "slow.py").write_text(READER)
     words = ["preprocess", folder / "slow.py", "--root", folder, "--out", folder / "out", "--num-codes", 9]
     command = [*map(str, words), "--workers", "2"]
-    process = subprocess.Popen(
-        [*HEEDING, *prefix, *HAT, *command], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
-    )
+    options = {"stderr": subprocess.PIPE, "text": True, "env": environment(), "start_new_session": True}
+    process = subprocess.Popen([*HEEDING, *prefix, *HAT, *command], **options)
     deadline = time.monotonic() + 120
     while not (folder / "reading").exists():
         assert process.poll() is None and time.monotonic() < deadline
@@ -101,7 +89,7 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
 def test_a_signal_while_workers_are_started(name: str, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(READER)
     words = ["preprocess", tmp_path / "slow.py", "--root", tmp_path, "--out", tmp_path / "out", "--workers", 60]
-    process = subprocess.Popen([*HEEDING, *HAT, *map(str, words)], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    process = subprocess.Popen([*HEEDING, *HAT, *map(str, words)], stderr=subprocess.PIPE, text=True, env=environment())
     (tmp_path / "go").touch()
     while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
         assert process.poll() is None
@@ -116,7 +104,7 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
     if subprocess.run([*space, "true"], capture_output=True).returncode:
         space = []  # only root has namespaces
     command, first = begun(tmp_path, *space)
-    second = subprocess.run([*space, *HAT, *command], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+    second = subprocess.run([*space, *HAT, *command], capture_output=True, text=True, env=environment(), timeout=120)
     message = f"another process is writing {tmp_path}/out; wait for it, or choose another name"
     assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
     (tmp_path / "go").touch()
@@ -173,27 +161,25 @@ def test_what_works(documents: Path, tmp_path: Path) -> None:
 @fault("Input", "a dangling link, a link to itself or a pipe as a split", "refused with its name")
 @fault("Input", "a line of more than 100 MB", "refused with file and line")
 @fault("Input", "a key twice in a JSON object", "refused with file, line and key")
-def test_refused_in_one_line(documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refusal(out: str) -> str:
-        assert hat("preprocess", documents, "--out", tmp_path / out) == 2
-        return capsys.readouterr().err
-
-    assert "fairseq takes ':' for the end of a path; choose another name" in refusal("a:b")
+def test_refused_in_one_line(documents: Path, tmp_path: Path) -> None:
+    words = ["preprocess", documents, "--out", tmp_path / "out"]
+    error = refusal("preprocess", documents, "--out", tmp_path / "a:b")
+    assert "fairseq takes ':' for the end of a path; choose another name" in error
     valid = documents / "valid.jsonl"
     for make in (lambda: valid.symlink_to("nowhere"), lambda: valid.symlink_to(valid), lambda: os.mkfifo(valid)):
         make()
-        assert "has valid.jsonl, which is no split, or no file" in refusal("out")
+        assert "has valid.jsonl, which is no split, or no file" in refusal(*words)
         valid.unlink()
     os.truncate(documents / "train.jsonl", 10**9)  # zeros, which take no space
-    assert "train.jsonl:601: the line has more than 100,000,000 bytes; a line is one document" in refusal("out")
+    assert "train.jsonl:601: the line has more than 100,000,000 bytes; a line is one document" in refusal(*words)
     (documents / "train.jsonl").write_text('{"id": "a", "text": "x", "id": "b", "target": "y"}\n')
-    assert "train.jsonl:1: the key 'id' occurs twice in one object" in refusal("out")
+    assert "train.jsonl:1: the key 'id' occurs twice in one object" in refusal(*words)
 
 
 @fault("Input", "one sentence without an end", "counted in the report")
 @fault("Input", "labels of one class only", "a warning")
 def test_what_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "train.jsonl").write_text(json.dumps({"id": "a", "text": "word " * 600, "label": "b"}) + "\n")
+    write_lines(tmp_path / "train.jsonl", [{"id": "a", "text": "word " * 600, "label": "b"}])
     words = ["--kind", "classification", "--splitter", "punctuation", "--num-codes", 5]
     assert hat("preprocess", tmp_path, "--out", tmp_path / "out", *words) == 0
     captured = capsys.readouterr()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from commands import write_lines
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Choice, Document, LabelledText, Question
@@ -36,52 +38,59 @@ def test_lines_without_id_are_named_by_file_and_line(tmp_path: Path) -> None:
     ]
 
 
-def test_bad_examples_are_refused(tmp_path: Path) -> None:
-    for kind, record, message in [
-        ("classification", {"text": "x"}, "there is no id"),
-        ("classification", {"id": "a", "text": "x", "labels": ["y"]}, "unknown key 'labels'; known are id"),
-        ("classification", {"id": "a", "text": "x", "label": ""}, "'a' has an empty label"),
-        ("classification", {"id": "a", "text": "x", "label": 1.5}, "label must be a string, not 1.5"),
-        ("classification", {"id": "a", "label": "x"}, "give exactly one of text, segments, not none"),
-        ("choice", {"id": "a", "text": "x", "choices": ["y"], "label": 0}, "has 1 choices; at least two are needed"),
-        (
-            "choice",
-            {"id": "a", "text": "x", "choices": ["y", "z"], "label": 2},
-            "has the label 2; the choices have the numbers 0 to 1",
-        ),
-        ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": "1"}, "label must be a number, not '1'"),
-        ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": True}, "label must be a number, not True"),
-        ("tokens", {"id": "a", "words": ["x", True]}, "each item of words must be a string, not True"),
-        ("segments", {"id": "a", "segments": ["x", "y"], "labels": ["z"]}, "has 1 labels for 2 segments"),
-        ("segments", {"id": "a", "text": "x", "labels": ["z"]}, "unknown key 'text'"),
-        ("tokens", {"id": "a", "words": "x y", "labels": ["z", "z"]}, "words must be a list, not 'x y'"),
-        ("qa", {"id": "a", "text": "x"}, "there is no question"),
-        ("qa", {"id": "a\tb", "text": "x", "question": "y"}, "contains a tab"),
-        (
-            "qa",
-            {"id": "a", "question": "q", "text": "one two", "answers": [{"text": "two", "start": 3}]},
-            "document 'a': the answer 'two' does not stand at character 3, where ' tw' stands",
-        ),
-        ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "x", "start": -1}]}, "at character -1"),
-        ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "", "start": 0}]}, "the answer ''"),
-        (
-            "qa",
-            {"id": "a", "question": "q", "text": "x", "answers": ["x"]},
-            "of answers: expected a JSON object, found",
-        ),
-        ("mlm", {"id": "a", "text": "x", "label": "y"}, "unknown key 'label'"),
-    ]:
-        path = tmp_path / "train.jsonl"
-        path.write_text(json.dumps(record) + "\n")
+BAD_RECORDS: list[tuple[str, Any, str]] = [
+    ("classification", {"text": "x"}, "there is no id"),
+    ("classification", {"id": "a", "text": "x", "labels": ["y"]}, "unknown key 'labels'; known are id"),
+    ("classification", {"id": "a", "text": "x", "label": ""}, "'a' has an empty label"),
+    ("classification", {"id": "a", "text": "x", "label": 1.5}, "label must be a string, not 1.5"),
+    ("classification", {"id": "a", "label": "x"}, "give exactly one of text, segments, not none"),
+    ("choice", {"id": "a", "text": "x", "choices": ["y"], "label": 0}, "has 1 choices; at least two are needed"),
+    (
+        "choice",
+        {"id": "a", "text": "x", "choices": ["y", "z"], "label": 2},
+        "has the label 2; the choices have the numbers 0 to 1",
+    ),
+    ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": "1"}, "label must be a number, not '1'"),
+    ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": True}, "label must be a number, not True"),
+    ("tokens", {"id": "a", "words": ["x", True]}, "each item of words must be a string, not True"),
+    ("segments", {"id": "a", "segments": ["x", "y"], "labels": ["z"]}, "has 1 labels for 2 segments"),
+    ("segments", {"id": "a", "text": "x", "labels": ["z"]}, "unknown key 'text'"),
+    ("tokens", {"id": "a", "words": "x y", "labels": ["z", "z"]}, "words must be a list, not 'x y'"),
+    ("qa", {"id": "a", "text": "x"}, "there is no question"),
+    ("qa", {"id": "a\tb", "text": "x", "question": "y"}, "contains a tab"),
+    (
+        "qa",
+        {"id": "a", "question": "q", "text": "one two", "answers": [{"text": "two", "start": 3}]},
+        "document 'a': the answer 'two' does not stand at character 3, where ' tw' stands",
+    ),
+    ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "x", "start": -1}]}, "at character -1"),
+    ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "", "start": 0}]}, "the answer ''"),
+    (
+        "qa",
+        {"id": "a", "question": "q", "text": "x", "answers": ["x"]},
+        "of answers: expected a JSON object, found",
+    ),
+    ("mlm", {"id": "a", "text": "x", "label": "y"}, "unknown key 'label'"),
+    ("text", [], "expected a JSON object"),
+    ("text", {"id": "", "text": "x"}, "'': its id is empty"),
+    ("text", {"id": 7, "text": "x"}, "id must be a string, not 7"),
+    ("text", {"id": "a"}, "exactly one of text, turns, sentences, not none"),
+    ("text", {"id": "a", "text": "x", "sentences": []}, "not text and sentences"),
+    ("text", {"id": "a", "text": "x", "lang": "en"}, "unknown key 'lang'"),
+    ("text", {"id": "a", "text": "x", "target": "y", "summary": "y"}, "two names for the same thing"),
+    ("text", {"id": "a", "sentences": ["x", None]}, "sentences must be a string, not None"),
+    ("text", {"id": "a", "turns": [{"text": "x", "mood": "good"}]}, "turns: unknown key 'mood'"),
+    ("text", {"id": "a", "turns": [{"text": "x", "role": "PM"}, {"text": "y"}]}, "turn 2 has neither role nor speaker"),
+    ("text", {"id": "a", "turns": ["x"]}, "each item of turns: expected a JSON object, found 'x'"),
+]
+
+
+def test_bad_records_are_refused_with_their_place(tmp_path: Path) -> None:
+    for kind, record, message in BAD_RECORDS:
+        path = write_lines(tmp_path / "train.jsonl", [record])
         with pytest.raises(ValueError) as error:
             list(read_records(path, kind))
         assert str(error.value).startswith(f"{path}:1: ") and message in str(error.value)
-
-
-def test_an_id_occurs_once(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "a"}\n' * 2)
-    with pytest.raises(ValueError, match=r"a\.jsonl:2: document id 'x' was used before, in line 1"):
-        list(read_records(tmp_path / "a.jsonl", "mlm"))
 
 
 def test_json_there_and_back(meetings: list[Record]) -> None:
@@ -110,26 +119,6 @@ def test_a_turn_without_role_takes_its_speaker() -> None:
     assert record_from_json({"id": "a", "turns": turns}, "here").roles == ("Ann", "Bob")
 
 
-def test_what_is_no_document_is_refused_with_its_place() -> None:
-    for record, message in [
-        ([], "expected a JSON object"),
-        ({"text": "x"}, "there is no id"),
-        ({"id": "", "text": "x"}, "'': its id is empty"),
-        ({"id": "a\tb", "text": "x"}, "contains a tab"),
-        ({"id": 7, "text": "x"}, "id must be a string, not 7"),
-        ({"id": "a"}, "exactly one of text, turns, sentences, not none"),
-        ({"id": "a", "text": "x", "sentences": []}, "not text and sentences"),
-        ({"id": "a", "text": "x", "lang": "en"}, "unknown key 'lang'"),
-        ({"id": "a", "text": "x", "target": "y", "summary": "y"}, "two names for the same thing"),
-        ({"id": "a", "sentences": ["x", None]}, "sentences must be a string, not None"),
-        ({"id": "a", "turns": [{"text": "x", "mood": "good"}]}, "turns: unknown key 'mood'"),
-        ({"id": "a", "turns": [{"text": "x", "role": "PM"}, {"text": "y"}]}, "turn 2 has neither role nor speaker"),
-        ({"id": "a", "turns": ["x"]}, "each item of turns: expected a JSON object, found 'x'"),
-    ]:
-        with pytest.raises(ValueError, match=f"^file:3: .*{message}"):
-            record_from_json(record, "file:3")
-
-
 def test_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes("\ufeffa\rb\u2028c\x0bd\ne\r\nf".encode())
@@ -142,27 +131,15 @@ def test_lone_carriage_returns_do_not_shift_documents(tmp_path: Path) -> None:
     assert [(document.id, document.text) for document in read_records(path)] == [("a", "x\ry"), ("b", "z")]
 
 
-def test_invalid_utf8_is_refused_with_file_line_and_byte(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
-    path.write_bytes(b'{"id": "a", "text": "x"}\n{"id": "b", "text": "caf\xe9"}\n')
-    with pytest.raises(ValueError, match=r"d\.jsonl:2: invalid UTF-8, byte 0xe9 at byte 49 "):
-        list(read_records(path))
-
-
 def test_bad_lines_are_refused(tmp_path: Path) -> None:
-    for lines, message in [
-        ('{"id": "a", "text": "x"}\n\n', r"d\.jsonl:2: not a JSON object"),
-        ('{"id": "a", "text": "x"\n', r"d\.jsonl:1: not a JSON object"),
-        ('{"id": "a", "text": "x"}\n' * 2, r"d\.jsonl:2: document id 'a' was used before, in line 1"),
+    line = b'{"id": "a", "text": "x"}\n'
+    for name, content, message in [
+        ("d.jsonl", line + b"\n", r"d\.jsonl:2: not a JSON object"),
+        ("d.jsonl", line[:-2] + b"\n", r"d\.jsonl:1: not a JSON object"),
+        ("d.jsonl", line * 2, r"d\.jsonl:2: document id 'a' was used before, in line 1"),
+        ("d.jsonl", line + b'{"id": "b", "text": "caf\xe9"}\n', r"d\.jsonl:2: invalid UTF-8, byte 0xe9 at byte 49 "),
+        ("d.jsonl.gz", gzip.compress(b"".join(line.replace(b"a", b"%d" % n) for n in range(50)))[:-12], "damaged gzip"),
     ]:
-        path = tmp_path / "d.jsonl"
-        path.write_text(lines)
+        (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=message):
-            list(read_records(path))
-
-
-def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"id": "a", "text": "x"}\n' * 50)[:-12])
-    with pytest.raises(ValueError, match="damaged gzip file"):
-        list(read_lines(path))
+            list(read_records(tmp_path / name))

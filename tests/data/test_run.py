@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
@@ -11,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY
+from commands import environment, read_lines, write_lines
 
 from hat_fairseq import cli
 from hat_fairseq.data import blocks
@@ -51,7 +49,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split, number in (("train", 60), ("valid", 6)):
         texts = [f"One {n}, e.g. two. Three {n % 7} four! " * 8 for n in range(number)]
         rows = [{"id": str(n), "text": text, "target": f"{n}."} for n, text in enumerate(texts)]
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_lines(folder / f"{split}.jsonl", rows)
     return folder
 
 
@@ -64,17 +62,13 @@ def contents(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
-def environment(calls: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "CALLS": str(calls)}
-
-
 @pytest.fixture(scope="module")
 def whole(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], int]:
     """The files of a run that nobody kills, and the number of its blocks if they are small."""
     folder = tmp_path_factory.mktemp("whole")
     assert cli.main(words(documents, folder / "out")) == 0
     command = [sys.executable, "-c", SCRIPT, *words(documents, folder / "small")]
-    subprocess.run(command, env=environment(folder / "calls"), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=environment(CALLS=folder / "calls"), check=True, stdout=subprocess.DEVNULL)
     return contents(folder / "out"), len((folder / "calls").read_text().split())
 
 
@@ -88,9 +82,8 @@ def test_the_result_does_not_depend_on_blocks(
 
 
 def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (raw := tmp_path / "raw").mkdir()
-    texts = [json.loads(line)["text"] for line in (documents / "train.jsonl").read_text().splitlines()]
-    (raw / "train.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    rows = ({"text": row["text"]} for row in read_lines(documents / "train.jsonl"))
+    raw = write_lines(tmp_path / "raw/train.jsonl", rows).parent
     outs = []
     for size in (1 << 20, 300):
         monkeypatch.setattr(blocks, "SIZE", size)
@@ -126,7 +119,7 @@ def test_a_killed_run_goes_on(
     calls.touch()
     command = [sys.executable, "-c", SCRIPT, *words(documents, tmp_path / "out")]
     killed = [word.replace("punctuation", "library") for word in command] if change == "library" else command
-    process = subprocess.Popen(killed, env=environment(calls), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(killed, env=environment(CALLS=calls), stdout=subprocess.DEVNULL)
     while len(calls.read_text().split()) < 2 * moment:
         assert process.poll() is None
         time.sleep(0.005)
@@ -134,7 +127,7 @@ def test_a_killed_run_goes_on(
     process.wait()
     for result in tmp_path.glob(".out.blocks/*.zip") if change == "damage" else ():
         result.write_bytes(result.read_bytes().replace(b"One", b"Two"))
-    subprocess.run(command, env=environment(calls), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=environment(CALLS=calls), check=True, stdout=subprocess.DEVNULL)
     assert contents(tmp_path / "out") == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calls", "out"]
     assert change or len(calls.read_text().split()) <= blocks_of_run + 1

@@ -18,9 +18,7 @@ from hat_fairseq.data.text import (
     SPLITTERS,
     MisalignedError,
     align,
-    escape_control_tokens,
     normalise,
-    restore_control_tokens,
     split_segments,
     split_sentences,
 )
@@ -52,16 +50,6 @@ def test_any_text_ends_on_one_line_that_python_and_fairseq_split_alike() -> None
     assert clean.encode()
     again: Counter[str] = Counter()
     assert normalise(clean, again) == clean and not again
-
-
-def test_control_tokens_are_escaped_and_restored() -> None:
-    for token in CONTROL_TOKENS:
-        text = f"a {token} b{token}{token} <{token}> <\\{token[1:]}"
-        counts: Counter[str] = Counter()
-        escaped = escape_control_tokens(text, counts)
-        assert not any(control in escaped for control in CONTROL_TOKENS)
-        assert restore_control_tokens(escaped) == text
-        assert counts == {"control_tokens_escaped": 5}
 
 
 def test_segments_are_split_at_tabs() -> None:

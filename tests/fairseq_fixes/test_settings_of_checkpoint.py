@@ -95,7 +95,9 @@ def test_the_task_and_the_criterion_are_checked_too(save, layout: str) -> None:
 def test_others_are_loaded(save, monkeypatch, layout: str) -> None:
     """Literals stay, and a name can be trusted."""
     monkeypatch.setenv(TRUST, "lstm,fconv")
-    for arch, settings in (("transformer", {"adaptive_softmax_cutoff": "[2, 3]"}), ("bart_base", {}), ("fconv", {})):
+    small = {f"{side}_embed_dim": 8 for side in ("encoder", "decoder", "decoder_out")}
+    small |= {"encoder_layers": "[(8, 3)]", "decoder_layers": "[(8, 3)]"}
+    for arch, settings in (("transformer", {"adaptive_softmax_cutoff": "[2, 3]"}), ("bart_base", {}), ("fconv", small)):
         load(save(layout, arch, weights=True, **settings))
 
 
@@ -109,11 +111,9 @@ def test_parts_of_a_user_are_allowed(save) -> None:
 
 @pytest.mark.slow
 @pytest.mark.fault("Security", "a checkpoint whose settings are code", "refused by every command, nothing is run")
-def test_commands_refuse_them(run, ami: Path, train, tmp_path: Path) -> None:
+def test_commands_refuse_them(run, ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     """The path of `fairseq-generate`, `hat generate`, `hat summarize` and the Python interface is one."""
-    train(tmp_path / "model", "--max-update", 1, "--disable-validation")
-    good, evil = tmp_path / "model/checkpoint_last.pt", tmp_path / "evil.pt"
-    state = torch.load(good, weights_only=True)
+    state, evil = torch.load(checkpoint, weights_only=True), tmp_path / "evil.pt"
     code = f"__import__('os').system('touch {tmp_path / 'ran'}')"
     state["cfg"]["model"] = {"_name": "fconv", "encoder_layers": code, "decoder_layers": code}
     torch.save(state, evil)
@@ -129,10 +129,9 @@ def test_commands_refuse_them(run, ami: Path, train, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, train, tmp_path: Path) -> None:
+def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     """The task, its role stream and its lengths, in fairseq-generate and hat generate; given flags count."""
-    train(tmp_path / "model", "--max-update", 1, "--disable-validation")
-    common = ["--path", tmp_path / "model/checkpoint_last.pt", "--cpu", "--batch-size", 4, "--max-len-b", 4]
+    common = ["--path", checkpoint, "--cpu", "--batch-size", 4, "--max-len-b", 4]
     said = ["--task", "document_to_text", "--role-stream", "role", "--max-source-positions", 128]
     words = ["fairseq-generate", ami / "bin", "--user-dir", USER_DIR, *common]
     outputs = (run(*words, *flags).stdout for flags in ([], said))
@@ -140,8 +139,8 @@ def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, train, tmp_
     assert lines[0] == lines[1] and len(lines[0]) == 6
     short = run(*words, "--max-source-positions", 99, check=False)
     assert short.returncode == 1 and "are longer than the model takes, 99; " in short.stdout + short.stderr
-    model = ["--path", tmp_path / "model/checkpoint_last.pt", "--device", "cpu"]
+    model = ["--path", checkpoint, "--device", "cpu"]
     run("hat", "generate", ami / "bin", *model, "--max-len-b", 4, "--results-path", tmp_path / "out")
     assert len((tmp_path / "out/test.jsonl").read_text().splitlines()) == 6
     assert recorded_flags(str(tmp_path / "none.pt"), None) == []
-    assert recorded_flags(str(tmp_path / "model/checkpoint_last.pt"), "translation") == []
+    assert recorded_flags(str(checkpoint), "translation") == []

@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import json
-import os
 import re
 import resource
 import shutil
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -18,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
-from commands import REPOSITORY, run_command
+from commands import REPOSITORY, environment, run_command, write_lines
 from pyarrow import parquet
 from releases import write_release
 
@@ -36,11 +33,9 @@ def fault(name: str, *values: object, area: str = "Security", outcome: str = "fi
 def hat(*words: object, expected: int = 2, **options: object) -> str:
     """What `hat` prints to stderr; one line if it fails. With options: in a process that may take six gigabytes."""
     if options:
-        command = [sys.executable, "-P", "-m", "hat_fairseq.cli", *map(str, words)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+        command = [sys.executable, "-P", "-m", "hat_fairseq.cli", *words]
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES, GIGABYTES))  # noqa: E731
-        options = {"timeout": 120, "env": environment, "preexec_fn": limit} | options
-        done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+        done = run_command(*command, check=False, **{"timeout": 120, "preexec_fn": limit} | options)
         status, stderr = done.returncode, done.stderr
     else:
         with contextlib.redirect_stderr(io.StringIO()) as printed:
@@ -53,10 +48,9 @@ def hat(*words: object, expected: int = 2, **options: object) -> str:
 
 def folder(path: Path, last: bytes = b"", name: str = "train.jsonl") -> Path:
     """Documents in three splits; `last` is at the end of the training part."""
-    path.mkdir()
     for split in ("train", "valid", "test"):
         records = [{"id": f"{split}{n}", "text": f"One two {n}. Three four.", "target": "One two."} for n in range(5)]
-        (path / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        write_lines(path / f"{split}.jsonl", records)
     if name == "train.jsonl":
         last = (path / name).read_bytes() + last
     (path / "train.jsonl").unlink()
@@ -97,7 +91,7 @@ def test_surrogates_in_names(field: str, tmp_path: Path) -> None:
     record = {"id": "a", "text": "One two.", "label": "b"} | {field: "\ud800"}
     folder(tmp_path / "in")
     for split in ("train", "valid", "test"):
-        (tmp_path / f"in/{split}.jsonl").write_text(json.dumps(record) + "\n")
+        write_lines(tmp_path / f"in/{split}.jsonl", [record])
     words = ["preprocess", tmp_path / "in", "--kind", "classification", "--out", tmp_path / "out", *LEARNED]
     assert "its id or label has a lone surrogate" in hat(*words)
 
@@ -211,24 +205,24 @@ def test_recipes(tmp_path: Path) -> None:
     """A copy of the package beside other recipes."""
     shutil.copytree(REPOSITORY / "hat_fairseq", tmp_path / "hat_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "configs").mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "DRY_RUN": "1"}
+    variables = environment(PYTHONPATH=tmp_path, DRY_RUN=1)
     for name, (text, message) in RECIPES.items():
         path = tmp_path / f"configs/{name}.yaml"
         path.write_text(text)
-        stderr = hat("recipe", "train", name, env=environment)
+        stderr = hat("recipe", "train", name, env=variables)
         assert str(tmp_path / "configs") in stderr and message in stderr, stderr[:500]
     tagged = f"task:\n  data: d\ntrain:\n  arch: !!python/object/apply:os.system ['touch {tmp_path / 'ran'}']\n"
     (tmp_path / "configs/tag.yaml").write_text(tagged)
-    hat("recipe", "train", "tag", expected=0, env=environment)
+    hat("recipe", "train", "tag", expected=0, env=variables)
     assert not (tmp_path / "ran").exists()
     for number in range(25):
         content = f"base: [base{number + 1}.yaml, base{number + 1}.yaml]\n"
         (tmp_path / f"configs/base{number}.yaml").write_text(content)
     (tmp_path / "configs/base25.yaml").write_text("task:\n  data: d\n")
-    hat("recipe", "train", "base0", expected=0, env=environment)
+    hat("recipe", "train", "base0", expected=0, env=variables)
     flags = [f"  a{number}: '{{a{number + 1}}}{{a{number + 1}}}'\n" for number in range(30)]
     (tmp_path / "configs/values.yaml").write_text(f"task:\n  data: d\ntrain:\n{''.join(flags)}  a30: x\n")
-    assert "has more than 100,000 characters" in hat("recipe", "train", "values", env=environment)
+    assert "has more than 100,000 characters" in hat("recipe", "train", "values", env=variables)
 
 
 SHADOW = "import pathlib\npathlib.Path({!r}).touch()\nraise SystemExit(9)\n"
@@ -253,8 +247,8 @@ def test_modules_in_the_current_folder(vocabulary: Path, tmp_path: Path) -> None
 @pytest.mark.fault("Security", "control characters for the terminal in documents and messages", "are not printed")
 def test_terminals(tmp_path: Path) -> None:
     evil = "\x1b]0;title\x07\x1b[2J\u202e"
-    (tmp_path / "d.jsonl").write_text(json.dumps({"id": f"a{evil}", "text": evil + "one", "target": evil}) + "\n")
-    (tmp_path / "h.jsonl").write_text(json.dumps({"id": f"a{evil}", "text": evil + "\ud800two"}) + "\n")
+    write_lines(tmp_path / "d.jsonl", [{"id": f"a{evil}", "text": evil + "one", "target": evil}])
+    write_lines(tmp_path / "h.jsonl", [{"id": f"a{evil}", "text": evil + "\ud800two"}])
     words = ["show", "--documents", tmp_path / "d.jsonl", "--hypotheses", tmp_path / "h.jsonl"]
     shown = run_command("hat", *words).stdout
     assert "one" in shown and "two" in shown and "\x1b" not in shown and "\x07" not in shown
@@ -274,9 +268,7 @@ VALID = {"id": "a", "text": "one", "target": "one", "label": "b", "answer": "one
 
 @pytest.mark.parametrize(("metric", "name", "text", "message"), SCORED)
 def test_scores(metric: str, name: str, text: str, message: str, tmp_path: Path) -> None:
-    paths = {side: tmp_path / f"{side}.jsonl" for side in "hr"}
-    for path in paths.values():
-        path.write_text(json.dumps(VALID) + "\n")
+    paths = {side: write_lines(tmp_path / f"{side}.jsonl", [VALID]) for side in "hr"}
     paths[name[0]] = tmp_path / name
     paths[name[0]].write_text(text)
     stderr = hat("score", metric, "--hypotheses", paths["h"], "--references", paths["r"])

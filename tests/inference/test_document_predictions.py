@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from commands import hat, read_lines
 from fairseq import checkpoint_utils
 from fine_tuned import FineTuned
 
-from hat_fairseq import cli
 from hat_fairseq.data.kinds import DocumentQuestion
 from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document
-from hat_fairseq.data.kinds.questions import AnswerOptions, ScoredSpan, WindowAnswers, n_best_spans
+from hat_fairseq.data.kinds.questions import AnswerOptions, ScoredSpan, WindowAnswers
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor
@@ -28,13 +26,9 @@ Make = Callable[[str], FineTuned]
 TYPES = ("none", "span", "paragraph", "yes", "no")
 
 
-def hat(*words: object) -> int:
-    return cli.main([str(word) for word in words])
-
-
 def predict(made: FineTuned, out: Path, *flags: object) -> list[dict[str, Any]]:
     assert hat("predict", made.checkpoint, made.data, "--out", out, "--device", "cpu", *flags) == 0
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return read_lines(out)
 
 
 @torch.no_grad()
@@ -100,7 +94,7 @@ def test_answers_are_the_best_of_all_windows(kind: str | None, fine_tuned: Make,
         torch.save(state, tmp_path / "biased.pt")
         made = FineTuned(made.kind, made.raw, made.data, tmp_path / "biased.pt")
     predicted, wanted = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 4), by_hand(made, 4)
-    raw = [json.loads(line) for line in (made.raw / "test.jsonl").open()]
+    raw = read_lines(made.raw / "test.jsonl")
     assert [record["id"] for record in predicted] == [record["id"] for record in raw] == [w["id"] for w in wanted]
     assert max(record["windows"] for record in wanted) > 1
     assert {record["type"] for record in predicted} == {kind or "span"}
@@ -138,33 +132,6 @@ def test_thresholds_leave_out_what_has_lower_scores(fine_tuned: Make, tmp_path: 
         assert has_answer or record["start"] is record["answer_paragraph"] is None
         types.add(record["type"])
     assert types >= {"none", "span", "paragraph"}
-
-
-def test_an_ensemble_is_the_mean_of_the_logits(fine_tuned: Make, tmp_path: Path) -> None:
-    """With itself it changes nothing; with a model whose heads say the opposite all scores are 0."""
-    made = fine_tuned("document_qa")
-    state = torch.load(made.checkpoint, weights_only=True)
-    for name, tensor in state["model"].items():
-        if "out_proj" in name and "classification_heads" in name:
-            state["model"][name] = -tensor
-    other = tmp_path / "other.pt"
-    torch.save(state, other)
-    both = FineTuned(made.kind, made.raw, made.data, Path(f"{made.checkpoint}:{other}"))
-    for record in predict(both, tmp_path / "p.jsonl"):
-        assert record["answer_score"] == pytest.approx(0, abs=1e-4)
-        assert record["paragraph_score"] == pytest.approx(math.log(4), abs=1e-4)
-
-
-def test_a_span_is_in_one_part() -> None:
-    generator = np.random.default_rng(0)
-    parts = np.array([0, 0, 1, 1, 1, 2, 3, 3])
-    for _ in range(30):
-        start, end = generator.normal(size=(2, 8)).astype(np.float32)
-        all_spans = [
-            (float(start[i] + end[j]), i, j) for i in range(8) for j in range(i, min(8, i + 3)) if parts[i] == parts[j]
-        ]
-        spans = n_best_spans(start, end, 5, 3, parts)
-        assert [pair[1:] for pair in spans] == [span[1:] for span in sorted(all_spans, reverse=True)[:5]]
 
 
 def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import REPOSITORY, USER_DIR
+from commands import USER_DIR, environment, hat, read_lines, refusal, write_lines
 from fine_tuned import FineTuned
 from warm import WarmPython
 
-from hat_fairseq import cli
 from hat_fairseq.register import register
 
 register()
@@ -26,18 +24,6 @@ DATA, AREA = "Preprocessed data", "Generation and prediction"
 AGAIN = "run hat preprocess again"
 MODEL = "--role-stream role --cpu --num-workers 0 --max-source-positions"
 TRAIN = "--arch hat_transformer_tiny --criterion chunked_label_smoothed_cross_entropy --optimizer adam --save-dir"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-
-
-def hat(*words: object) -> int:
-    return cli.main([str(word) for word in words])
-
-
-@pytest.fixture(scope="module")
-def checkpoint(train, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    train(folder, "--max-update", 1, "--disable-validation")
-    return folder / "checkpoint_last.pt"
 
 
 @pytest.fixture
@@ -79,9 +65,7 @@ def damage(path: Path, how: str) -> str:
         ("role-None.role.bin", "missing", True),
     ],
 )
-def test_damaged_data(
-    name: str, how: str, manifest: bool, data: Path, checkpoint: Path, error_of, tmp_path: Path, capsys
-) -> None:
+def test_damaged_data(name: str, how: str, manifest: bool, data: Path, checkpoint: Path, error_of, tmp_path) -> None:
     if not manifest:
         (data / "manifest.json").unlink()
     expected = damage(data / f"bin/train.{name}", how)
@@ -89,17 +73,17 @@ def test_damaged_data(
     expected = damage(data / f"bin/test.{name}", how)
     assert error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint}").endswith(f": {expected}")
     if manifest:
-        assert hat("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out") == 2
-        assert capsys.readouterr().err == f"hat: error: {expected}\n" and not (tmp_path / "out").exists()
+        error = refusal("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out")
+        assert error == f"hat: error: {expected}\n" and not (tmp_path / "out").exists()
 
 
 @fault(DATA, "training data without its targets", "refused before training")
 @fault(DATA, "the ids of a split are edited", "hat generate refuses")
-def test_changed_data(data: Path, checkpoint: Path, error_of, tmp_path: Path, capsys) -> None:
+def test_changed_data(data: Path, checkpoint: Path, error_of, tmp_path: Path) -> None:
     path = data / "bin/test.ids"
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
-    assert hat("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out") == 2
-    assert f"{path} has changed since manifest.json was written; {AGAIN}" in capsys.readouterr().err
+    error = refusal("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out")
+    assert f"{path} has changed since manifest.json was written; {AGAIN}" in error
     (data / "manifest.json").unlink()
     for path in data.glob("bin/train.*.target.*"):
         path.unlink()
@@ -161,28 +145,24 @@ def classifier(fine_tuned: Callable[[str], FineTuned], tmp_path_factory: pytest.
 
 
 @fault(DATA, "hat predict: rows, labels or ids that are damaged or missing", "named before the model is loaded")
-def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path) -> None:
     for name in ("input0/test.bin", "label/test.idx", "test.ids"):
         for how in ("cut", "missing"):
             folder = Path(shutil.copytree(classifier.data, tmp_path / f"{Path(name).name}-{how}"))
             expected = damage(folder / "bin" / name, how)
             words = ["predict", classifier.checkpoint, folder, "--out", tmp_path / "out.jsonl"]
-            assert hat(*words, "--device", "cpu") == 2
-            assert capsys.readouterr().err == f"hat: error: {expected}\n"
+            assert refusal(*words, "--device", "cpu") == f"hat: error: {expected}\n"
 
 
 @fault(AREA, "--skip-invalid-size-inputs-valid-test, which would drop documents", "refused")
 @fault(AREA, "documents longer than the model, and a higher --max-source-positions", "refused, with the way out")
 @fault(AREA, "fairseq-generate without --task", "all documents are generated")
-def test_no_document_is_dropped(
-    data: Path, checkpoint: Path, train, warm: WarmPython, error_of, tmp_path: Path, capsys
-) -> None:
+def test_no_document_is_dropped(data: Path, checkpoint: Path, train, warm: WarmPython, error_of, tmp_path) -> None:
     skip = "--skip-invalid-size-inputs-valid-test"
     pipeline = data / "bin/pipeline.json"
     pipeline.write_text(pipeline.read_text().replace('"max_source_tokens": 121', '"max_source_tokens": null'))
-    (tmp_path / "long").mkdir()
     row = {"id": "long", "turns": [{"role": "PM", "text": "so we go on"}] * 60, "target": "we go"}
-    (tmp_path / "long/test.jsonl").write_text(json.dumps(row) + "\n")
+    write_lines(tmp_path / "long/test.jsonl", [row])
     assert hat("preprocess", tmp_path / "long", "--out", tmp_path / "out", "--vocabulary", data / "bin") == 0
     error = error_of(f"fairseq_cli.generate {tmp_path}/out/bin --path {checkpoint} {skip}", positions=5000)
     assert "1 of 1 samples are longer than the model takes" in error and "preprocess with --max-source-tokens" in error
@@ -193,16 +173,15 @@ def test_no_document_is_dropped(
 
 @fault(AREA, "hat summarize, hat predict: input without text", "named by id and line; --on-empty keep keeps its place")
 def test_empty_documents(classifier: FineTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [json.loads(line) for line in (classifier.raw / "test.jsonl").open()]
+    rows = read_lines(classifier.raw / "test.jsonl")
     rows.insert(1, {"id": "empty", "segments": [" "], "meta": {"n": 1}})
-    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path, out = write_lines(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     words = ["predict", classifier.checkpoint, path, "--data", classifier.data / "bin"]
     words += ["--out", out, "--device", "cpu"]
-    assert hat(*words) == 2 and not out.exists()
-    assert f"document 'empty' ({path}:2)" in (error := capsys.readouterr().err) and "--on-empty keep" in error
+    assert f"document 'empty' ({path}:2)" in (error := refusal(*words)) and "--on-empty keep" in error
+    assert not out.exists()
     assert hat(*words, "--on-empty", "keep") == 0
-    written = [json.loads(line) for line in out.open()]
+    written = read_lines(out)
     assert [row["id"] for row in written] == [row["id"] for row in rows]
     assert written[1] == {"id": "empty", "empty": True, "meta": {"n": 1}}
     assert f"1 of {len(rows)} documents have no text" in capsys.readouterr().err
@@ -215,7 +194,7 @@ def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     script = 'mkdir disk; mount -t tmpfs -o size=64k none disk || exit 77; exec "$@"'
     line = ["unshare", "--mount", "bash", "-c", script, "bash", *command, "disk"]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, timeout=120)
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=120)
     if done.returncode in (1, 77):
         pytest.skip("mounting is not allowed")
     message = "the disk has 0.1 MB left, and about 1.0 MB are needed\n"

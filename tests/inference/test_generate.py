@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from commands import REPOSITORY, WITHOUT_LOCKS, run_command
+from commands import WITHOUT_LOCKS, environment, hat, read_lines, run_command, write_lines
 
 from hat_fairseq import cli
 from hat_fairseq.data.outputs import locked
@@ -39,13 +39,6 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def checkpoint(train, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    train(folder, "--max-update", 1, "--disable-validation")
-    return folder / "checkpoint_last.pt"
-
-
-@pytest.fixture(scope="module")
 def words(ami: Path, checkpoint: Path) -> list[str]:
     return ["generate", f"{ami}/bin", "--path", str(checkpoint), *FLAGS.split(), "--results-path"]
 
@@ -64,15 +57,14 @@ def whole(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def rows(results: Path) -> list[dict]:
-    return [json.loads(line) for line in (results / "test.jsonl").open()]
+    return read_lines(results / "test.jsonl")
 
 
 def slow_run(script: Path, words: list[str], *flags: object) -> subprocess.Popen[str]:
     """The command with a second for each batch, which prints to a pipe."""
     script.write_text(SLOW_BATCHES)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, str(script), *words, *map(str, flags), "--batch-size", "1"]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True)
 
 
 def finished(results: Path, process: subprocess.Popen[str], number: int) -> None:
@@ -183,6 +175,7 @@ def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: 
     assert json.loads((tmp_path / "test.score.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.fault(AREA, "hat generate on a file system without locks", "a warning")
 def test_no_locks(words, tmp_path: Path) -> None:
     done = run_command(*WITHOUT_LOCKS, sys.executable, "-m", "hat_fairseq.cli", *words, tmp_path)
@@ -210,12 +203,12 @@ def test_mistakes_are_known_at_once(generate, tmp_path, capsys) -> None:
 
 @pytest.mark.slow
 @pytest.mark.fault("Security", "a torch or fairseq folder in the current directory", "hat generate does not import it")
-def test_packages_in_the_current_directory_are_not_imported(run, words, tmp_path) -> None:
+def test_packages_in_the_current_directory_are_not_imported(words, tmp_path) -> None:
     """A fairseq checkout, or somebody else's folder with a torch in it."""
     for name in ("torch", "fairseq", "fairseq_cli"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name} of the current directory')")
-    run("hat", *words, tmp_path / "results", "--workers", 2, cwd=tmp_path)
+    run_command("hat", *words, tmp_path / "results", "--workers", 2, cwd=tmp_path)
     assert len(rows(tmp_path / "results")) == 6
 
 
@@ -243,12 +236,11 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, w
 
 @pytest.mark.fault(AREA, "--score for a test set without targets", "refused before generation")
 def test_a_blind_test_set_is_generated_and_not_scored(ami, words, tmp_path, capsys) -> None:
-    (tmp_path / "blind").mkdir()
-    lines = [json.loads(line) for line in (ami / "text/test.jsonl").open()]
-    without = [{name: value for name, value in line.items() if name != "target"} for line in lines]
-    (tmp_path / "blind/test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
+    rows_of_test = read_lines(ami / "text/test.jsonl")
+    without = ({name: value for name, value in row.items() if name != "target"} for row in rows_of_test)
+    write_lines(tmp_path / "blind/test.jsonl", without)
     data = tmp_path / "data"
-    assert cli.main(["preprocess", f"{tmp_path}/blind", "--out", str(data), "--vocabulary", str(ami / "bin")]) == 0
+    assert hat("preprocess", tmp_path / "blind", "--out", data, "--vocabulary", ami / "bin") == 0
     assert (data / "text/test.source").read_bytes() == (ami / "text/test.source").read_bytes()
     command = [words[0], f"{data}/bin", *words[2:]]
     capsys.readouterr()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from commands import REPOSITORY
+from commands import REPOSITORY, environment, read_lines, run_command
 from hub_server import hub_server
 
 import hat_fairseq
@@ -24,9 +22,8 @@ PREDICT += "print(json.dumps([each.to_json() for each in predicted], sort_keys=T
 
 def python(code: str, *arguments: object, status: int = 0, **variables: str) -> str:
     """The last line that a new process prints; huggingface_hub reads its variables when it is imported."""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "HF_TOKEN": "hf_none", **variables}
-    words = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+    variables = environment(HF_TOKEN="hf_none", **variables)
+    done = run_command(sys.executable, "-c", code, *arguments, env=variables, check=False)
     assert done.returncode == status, done.stderr
     return (done.stderr if status else done.stdout).strip().splitlines()[-1]
 
@@ -75,7 +72,7 @@ def test_a_checkpoint_cannot_be_pushed(fine_tuned) -> None:
 
 
 def test_torch_hub(folder: Path, fine_tuned) -> None:
-    text = [json.loads(line) for line in (fine_tuned("classification").raw / "test.jsonl").open()]
+    text = read_lines(fine_tuned("classification").raw / "test.jsonl")
     model = torch.hub.load(str(REPOSITORY), "hat_fairseq", path=folder, device="cpu", source="local")
     assert isinstance(model, Model)
     assert model.predict(text) == hat_fairseq.load(folder, device="cpu").predict(text)

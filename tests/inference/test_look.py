@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from warm import WarmPython
 
 from hat_fairseq import cli
 from hat_fairseq.analysis.recording import units
@@ -24,12 +23,10 @@ from hat_fairseq.inference.rows import encode_documents, row_of
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
 
 
-@pytest.fixture(scope="module")
-def trained(warm: WarmPython, train, ami: Path, tmp_path_factory) -> tuple[Path, str]:
+@pytest.fixture
+def trained(ami: Path, checkpoint: Path) -> tuple[Path, str]:
     """Data of whole, truncated documents with roles, and a model after one update."""
-    folder = tmp_path_factory.mktemp("look")
-    train(folder, "--max-update", 1, "--disable-validation")
-    return ami, str(folder / "checkpoint_last.pt")
+    return ami, str(checkpoint)
 
 
 @torch.no_grad()
@@ -155,7 +152,7 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
         assert message in capsys.readouterr().err
 
 
-def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys, monkeypatch) -> None:
+def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
     """Byte for byte those of `hat look`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
     (first, *_) = map(json.loads, (made.raw / "test.jsonl").open())
@@ -179,10 +176,17 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys, monkeypatch)
     assert "empty.jsonl is empty" in capsys.readouterr().err
     assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--overwrite"]) == 2
     assert "pages already exists; choose another directory" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_pages_do_not_depend_on_the_workers(fine_tuned, tmp_path: Path, monkeypatch) -> None:
+    made = fine_tuned("classification")
+    words = ["look", str(made.checkpoint), "--input", str(made.data), "--device", "cpu", "--occlusion", "--pages"]
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums depend on it in the last digits
-    assert cli.main([*words, "--pages", str(tmp_path / "two"), "--workers", "2"]) == 0
-    for name in names:
-        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "pages" / name).read_bytes()
+    for workers in ("1", "2"):
+        assert cli.main([*words, str(tmp_path / workers), "--workers", workers]) == 0
+    pages = [{path.name: path.read_bytes() for path in (tmp_path / each).iterdir()} for each in "12"]
+    assert pages[0] == pages[1] and len(pages[0]) > 3
 
 
 def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR, training_words
+from commands import USER_DIR, hat, read_lines, training_words, write_lines
 from fine_tuned import spread
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from warm import WarmPython
 
 import hat_fairseq
-from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
@@ -36,11 +35,10 @@ TASK = ["--user-dir", str(USER_DIR), "--task", "document_to_text", "--cpu"]
 def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `data`, `model.pt` after two updates, and its package `P`; running text, at most 31 tokens."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "raw").mkdir()
     texts = ["The remote is yellow. Who wants a button? Nobody does.", "Good morning. We begin.", "One more. Two. Ten."]
     for split in ("train", "valid", "test"):
         rows = [{"id": f"{split}{n}", "text": text, "target": text[:20]} for n, text in enumerate(texts)]
-        (folder / f"raw/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_lines(folder / f"raw/{split}.jsonl", rows)
     flags = "--bpe learned --num-codes 40 --splitter punctuation --max-source-tokens 31 --long-source chunk"
     warm.run(f"hat_fairseq.cli preprocess raw --out data {flags}".split(), folder, folder / "log")
     warm.run(training(folder, folder / "save", 2), folder, folder / "log")
@@ -53,8 +51,7 @@ def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def package(checkpoint: Path, data: Path, out: Path, *flags: str, status: int = 0) -> Path:
-    words = ["package", checkpoint, "--data", data / "bin", "--out", out, *flags]
-    assert cli.main([*map(str, words)]) == status
+    assert hat("package", checkpoint, "--data", data / "bin", "--out", out, *flags) == status
     return out
 
 
@@ -62,10 +59,6 @@ def training(made: Path, save: Path, updates: int, *flags: object) -> list[str]:
     words = training_words(made / "data/bin", save, "--max-update", updates, "--disable-validation", *flags)
     del words[(role := words.index("--role-stream")) : role + 2]
     return ["fairseq_cli.train", *words]
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.open()]
 
 
 def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
@@ -77,7 +70,7 @@ def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, t
     moved = Path(shutil.move(here / "new", tmp_path / "moved"))
     shutil.rmtree(here)
     warm.run(f"{words} {moved} --out b".split(), tmp_path, tmp_path / "log")
-    assert lines_of(tmp_path / "a") == lines_of(tmp_path / "b") and len(lines_of(tmp_path / "a")) == 3
+    assert read_lines(tmp_path / "a") == read_lines(tmp_path / "b") and len(read_lines(tmp_path / "a")) == 3
     assert not [path for path in moved.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
 
 
@@ -126,8 +119,8 @@ def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path)
     assert outputs[0] == outputs[1] and len(outputs[0]) > 2 * 4
     words = f"hat_fairseq.cli generate {data} --path {made}/P --results-path out --device cpu --beam 2".split()
     warm.run([*words, "--max-len-b", "8", "--min-len", "4"], tmp_path, tmp_path / "log")
-    texts = hat_fairseq.load(made / "P", device="cpu").generate(lines_of(made / "raw/test.jsonl"))
-    assert [line["text"] for line in lines_of(tmp_path / "out/test.jsonl")] == texts
+    texts = hat_fairseq.load(made / "P", device="cpu").generate(read_lines(made / "raw/test.jsonl"))
+    assert [line["text"] for line in read_lines(tmp_path / "out/test.jsonl")] == texts
 
 
 def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPython, tmp_path: Path) -> None:
@@ -146,7 +139,8 @@ def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPyth
 
 
 def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    half, lines = package(made / "model.pt", made / "data", tmp_path / "h", "--half"), lines_of(made / "raw/test.jsonl")
+    half = package(made / "model.pt", made / "data", tmp_path / "h", "--half")
+    lines = read_lines(made / "raw/test.jsonl")
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, made / "P")]
     assert 0.5 < sizes[0] / sizes[1] < 0.55
     state = torch.load(made / "model.pt")
@@ -163,7 +157,7 @@ def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, caps
 
 
 def test_texts_in_python(made: Path) -> None:
-    model, lines = hat_fairseq.load(made / "P", device="cpu"), lines_of(made / "raw/test.jsonl")
+    model, lines = hat_fairseq.load(made / "P", device="cpu"), read_lines(made / "raw/test.jsonl")
     direct = DocumentToText(load(str(made / "model.pt"), made / "data/bin", "cpu"), **OPTIONS)
     expected = [row["text"] for row in direct.rows(read_records(made / "raw/test.jsonl"))]
     for batch_size in (1, 8):
@@ -224,8 +218,8 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
     edit(lambda config: config.pop("description"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
     printed = without_fairseq(WITHOUT, made / "P", source, old, made / "model.pt", tmp_path)
     texts, refused = json.loads(printed.splitlines()[-1])
-    assert texts == [row["text"] for row in lines_of(tmp_path / "a")]
-    assert lines_of(tmp_path / "t.jsonl") == lines_of(tmp_path / "a")
+    assert texts == [row["text"] for row in read_lines(tmp_path / "a")]
+    assert read_lines(tmp_path / "t.jsonl") == read_lines(tmp_path / "a")
     looks = [json.loads((tmp_path / name).read_text()) for name in ("look.json", "b")]
     assert looks[0] | {"model": ""} == looks[1] | {"model": ""}
     for text, message in zip(
@@ -247,7 +241,7 @@ def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) ->
         tensor.mul_(1.3)
     torch.save(state, tmp_path / "other.pt")
     package(tmp_path / "other.pt", made / "data", tmp_path / "Q")
-    lines, data = lines_of(made / "raw/test.jsonl"), made / "data/bin"
+    lines, data = read_lines(made / "raw/test.jsonl"), made / "data/bin"
     both = hat_fairseq.load(f"{made}/P:{tmp_path}/Q", device="cpu")
     expected = hat_fairseq.load(f"{made}/model.pt:{tmp_path}/other.pt", data, "cpu").generate(lines, **OPTIONS)
     assert both.generate(lines) == expected and both.loaded.task is None
@@ -257,7 +251,7 @@ def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) ->
     assert one.generate(lines, **diverse) == checkpoint.generate(lines, **diverse) != one.generate(lines)
 
 
-@pytest.mark.parametrize("kind", ["classification", "document_qa"])
+@pytest.mark.parametrize("kind", ["classification", pytest.param("document_qa", marks=pytest.mark.slow)])
 def test_labels_and_answers(
     fine_tuned, kind: str, without_fairseq, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,26 +262,25 @@ def test_labels_and_answers(
     assert ModelCard.load(folder / "README.md").data.pipeline_tag == tag
     for path, out, data in ((tuned.checkpoint, "a", ["--data", f"{tuned.data}/bin"]), (folder, "b", [])):
         common = ["--details", "--device", "cpu", "--out"]
-        assert cli.main(["predict", str(path), str(raw), *common, f"{tmp_path}/{out}/raw/p.jsonl", *data]) == 0
-        assert cli.main(["predict", str(path), str(tuned.data), *common, f"{tmp_path}/{out}/p.jsonl"]) == 0
-    assert lines_of(tmp_path / "a/p.jsonl") == lines_of(tmp_path / "b/p.jsonl")
+        assert hat("predict", path, raw, *common, tmp_path / out / "raw/p.jsonl", *data) == 0
+        assert hat("predict", path, tuned.data, *common, tmp_path / out / "p.jsonl") == 0
+    assert read_lines(tmp_path / "a/p.jsonl") == read_lines(tmp_path / "b/p.jsonl")
     words = ["predict", folder, raw, "--details", "--device", "cpu", "--out", tmp_path / "c/p.jsonl"]
     without_fairseq("import sys; from hat_fairseq import cli; sys.exit(cli.main(sys.argv[1:]))", *words)
     for other in ("b/raw", "c"):
-        assert lines_of(tmp_path / "a/raw/p.jsonl") == lines_of(tmp_path / other / "p.jsonl")
-    model, lines = hat_fairseq.load(folder, device="cpu"), lines_of(raw)
+        assert read_lines(tmp_path / "a/raw/p.jsonl") == read_lines(tmp_path / other / "p.jsonl")
+    model, lines = hat_fairseq.load(folder, device="cpu"), read_lines(raw)
     direct = Predictor(load(tuned.checkpoint, tuned.data / "bin", "cpu"))
     assert model.predict(lines[::-1], 1)[::-1] == list(direct.predictions(read_records(raw, kind), 1))
     with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can predict and look"):
         model.generate(lines)
     assert model.look(lines[0]).document == lines[0]["id"]
-    assert cli.main(["look", str(folder), "--input", str(raw), "--out", f"{tmp_path}/look.html"]) == 0
+    assert hat("look", folder, "--input", raw, "--out", tmp_path / "look.html") == 0
     package(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)
     assert "--generation is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
         for path, out, data in ((tuned.checkpoint, "x", ["--data", f"{tuned.data}/bin"]), (folder, "y", [])):
-            words = ["--path", str(path), "--out", f"{tmp_path}/{out}", *data]
-            assert cli.main(["export", "--to", "hf", *words]) == 0
+            assert hat("export", "--to", "hf", "--path", path, "--out", tmp_path / out, *data) == 0
         assert describe_files(tmp_path / "x") == describe_files(tmp_path / "y")
 
 

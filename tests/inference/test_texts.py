@@ -115,6 +115,7 @@ def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents:
         assert type(other.generator) is generator and list(texts_of(other, documents, 2)) == texts
 
 
+@pytest.mark.slow
 def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> None:
     """With roles and chunks, in each precision; the model built from the numbers in its folder."""
     data, checkpoint = chunked

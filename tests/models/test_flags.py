@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from building import PAD, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
+from building import PAD, SMALL_HIERARCHICAL, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
 from fairseq.data import Dictionary
-from hierarchical import SMALL
 
 from hat_fairseq.models.architectures import LRA
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
@@ -79,7 +78,7 @@ REFUSED = [
     (f"{ERNIE} --sparse-window 37 --no-hierarchy", "--sparse-window 37: --max-positions 140 is only 35 blocks of 4"),
     (f"{ERNIE} --no-hierarchy --document-pooling max", "--document-pooling max has no effect with --no-hierarchy"),
     (f"{ERNIE} --attention-dropout nan", "--attention-dropout nan: it must be from 0 to 1"),
-    (f"hierarchical_transformer {SMALL}S|X", "unknown layer 'X'"),
+    (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|X", "unknown layer 'X'"),
 ]
 
 
@@ -94,10 +93,10 @@ def test_documents_that_are_too_long_are_refused() -> None:
     ernie, (arch, _, flags) = Vocabulary(mask=True), ERNIE.partition(" ")
     with pytest.raises(ValueError, match="a row of 141 tokens, but only 140 positions: raise --max-positions"):
         build(arch, flags, ernie)(documents([141]))
-    segments = build("hierarchical_transformer", f"{SMALL}S|SD")
+    segments = build("hierarchical_transformer", f"{SMALL_HIERARCHICAL}S|SD")
     with pytest.raises(ValueError, match="a document has 6 segments of up to 6 tokens, but --max-segments is 5"):
         segments(documents([31]))
-    without = build("hierarchical_transformer", f"{SMALL}S|SD --segment-positions none")
+    without = build("hierarchical_transformer", f"{SMALL_HIERARCHICAL}S|SD --segment-positions none")
     assert without(documents([31]))[0].isfinite().all()
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import references
 import torch
 from building import BOS, PAD, documents
+from building import small_hierarchical as small
 from helpers import assert_close, assert_same_run
-from hierarchical import LENGTHS, POSITIONS, SEGMENTS, classify, small, with_head
 from torch import Tensor
 
 LAYOUTS = ["S|SD|D|SD", "S|S", "D|D|S|SD|S"]
+LENGTHS = [23, 30, 1, 6, 7, 11]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@POSITIONS
-@SEGMENTS
+@pytest.mark.parametrize("positions", ["add", "none"])
+@pytest.mark.parametrize("segment_by", ["length", "marker"])
 def test_a_batch_is_each_document_alone_and_dense(layout: str, positions: str, segment_by: str) -> None:
     """Lengths below, at and above a segment's, and the longest that fits; outputs and every gradient."""
     flags = f"--segment-positions {positions} --segment-by {segment_by} --max-segments 9"
@@ -49,6 +52,18 @@ def test_what_the_table_holds_for_padding_is_irrelevant_unless_it_is_attended_to
             model.encoder.embed_positions.weight[0] = torch.randn(24)
         after = model(tokens)[1]["spans"]
         assert torch.allclose(before[~absent], after[~absent], atol=1e-6) == same
+
+
+def with_head(pooling: str, flags: str = "") -> Any:
+    model = small(flags=f"--pooling {pooling} {flags}")
+    model.register_classification_head("topic", num_classes=3)
+    for parameter in model.classification_heads.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def classify(model: Any, tokens: Tensor) -> Tensor:
+    return model(tokens, classification_head_name="topic")[0]
 
 
 def test_padded_segments_are_pooled_only_on_request() -> None:

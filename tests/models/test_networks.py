@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from building import BOS, PAD, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
-from golden import check_losses
+from building import BOS, PAD, SMALL_HIERARCHICAL, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
+from commands import REPOSITORY
 from helpers import assert_close, outputs_and_gradients
-from hierarchical import SMALL
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 PLAIN, SHORT = " --no-hierarchy", " --attention-window 4 --pooling-window 9"
 POOLING = f"{SHORT} --encoder-attention-layers 1"
 SPARSE = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 1 --max-positions 140"
-SEGMENTS = f"{SMALL}S|SD|D|SD --segment-positions"
+SEGMENTS = f"{SMALL_HIERARCHICAL}S|SD|D|SD --segment-positions"
 # By the name of the golden file: architecture, flags, lengths of the documents, what the loss is of.
 NETWORKS = {
     "hat_bart": ("hat_bart_large", TINY, [17, 9, 2], "targets"),
@@ -82,6 +84,25 @@ def loss(model: Any, source: Tensor, kind: str) -> Tensor:
 def masked(tokens: Tensor) -> Tensor:
     """(B, T) True = a masked word, which is every third one."""
     return (tokens > 3) & (torch.arange(tokens.size(1)) % 3 == 1)
+
+
+STEPS = (0, 4, 9)  # the losses that are recorded
+
+
+def check_losses(name: str, model: nn.Module, loss: Callable[[], Tensor]) -> None:
+    """Ten steps of Adam in fp32 on a CPU; compares losses with those of the file, which `HAT_GOLDEN=1` writes anew."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(max(STEPS) + 1):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    chosen, path = [losses[step] for step in STEPS], REPOSITORY / f"tests/golden/{name}.json"
+    if os.environ.get("HAT_GOLDEN"):
+        path.write_text(json.dumps([round(value, 4) for value in chosen]) + "\n", encoding="utf-8")
+    assert chosen == pytest.approx(json.loads(path.read_text(encoding="utf-8")), abs=2e-3)
 
 
 @NAMES

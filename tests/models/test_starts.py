@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from building import TINY, TINY_ENCODER, Vocabulary, build, documents, released_roberta, targets
+from building import TINY, TINY_ENCODER, Vocabulary, build, documents, released_roberta, small_hierarchical, targets
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, is_new_part
-from hierarchical import small
 from torch import Tensor
 
 BART = TINY + " --no-hierarchy"
@@ -179,7 +178,7 @@ def roberta(layers: int = 3, positions: int = 64) -> Any:
 
 @pytest.mark.parametrize("released", [False, True], ids=["today", "2019"])
 def test_segments_take_each_layer_of_roberta_twice_and_crop_positions(released: bool) -> None:
-    pretrained, model, prefix = roberta().state_dict(), small("S|SD|D"), "encoder.sentence_encoder."
+    pretrained, model, prefix = roberta().state_dict(), small_hierarchical("S|SD|D"), "encoder.sentence_encoder."
     model.load_state_dict(released_roberta(pretrained) if released else dict(pretrained))
     state = model.state_dict()
     for name, tensor in state.items():
@@ -192,6 +191,6 @@ def test_segments_take_each_layer_of_roberta_twice_and_crop_positions(released: 
     assert torch.equal(state["encoder.lm_head.bias"], pretrained["encoder.lm_head.bias"])
     assert not state["encoder.embed_token_type.weight"].any()
     with pytest.raises(ValueError, match="RoBERTa has no layers.3."):
-        small("S|S|S|S").load_state_dict(dict(pretrained))
+        small_hierarchical("S|S|S|S").load_state_dict(dict(pretrained))
     with pytest.raises(ValueError, match="needs 8 positions of RoBERTa, which has 6"):
-        small("S|S").load_state_dict(roberta(positions=4).state_dict())
+        small_hierarchical("S|S").load_state_dict(roberta(positions=4).state_dict())

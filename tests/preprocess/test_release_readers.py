@@ -23,7 +23,6 @@ from releases import RELEASES, write_release
 from ami import FILLERS, filter_words
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import check_splits
-from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.readers import SPLITS, find_reader, names
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_to_json
@@ -64,22 +63,6 @@ def test_records_and_counts(release: str, tmp_path: Path) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def test_both_releases_of_mnli_have_the_same_pairs() -> None:
-    for split in ("train", "valid", "test"):
-        own, glue = (read("mnli", split, RELEASES / form) for form in ("mnli", "glue"))
-        assert [(one.parts, one.label) for one in own] == [(one.parts, one.label) for one in glue]
-
-
-def test_simplified_pages_of_natural_questions_give_the_same_records() -> None:
-    """A space inside a token is an underscore there; what the official files need is kept of the other part only."""
-    simplified = read("natural_questions", "train", RELEASES / "natural_questions")
-    original = read("natural_questions", "valid", RELEASES / "natural_questions")
-    for one, other in zip(original, simplified, strict=True):
-        paragraphs = tuple(text.replace("ab &", "a_b &") for text in one.parts[1])
-        assert (other.id, other.parts, other.annotations) == (one.id, (one.parts[0], paragraphs), one.annotations)
-        assert one.meta and other.meta is None
-
-
 def test_passages_and_answers_of_tydi_qa_are_the_bytes_of_the_article(tmp_path: Path) -> None:
     """In every language of the sample."""
     path = write_release("tydi_qa", tmp_path) / "tydiqa-v1.0-dev.jsonl.gz"
@@ -98,15 +81,6 @@ def test_passages_and_answers_of_tydi_qa_are_the_bytes_of_the_article(tmp_path: 
     assert answers == 6
 
 
-def test_answers_stand_where_they_say() -> None:
-    for name in ("squad2", "triviaqa", "natural_questions"):
-        for record in read(name, "valid", RELEASES / name):
-            chosen = choose_annotation(record.annotations or ())
-            text = record.parts[1] if record.annotations is None else record.parts[1][chosen.paragraph or 0]
-            for span in record.answers or chosen.spans:
-                assert text[span.start : span.end] == span.text
-
-
 def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles() -> None:
     for text, aliases, expected in (
         ("In New  York, new york's NEW-YORK", ["New York"], ["New  York", "new york", "NEW-YORK"]),
@@ -120,12 +94,6 @@ def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles(
         answers = find_answers(text, aliases)
         assert [answer.text for answer in answers] == expected
         assert all(text[answer.start : answer.end] == answer.text for answer in answers)
-
-
-def test_copies_of_a_paper_in_two_categories_stay_together(tmp_path: Path) -> None:
-    write_release("arxiv_categories", tmp_path)
-    splits = [read("arxiv_categories", split, tmp_path) for split in ("train", "valid", "test")]
-    assert [sum("1500.00000" in record.id for record in records) in (0, 2) for records in splits] == [True] * 3
 
 
 def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from commands import REPOSITORY
 
 from hat_fairseq import cli
@@ -42,15 +43,18 @@ def test_dry_run_prints_commands_to_paste(tmp_path, monkeypatch, capsys):
     assert words_of(capsys.readouterr().out) == [*first, "&&", *second]
 
 
+@pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
 def test_without_dry_run_it_becomes_the_command(tmp_path):
-    """Which imports nothing from the current directory."""
+    """Which imports nothing from the current directory, where nothing has been preprocessed."""
     for name in ("torch", "fairseq", "fairseq_cli", "yaml", "hat_fairseq"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
     done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
     assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m hat_fairseq.cli train data-bin/ami/bin")
-    assert done.returncode == 1  # fairseq's own complaint: nothing has been preprocessed here
-    assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("hat_fairseq: error: data-bin/ami/bin has no dictionary (dict*.txt): ")
+    assert "`hat recipe preprocess NAME`" in error
 
 
 def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):

@@ -17,6 +17,7 @@ import pytest
 import torch
 from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
+from commands import read_lines
 from releases import write_release
 from sentencepiece_model import write_model
 from warm import WarmPython
@@ -120,10 +121,6 @@ def run_recipe(name: str, workspace: Path, warm: WarmPython) -> dict[str, str]:
     return outputs
 
 
-def json_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.open(encoding="utf-8")]
-
-
 @pytest.mark.parametrize("name", sorted(ENCODERS | FROM_BART | TRANSLATION | CARRIED | CHAINED))
 def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmPython) -> None:
     outputs = run_recipe(name, workspace, warm)
@@ -132,8 +129,8 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
         assert (workspace / f"checkpoints/{name}/checkpoint_best.pt").exists()
         return
     split = SECTIONS[name]["predict"].get("split", "test")
-    records = json_lines(workspace / f"data-bin/{name}/text/{split}.jsonl")
-    rows = json_lines(workspace / f"results/{name}/{split}.jsonl")
+    records = read_lines(workspace / f"data-bin/{name}/text/{split}.jsonl")
+    rows = read_lines(workspace / f"results/{name}/{split}.jsonl")
     assert [row["id"] for row in rows] == [record["id"] for record in records] and rows
     assert json.loads((workspace / f"results/{name}/{split}.score.json").read_text())
     if name in ENCODERS:
@@ -144,7 +141,7 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
         assert f"hat score {SECTIONS[name]['generate']['score'].split()[0]}" in outputs["generate"]
     if name in FILES:  # the file that the authors' script scores
         path = workspace / f"results/{name}/{FILES[name]}"
-        official = json.loads(path.read_text())["predictions"] if path.suffix == ".json" else json_lines(path)
+        official = json.loads(path.read_text())["predictions"] if path.suffix == ".json" else read_lines(path)
         assert [str(row["example_id"]) for row in official] == [row["id"] for row in rows]
         table = outputs["preprocess"]
         assert re.search(r"gold answers that no window has +\d+ of \d+", table) and "windows without answer" in table

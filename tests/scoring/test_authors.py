@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import REPOSITORY
+from commands import REPOSITORY, hat, write_lines
 
-from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.official import write_official_answers
 
@@ -34,15 +33,10 @@ TOKENS = [1, 2, 3, 4, 7, 8, 9]  # of a paragraph's words; the others are tags
 Record = dict[str, Any]
 
 
-def write(path: Path, rows: list[Record]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def scores(folder: Path, metric: str, records: list[Record], lines: list[Record]) -> Record:
-    files = ["--hypotheses", write(folder / "p.jsonl", lines), "--references", write(folder / "r.jsonl", records)]
-    words = ["score", metric, *files, "--bootstrap-samples", 0, "--json", folder / "s.json"]
-    assert cli.main([str(word) for word in words]) == 0
+    files = [write_lines(folder / "p.jsonl", lines), "--references", write_lines(folder / "r.jsonl", records)]
+    flags = ["--bootstrap-samples", 0, "--json", folder / "s.json"]
+    assert hat("score", metric, "--hypotheses", *files, *flags) == 0
     (record,) = json.loads((folder / "s.json").read_text()).values()
     return record["scores"]
 
@@ -224,7 +218,7 @@ def test_tydi_qa(seed: int, tmp_path: Path) -> None:
     figures = scores(tmp_path, "tydi_qa", records, lines)
 
     def run(script: Callable[..., str]) -> Record:
-        golds = write(tmp_path / "golds.jsonl", [record["meta"]["tydi_qa"] for record in records])
+        golds = write_lines(tmp_path / "golds.jsonl", [record["meta"]["tydi_qa"] for record in records])
         files = [f"--gold_path={golds}", f"--predictions_path={official(tmp_path, 'tydi_qa', lines)}", "--noverbose"]
         printed = script("tydi_eval.py", *files).splitlines()
         languages = [line.split(" & ")[1] for line in printed if line.startswith("Passage & ")]

@@ -1,7 +1,5 @@
 """`hat score bleu`: sacrebleu's own command gives the same figures; what matches and what does not is counted."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -11,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import hat, refusal, write_lines
 from sacrebleu.metrics import BLEU
 
-from hat_fairseq import cli
 from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, BleuSettings, Translation, bleu
 
 REFERENCES = [[["The cat sat on the mat .", "It slept there ."]], [["A dog ran through the whole house ."]]]
@@ -94,34 +92,28 @@ def test_all_references_count() -> None:
     assert report_of([translation(*one)], [[two, one]]).scores[SENTENCE_BLEU].score == pytest.approx(100)
 
 
-def jsonl(path: Path, *rows: dict) -> str:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
-def score(*words: str) -> int:
-    return cli.main(["score", "bleu", "--bootstrap-samples", "0", "--hypotheses", *words])
+SCORE = ("score", "bleu", "--bootstrap-samples", 0, "--hypotheses")
 
 
 def test_tokenised_text_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"id": text, "text": text, "target": text} for text in ("A .", "B .")]
-    path = jsonl(tmp_path / "x.jsonl", *rows)
-    assert score(path, "--references", path) == 0
+    path = write_lines(tmp_path / "x.jsonl", rows)
+    assert hat(*SCORE, path, "--references", path) == 0
     assert "x.jsonl: 2 of 2 documents end in a full stop after a space" in capsys.readouterr().err
 
 
 @pytest.mark.fault("Scoring", "references of two languages", "names both and the option, exit 2")
-def test_references_of_two_languages_are_refused(tmp_path: Path, capsys) -> None:
+def test_references_of_two_languages_are_refused(tmp_path: Path) -> None:
+    row = {"id": "x", "text": "Fine weather.", "target": "今天天气很好。"}
     for language in ("zh", "de"):
         (tmp_path / language / "bin").mkdir(parents=True)
-        (tmp_path / language / "text").mkdir()
-        jsonl(tmp_path / language / "text/test.jsonl", {"id": "x", "text": "Fine weather.", "target": "今天天气很好。"})
+        write_lines(tmp_path / language / "text/test.jsonl", [row])
         settings = {"settings": {"target_language": language}}
         (tmp_path / language / "bin/pipeline.json").write_text(json.dumps(settings))
-    hypotheses, files = jsonl(tmp_path / "h.jsonl", {"id": "x", "text": "天"}), sorted(tmp_path.glob("*/text/*"))
-    assert score(hypotheses, "--references", *map(str, files)) == 2
-    assert "the references are of the languages de, zh: choose one with --language" in capsys.readouterr().err
-    assert score(hypotheses, "--references", *map(str, files), "--language", "de") == 0
+    files = sorted(tmp_path.glob("*/text/*"))
+    words = [*SCORE, write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": "天"}]), "--references", *files]
+    assert "the references are of the languages de, zh: choose one with --language" in refusal(*words)
+    assert hat(*words, "--language", "de") == 0
 
 
 @pytest.mark.fault(
@@ -136,17 +128,17 @@ def test_the_tokenizer_follows_the_script_of_the_references(tmp_path: Path, caps
         ("오늘은 날씨가 아주 좋습니다.", [], "char", "sacrebleu[ko] is not installed"),
         ("Der Hund läuft durch das Haus, und die Katze schläft. 你好", [], "13a", ""),
     ):
-        references = jsonl(tmp_path / "r.jsonl", {"id": "x", "target": [text]})
-        hypotheses = jsonl(tmp_path / "h.jsonl", {"id": "x", "text": text[:-2] + text[-1]})
-        assert score(hypotheses, "--references", references, *flags) == 0
+        references = write_lines(tmp_path / "r.jsonl", [{"id": "x", "target": [text]}])
+        hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": text[:-2] + text[-1]}])
+        assert hat(*SCORE, hypotheses, "--references", references, *flags) == 0
         out = capsys.readouterr().out
         assert f"tok:{tokenizer}|" in out and reason in out and ("tokenizer " in out) == bool(reason)
 
 
 @pytest.mark.fault("Scoring", "the package of a tokenizer is missing", "names it with its pip command, exit 2")
 @pytest.mark.skipif(any(map(importlib.util.find_spec, ("MeCab", "mecab_ko"))), reason="these tokenizers are installed")
-def test_a_missing_tokenizer_is_named(tmp_path: Path, capsys) -> None:
-    path = jsonl(tmp_path / "x.jsonl", {"id": "x", "text": "a", "target": "a"})
+def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [{"id": "x", "text": "a", "target": "a"}])
     for language in ("ja", "ko"):
-        assert score(path, "--references", path, "--language", language) == 2
-        assert f"pip install sacrebleu[{language}]" in capsys.readouterr().err
+        error = refusal(*SCORE, path, "--references", path, "--language", language)
+        assert f"pip install sacrebleu[{language}]" in error

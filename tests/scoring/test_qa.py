@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import hat, write_lines
 
-from hat_fairseq import cli
 from hat_fairseq.scoring.qa import squad_match, triviaqa_match
 
 TEXT = "Ann and Bob met at noon in the old harbour."
@@ -33,10 +33,9 @@ def test_answers_that_are_the_same() -> None:
 
 
 def run(folder: Path, metric: str, records: list[dict], lines: list[dict], *more: str) -> int:
-    for name, rows in (("r.jsonl", records), ("p.jsonl", lines)):
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = ["--hypotheses", f"{folder}/p.jsonl", "--references", f"{folder}/r.jsonl", "--json", f"{folder}/out.json"]
-    return cli.main(["score", metric, *files, "--bootstrap-samples", "0", "--overwrite", *more])
+    files = [write_lines(folder / "p.jsonl", lines), "--references", write_lines(folder / "r.jsonl", records)]
+    flags = ["--json", folder / "out.json", "--bootstrap-samples", "0", "--overwrite"]
+    return hat("score", metric, "--hypotheses", *files, *flags, *more)
 
 
 def scores(folder: Path) -> dict[str, Any]:
@@ -55,15 +54,6 @@ def test_a_threshold_decides_in_squad_alone(tmp_path: Path, capsys) -> None:
     assert run(tmp_path, "squad", records, lines) == 0 and f"best_f1_thresh     {odds}\n" in capsys.readouterr().out
     assert scores(tmp_path)["exact"] == scores(tmp_path)["best_f1"] == 100
     assert run(tmp_path, "qa", records, lines) == 0 and scores(tmp_path)["exact"] == 50
-
-
-def test_of_several_pages_the_surest_one_with_a_text_answers(tmp_path: Path) -> None:
-    answers = {"a": ("wrong", 0.5), "b": ("Sunset Blvd", -2.0), "c": ("", -9.0), "d": ("wrong", -1.0)}
-    meta = {"triviaqa": {"question": "tc_1", "answers": ["sunset blvd", "sunset boulevard"]}}
-    records = [{**question(f"tc_1--{page}"), "meta": meta} for page in answers]
-    lines = [{"id": f"tc_1--{page}", "answer": text, "no_answer_score": n} for page, (text, n) in answers.items()]
-    assert run(tmp_path, "triviaqa", records, lines) == 0
-    assert scores(tmp_path) == {"exact_match": 100, "f1": 100, "total": 1, "predicted": 1}
 
 
 def page(number: int, dataset: str, **meta: Any) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY
+from commands import REPOSITORY, write_lines
 from rouge_score.rouge_scorer import RougeScorer
 
 from hat_fairseq.data.records_json import read_records
@@ -89,8 +88,7 @@ def test_the_baselines(tmp_path: Path) -> None:
     summaries = ["a cat sat there .", "the cats sat .", "cats sat on mats .", "it rained ."]
     turns = [{"role": "A", "text": "one two three"}, {"role": "B", "text": "four five"}]
     rows = ({"id": str(n), "turns": turns, "target": [text]} for n, text in enumerate(summaries))
-    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = [tmp_path / "d.jsonl"] * 2
+    files = [write_lines(tmp_path / "d.jsonl", rows)] * 2
     subprocess.run([sys.executable, REPOSITORY / "examples/baselines.py", *files, tmp_path], check=True)
     lead, constant = (next(read_records(tmp_path / f"{name}.jsonl")).text for name in ("lead", "constant"))
     assert lead == "one two three four" and constant == "the cats sat ."

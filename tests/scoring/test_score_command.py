@@ -1,7 +1,5 @@
 """`hat score`: options of all metrics, files joined by id or by line, intervals, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -9,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import hat, refusal
 
-from hat_fairseq import cli
 from hat_fairseq.scoring import command
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts, write_summaries
 from hat_fairseq.scoring.report import bootstrap_mean
@@ -32,9 +30,8 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def score(metric: str, hypotheses: Any, references: Any, *more: Any) -> int:
-    words = ["score", metric, "--hypotheses", hypotheses, "--references", references, *more]
-    return cli.main([str(word) for word in words])
+def words(metric: str, hypotheses: Any, references: Any, *more: Any) -> list[Any]:
+    return ["score", metric, "--hypotheses", hypotheses, "--references", references, *more]
 
 
 def test_intervals_agree_with_the_normal_approximation() -> None:
@@ -54,27 +51,25 @@ def test_several_references_in_files_and_in_lists_give_the_same_figures(metric: 
     every = write(files / "all.jsonl", *({"id": name, "target": each} for name, each in zip("xy", lists, strict=True)))
     first, outputs = str(files / "r.jsonl"), []
     for references in ([first, "--references", second], [every], [first]):
-        assert score(metric, files / "b.txt", *references, "--bootstrap-samples", 20) == 0
+        assert hat(*words(metric, files / "b.txt", *references, "--bootstrap-samples", 20)) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1] != outputs[2]
-    assert score(metric, write(files / "h.jsonl", {"id": "x", "text": lists[0]}), first) == 2
-    assert "only references may be several" in capsys.readouterr().err
+    hypotheses = write(files / "h.jsonl", {"id": "x", "text": lists[0]})
+    assert "only references may be several" in refusal(*words(metric, hypotheses, first))
 
 
 @pytest.mark.fault("Scoring", "`--json` is an input, or exists", "refused, exit 2, the file stays")
-def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path, capsys) -> None:
-    before = (files / "r.jsonl").read_text()
-    assert score("rouge", files / "a.txt", files / "r.jsonl", "--json", files / "r.jsonl", "--overwrite") == 2
-    assert "is also an input of this command" in capsys.readouterr().err
+def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path) -> None:
+    before, command = (files / "r.jsonl").read_text(), words("rouge", files / "a.txt", files / "r.jsonl", "--json")
+    assert "is also an input of this command" in refusal(*command, files / "r.jsonl", "--overwrite")
     (files / "model.pt").write_text("weights")
-    assert score("rouge", files / "a.txt", files / "r.jsonl", "--json", files / "model.pt") == 2
-    assert "exists; name another file, or replace it with --overwrite" in capsys.readouterr().err
+    assert "exists; name another file, or replace it with --overwrite" in refusal(*command, files / "model.pt")
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
 
 
 @pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")
 @pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
-def test_what_every_metric_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_every_metric_refuses() -> None:
     for metric, described in command.METRICS.items():
         cases = [
             (["r"], "--references names a file twice"),
@@ -84,8 +79,7 @@ def test_what_every_metric_refuses(capsys: pytest.CaptureFixture[str]) -> None:
         if described.references != command.TARGETS:
             cases.append((["--references", "b"], f"{metric} takes one file of --references, not 2"))
         for more, message in cases:
-            assert score(metric, "h", "r", *more) == 2
-            assert capsys.readouterr().err == f"hat: error: {message}\n"
+            assert refusal(*words(metric, "h", "r", *more)) == f"hat: error: {message}\n"
 
 
 def test_plain_text_breaks_only_at_line_feeds(tmp_path: Path) -> None:
@@ -156,10 +150,9 @@ REFUSED: list[tuple[str, list[Any], list[Any], str, str]] = [
 @pytest.mark.fault("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")
 @pytest.mark.fault("Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2")
 def test_what_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("rouge", write(files / "one.txt", "only one line"), files / "r.jsonl") == 2
-    assert "one.txt has 1 documents, but" in capsys.readouterr().err
+    one = write(files / "one.txt", "only one line")
+    assert "one.txt has 1 documents, but" in refusal(*words("rouge", one, files / "r.jsonl"))
     for metric, references, hypotheses, more, message in REFUSED:
         paths = write(files / "h.jsonl", *hypotheses), write(files / "r.jsonl", *references)
-        assert score(metric, *paths, *more.split(), "--bootstrap-samples", 0) == 2, message
-        out, error = capsys.readouterr()
-        assert not out and error.startswith("hat: error: ") and message in error and error.count("\n") == 1
+        error = refusal(*words(metric, *paths, *more.split(), "--bootstrap-samples", 0))
+        assert message in error and error.count("\n") == 1 and not capsys.readouterr().out

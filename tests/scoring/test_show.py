@@ -6,39 +6,33 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import hat, refusal, write_lines
 from sacrebleu.metrics import CHRF
-
-from hat_fairseq import cli
 
 TURNS = [{"role": "PM", "text": "Hello ."}] * 5
 TARGETS = {"a": "The cat sat .", "b": "The dogs ran home .", "c": "Blue buttons .", "d": "The cat sat ."}
 TEXTS = {"a": "The cat slept .", "b": "The dog ran home .", "c": "Nothing .", "d": "The cat slept ."}
 
 
-def jsonl(path: Path, *rows: dict) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
-
 @pytest.fixture
-def words(tmp_path: Path) -> list[str]:
+def words(tmp_path: Path) -> list[object]:
     documents = ({"id": name, "turns": TURNS, "target": [text]} for name, text in TARGETS.items())
     hypotheses = ({"id": name, "text": text} for name, text in TEXTS.items())
-    files = jsonl(tmp_path / "documents.jsonl", *documents), jsonl(tmp_path / "hypotheses.jsonl", *hypotheses)
+    files = write_lines(tmp_path / "documents.jsonl", documents), write_lines(tmp_path / "hypotheses.jsonl", hypotheses)
     return ["show", "--documents", files[0], "--hypotheses", files[1]]
 
 
-def test_of_equal_scores_the_first_document_comes_first(words: list[str], capsys) -> None:
+def test_of_equal_scores_the_first_document_comes_first(words: list, capsys) -> None:
     for flags, names in ((["--worst", "2"], "ca"), (["--best", "3"], "bad"), (["--worst", "9"], "cadb")):
-        assert cli.main([*words, *flags]) == 0
+        assert hat(*words, *flags) == 0
         out = capsys.readouterr().out.splitlines()
         assert [line[4] for line in out if line.endswith(": 5 sentences or turns")] == list(names)
 
 
-def test_other_languages_are_ranked_by_chrf(words: list[str], tmp_path: Path, capsys) -> None:
+def test_other_languages_are_ranked_by_chrf(words: list, tmp_path: Path, capsys) -> None:
     """ROUGE ignores letters outside a-z."""
     (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": "zh"}}))
-    assert cli.main([*words, "--best", "1"]) == 0 and capsys.readouterr().out.startswith("=== chrF2 ")
+    assert hat(*words, "--best", "1") == 0 and capsys.readouterr().out.startswith("=== chrF2 ")
 
 
 def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
@@ -46,24 +40,23 @@ def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
     sentences = ["早上好。", "我们开始。"]
     rows = ({"id": name, "sentences": sentences, "target": [text, "We begin."]} for name, text in targets.items())
     segments = ({"id": name, "text": "x", "segments": ["Good morning.", "We \x1b[31mbegin."]} for name in "de")
-    files = jsonl(tmp_path / "d.jsonl", *rows), jsonl(tmp_path / "h.jsonl", *segments)
+    files = write_lines(tmp_path / "d.jsonl", rows), write_lines(tmp_path / "h.jsonl", segments)
     words = ["show", "--segments", "--documents", files[0], "--hypotheses", files[1]]
-    assert cli.main(words) == 0
+    assert hat(*words) == 0
     lines = capsys.readouterr().out.splitlines()
     score = CHRF().sentence_score("Good morning.", ["Good morning. " * 5]).score
     assert lines[:3] == ["--- d: 2 segments", f"[1] chrF2 {score:.2f}", "  source: 早上好。"]
     assert lines[5].startswith("[2] chrF2 ") and lines[7].endswith("begin.") and "\x1b" not in lines[7]
-    assert cli.main([*words, "--worst", "1", "--sentences", "1"]) == 0
+    assert hat(*words, "--worst", "1", "--sentences", "1") == 0
     assert capsys.readouterr().out.startswith("=== chrF2 ")
-    jsonl(tmp_path / "h.jsonl", {"id": "d", "segments": ["One."]})
-    assert cli.main(words) == 2
-    assert "(2 of the source, 1 generated, 2 of the reference); leave --segments out" in capsys.readouterr().err
+    write_lines(tmp_path / "h.jsonl", [{"id": "d", "segments": ["One."]}])
+    assert "(2 of the source, 1 generated, 2 of the reference); leave --segments out" in refusal(*words)
 
 
-def test_what_is_refused(words: list[str], tmp_path: Path, capsys) -> None:
-    jsonl(tmp_path / "two.jsonl", {"id": "a", "text": "Hello ."}, {"id": "e", "text": "Hello ."})
+def test_what_is_refused(words: list, tmp_path: Path) -> None:
+    write_lines(tmp_path / "two.jsonl", ({"id": name, "text": "Hello ."} for name in "ae"))
     (tmp_path / "plain.txt").write_text("A meeting .\n")
-    documents, plain = ["--documents", str(tmp_path / "two.jsonl")], ["--hypotheses", str(tmp_path / "plain.txt")]
+    documents, plain = ["--documents", tmp_path / "two.jsonl"], ["--hypotheses", tmp_path / "plain.txt"]
     for flags, message in (
         (["--id", "m2"], "no document 'm2'"),
         (["--worst", "0"], "at least 1"),
@@ -71,4 +64,4 @@ def test_what_is_refused(words: list[str], tmp_path: Path, capsys) -> None:
         ([*documents, "--best", "1"], "document 'a' has no target to score against"),
         (plain, "plain.txt: no ids"),
     ):
-        assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
+        assert message in refusal(*words, *flags)

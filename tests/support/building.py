@@ -24,6 +24,10 @@ TINY_ENCODER = (
     "--encoder-embed-dim 24 --encoder-ffn-embed-dim 40 --encoder-layers 2 --encoder-attention-heads 4 --dropout 0 "
     "--attention-dropout 0"
 )
+SMALL_HIERARCHICAL = (
+    "--encoder-embed-dim 24 --encoder-ffn-embed-dim 40 --encoder-attention-heads 4 --dropout 0 --attention-dropout 0 "
+    "--pooler-dropout 0 --segment-length 6 --max-segments 5 --layout "
+)
 
 
 class Vocabulary:
@@ -54,6 +58,17 @@ def build(arch: str, flags: str = TINY, task: Any = None, seed: int = 0, **args:
         delattr(namespace, name)  # store_true flags that were not given: left to the architecture
     ARCH_CONFIG_REGISTRY[arch](namespace)
     return model_class.build_model(namespace, task or Vocabulary())
+
+
+def small_hierarchical(layout: str = "S|SD", flags: str = "") -> Any:
+    """A `hierarchical_transformer` with weights that tell its parts from each other."""
+    model = build("hierarchical_transformer", f"{SMALL_HIERARCHICAL}{layout} {flags}")
+    for name, parameter in model.named_parameters():  # at 1, 0 and 0.02 too much would look alike
+        if "layer_norm" in name or "layernorm" in name:
+            torch.nn.init.normal_(parameter, 0.5, 0.5)
+        elif parameter.dim() == 2:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model
 
 
 def documents(lengths: list[int], sentence: int = 4, vocabulary: int = 60, seed: int = 0) -> Tensor:

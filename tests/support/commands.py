@@ -1,11 +1,16 @@
-"""Running real commands of this environment."""
+"""Running real commands, in this process and in others, and files of JSON lines for them."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 USER_DIR = REPOSITORY / "hat_fairseq"
@@ -13,6 +18,7 @@ TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairs
 WITHOUT_LOCKS = (sys.executable, str(REPOSITORY / "tests/support/without_locks.py"))  # before a command
 # Before a command that gets signals: nohup and a shell's background have their processes ignore some of them.
 HEEDING = ("env", "--default-signal=INT,HUP")
+ABSENT = ("fairseq", "fairseq_cli", "omegaconf", "hydra")  # from an environment without fairseq
 TINY_TRAINING = (
     "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
     "--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
@@ -25,16 +31,46 @@ def training_words(data: Path, save_dir: Path, *flags: object) -> list[str]:
     return [*map(str, [data, "--user-dir", USER_DIR, *TINY_TRAINING.split(), "--save-dir", save_dir, *flags])]
 
 
-def environment() -> dict[str, str]:
-    """The variables of a command of this environment, which takes one core."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+def environment(**variables: object) -> dict[str, str]:
+    """The variables of a process that imports this repository."""
+    common = {"OMP_NUM_THREADS": "1", "PYTHONPATH": REPOSITORY}
+    return os.environ | {name: str(value) for name, value in (common | variables).items()}
 
 
 def run_command(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
     """Runs a command of this environment (`fairseq-train`, `hat`, ...); its whole output is shown when it fails."""
     program = Path(sys.executable).parent / str(command[0])
     words = [str(word) for word in (program if program.exists() else command[0], *command[1:])]
-    result = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=300, **options)  # type: ignore[call-overload]
+    options = {"env": environment(), "timeout": 300} | options
+    result = subprocess.run(words, capture_output=True, text=True, **options)  # type: ignore[call-overload]
     if check and result.returncode:
         raise AssertionError(f"{' '.join(words)}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}")
     return result
+
+
+def hat(*words: object) -> int:
+    """The exit status of a command of this package, in this process."""
+    from hat_fairseq import cli  # not above: `warm.py` imports fairseq before the plugin
+
+    return cli.main([str(word) for word in words])
+
+
+def refusal(*words: object) -> str:
+    """What a command of this package that ends with status 2 prints to stderr; the last line is its error."""
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        status = hat(*words)
+    lines = printed.getvalue().splitlines()
+    assert status == 2 and lines[-1].startswith("hat: error: "), (status, lines)
+    return printed.getvalue()
+
+
+def write_lines(path: Path, rows: Iterable[object]) -> Path:
+    """Writes a file of JSON lines, and its folder; returns it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines."""
+    return [json.loads(line) for line in path.open(encoding="utf-8")]

@@ -1,14 +1,12 @@
 """Binary data that is truncated or not made for its dictionary is refused when it is loaded."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from commands import hat, refusal, write_lines
 from fairseq.data import Dictionary, data_utils, indexed_dataset
 
-from hat_fairseq import cli
 from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import Dictionary as TextDictionary
@@ -55,37 +53,24 @@ def test_half_of_a_further_part_is_named(tmp_path: Path) -> None:
     "more than half of the tokens are not in the dictionary",
     "refused with --bpe and --vocabulary as the way out",
 )
-def test_preprocessing_refuses_text_of_another_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    line = '{"id": "a", "text": "One cat runs after two dogs.", "target": "A cat runs."}\n'
-    (folder / "train.jsonl").write_text(line)
-    common = ["--splitter", "punctuation", "--num-codes", "5"]
-    assert cli.main(["preprocess", str(folder), "--out", str(tmp_path / "a"), *common]) == 0
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "test.jsonl").write_text('{"id": "b", "text": "今天天气很好。", "target": "天气"}\n')
-    words = ["preprocess", str(other), "--out", str(tmp_path / "b"), "--vocabulary", str(tmp_path / "a/bin")]
-    assert cli.main([*words, "--splitter", "punctuation"]) == 2
+def test_preprocessing_refuses_text_of_another_language(tmp_path: Path) -> None:
+    row = {"id": "a", "text": "One cat runs after two dogs.", "target": "A cat runs."}
+    write_lines(tmp_path / "mine/train.jsonl", [row])
+    words = ["preprocess", tmp_path / "mine", "--splitter", "punctuation", "--num-codes", 5]
+    assert hat(*words, "--out", tmp_path / "a") == 0
+    write_lines(tmp_path / "other/test.jsonl", [{"id": "b", "text": "今天天气很好。", "target": "天气"}])
+    words = ["preprocess", tmp_path / "other", "--out", tmp_path / "b", "--vocabulary", tmp_path / "a/bin"]
     message = "tokens are not in the dictionary: text of another language than the vocabulary is of"
-    assert message in capsys.readouterr().err and not (tmp_path / "b").exists()
+    assert message in refusal(*words, "--splitter", "punctuation") and not (tmp_path / "b").exists()
 
 
 @pytest.mark.fault("Input", "parallel text without blank lines", "refused above 500 lines")
-def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for lines, status in ((500, 0), (501, 2)):
+def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path) -> None:
+    for lines in (500, 501):
         folder = tmp_path / str(lines)
         folder.mkdir()
         for side in ("source", "target"):
             (folder / f"train.{side}").write_text(f"a segment of the {side} .\n" * lines)
-        words = ["preprocess", str(folder), "--out", str(folder / "out"), "--num-codes", "5"]
-        assert cli.main(words) == status
-    assert "has 501 lines and no blank line, so it is one document" in capsys.readouterr().err
-
-
-@pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
-def test_a_recipe_without_its_data_names_the_command(run, tmp_path: Path) -> None:
-    ended = run("hat", "recipe", "train", "ami_small", cwd=tmp_path, check=False)
-    assert ended.returncode == 1 and "Traceback" not in ended.stderr
-    assert "hat_fairseq: error: data-bin/ami_small/bin has no dictionary (dict*.txt): " in ended.stderr
-    assert "`hat recipe preprocess NAME`" in ended.stderr
+        words = ["preprocess", folder, "--out", folder / "out", "--num-codes", 5]
+        assert lines == 501 or hat(*words) == 0
+    assert "has 501 lines and no blank line, so it is one document" in refusal(*words)

@@ -141,6 +141,14 @@ def test_roles_stay_with_their_documents(ami: Path, tmp_path: Path) -> None:
     binarize_text(tmp_path / "roles", dictionary, data / "train.role-None.role", Blocks(tmp_path / "blocks"))
     with pytest.raises(ValueError, match="not one id for each source token of each document"):
         task.load_dataset("train")
+    for extension in ("bin", "idx"):
+        shutil.copy(data / f"train.source-target.target.{extension}", data / f"train.role-None.role.{extension}")
+    with pytest.raises(ValueError, match="damaged, or of another dictionary"):
+        task.load_dataset("train")
+    for path in data.glob("train.role-None.*"):
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match="the stream of --role-stream role is missing"):
+        task.load_dataset("train")
 
 
 def test_lengths_are_those_of_the_model(ami: Path) -> None:
@@ -151,7 +159,10 @@ def test_lengths_are_those_of_the_model(ami: Path) -> None:
         task = DocumentToTextTask.setup_task(DocumentToTextConfig(**LOADED, **limits, data=str(ami / "bin")))
         for split in ("train", "test"):
             is_long = (source == 120, target == 20 and split == "train")
-            with pytest.raises(ValueError, match="are longer than the model takes") if any(is_long) else nullcontext():
+            message = (
+                rf"{split}: \d of 6 \w+ are longer than the model takes, \d+; the longest has \d+ tokens.*-tokens \d+$"
+            )
+            with pytest.raises(ValueError, match=message) if any(is_long) else nullcontext():
                 task.load_dataset(split)
                 lengths[split, target] = task.datasets[split].src_sizes.max(), task.datasets[split].tgt_sizes.max()
     assert lengths["train", 61] == (121, 61) and lengths["test", 20] == (121, 20)

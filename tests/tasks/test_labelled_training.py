@@ -54,7 +54,7 @@ def curve(*texts: str) -> list[tuple[float, float]]:
         pytest.param("classification", MARKERS, marks=pytest.mark.slow),
         pytest.param("segments", LENGTHS, marks=pytest.mark.slow),
         ("tokens", ROBERTA),
-        ("choice", LENGTHS),
+        pytest.param("choice", LENGTHS, marks=pytest.mark.slow),
         pytest.param("qa", MARKERS, marks=pytest.mark.slow),
         ("document_qa", ROBERTA),
     ],
@@ -130,6 +130,7 @@ def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_pa
     assert "'distributed_world_size': 2" in two and "find_unused_parameters': False" in two
 
 
+@pytest.mark.slow
 def test_fine_tuning_after_masked_lm_on_rows(run, data_of: Data, tmp_path: Path) -> None:
     """Pre-training reads the rows of the kind mlm one by one, and its dictionary is that of the labelled data."""
     arch = MARKERS

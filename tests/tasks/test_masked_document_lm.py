@@ -62,6 +62,7 @@ def test_markers_are_neither_masked_nor_predicted(corpus: Path, ami: Path) -> No
     assert any((source == mask).any() for source, _ in rows)
 
 
+@pytest.mark.slow
 def test_resume_is_exact_in_the_second_epoch(pretrain, tmp_path: Path) -> None:
     """Three updates an epoch, dropout on."""
     whole, save = pretrain(tmp_path / "whole", "--max-update", 5), ["--save-interval-updates", 1]

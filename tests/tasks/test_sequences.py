@@ -1,7 +1,5 @@
 """Sequences of symbols: from JSON lines to rows, training, self-pretraining, predictions and scores."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -12,12 +10,10 @@ from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR
+from commands import USER_DIR, hat, refusal, write_lines
 from fairseq import checkpoint_utils
 from helpers import assert_close
 from warm import WarmPython
-
-from hat_fairseq import cli
 
 SPLITS = {"train": 24, "valid": 8, "test": 6}
 COMMON = (
@@ -43,13 +39,11 @@ def data_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @cache
     def build(kind: str) -> Path:
         drawn = random.Random(kind)
-        (folder / kind).mkdir()
         for split, size in SPLITS.items():
-            lines = (json.dumps(record(kind, number, drawn)) + "\n" for number in range(size))
-            (folder / kind / f"{split}.jsonl").write_text("".join(lines))
+            write_lines(folder / kind / f"{split}.jsonl", (record(kind, number, drawn) for number in range(size)))
         out = folder / f"{kind}-data"
         limit = ["--max-source-tokens", "20", "--long-source", "truncate"]
-        assert cli.main(["preprocess", str(folder / kind), "--kind", kind, "--out", str(out), *limit]) == 0
+        assert hat("preprocess", folder / kind, "--kind", kind, "--out", out, *limit) == 0
         return out / "bin"
 
     return build
@@ -75,29 +69,23 @@ REFUSED = [
 ]
 
 
-def test_what_is_no_sequence_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_sequence_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     for kind, line, flags, message in REFUSED:
         path.write_text(LINE % line)
-        command = ["preprocess", str(tmp_path), "--kind", kind, "--out", str(tmp_path / "out"), *flags.split()]
-        assert cli.main(command) == 2
-        assert message.format(path) in capsys.readouterr().err, line
+        error = refusal("preprocess", tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
+        assert message.format(path) in error, line
 
 
-def test_data_without_training_part_takes_the_vocabulary(
-    data_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_without_training_part_takes_the_vocabulary(data_of: Callable[[str], Path], tmp_path: Path) -> None:
     (tmp_path / "test.jsonl").write_text('{"id": "a", "tokens": ["yes", "new"]}\n')
-    command = ["preprocess", str(tmp_path), "--kind", "sequence", "--out", str(tmp_path / "out")]
-    assert (
-        cli.main(command) == 2 and "no train split to learn the dictionary from; use --voc" in capsys.readouterr().err
-    )
-    assert cli.main([*command, "--vocabulary", str(data_of("sequence"))]) == 0
+    command = ["preprocess", tmp_path, "--kind", "sequence", "--out", tmp_path / "out"]
+    assert "no train split to learn the dictionary from; use --voc" in refusal(*command)
+    assert hat(*command, "--vocabulary", data_of("sequence")) == 0
     treatments = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]["test"]["treatments"]
     assert treatments == {"source_tokens_unknown_to_dictionary": 1}
-    other = ["preprocess", str(tmp_path), "--kind", "text", "--out", str(tmp_path / "x")]
-    assert cli.main([*other, "--vocabulary", str(data_of("sequence"))]) == 2
-    assert "is of data of the kind sequence, which has other tokens than --kind text" in capsys.readouterr().err
+    other = ["preprocess", tmp_path, "--kind", "text", "--out", tmp_path / "x", "--vocabulary", data_of("sequence")]
+    assert "is of data of the kind sequence, which has other tokens than --kind text" in refusal(*other)
 
 
 def test_training_on_pairs_reads_their_rows_together(

@@ -1,13 +1,11 @@
 """`hat average`: the mean of the weights of real checkpoints, which generates as any other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
+from commands import hat, refusal
 
-from hat_fairseq import cli
 from hat_fairseq.register import register
 
 register()  # the tests read checkpoints, whose types the plugin allows
@@ -33,7 +31,7 @@ def updates_of(state: dict) -> int:
 @pytest.mark.parametrize(("flag", "number"), [("--last", 3), ("--best", 2)])
 def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag: str, number: int) -> None:
     out = tmp_path / "mean.pt"
-    assert cli.main(["average", str(trained), flag, str(number), "--out", str(out)]) == 0
+    assert hat("average", trained, flag, number, "--out", out) == 0
     states = sorted(map(load, trained.glob("checkpoint_?_?.pt")), key=updates_of, reverse=True)
     if flag == "--best":
         states = [state for state in states if state["extra_state"].get("val_loss") is not None]
@@ -53,17 +51,16 @@ def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag
     assert len(tied) == len({tensor.data_ptr() for tensor in first.values()}) < len(averaged["model"])
 
 
-def test_it_generates(trained: Path, ami: Path, warm, tmp_path: Path) -> None:
-    assert cli.main(["average", str(trained), "--last", "2", "--out", str(tmp_path / "mean.pt")]) == 0
+def test_it_generates(trained: Path, ami: Path, run, tmp_path: Path) -> None:
+    assert hat("average", trained, "--last", "2", "--out", tmp_path / "mean.pt") == 0
     flags = ["--max-len-b", "4", "--device", "cpu"]
-    words = ["generate", ami / "bin", "--path", tmp_path / "mean.pt", "--results-path", tmp_path / "out", *flags]
-    warm.run(["hat_fairseq.cli", *map(str, words)], tmp_path, tmp_path / "log")
+    run("hat", "generate", ami / "bin", "--path", tmp_path / "mean.pt", "--results-path", tmp_path / "out", *flags)
     assert (tmp_path / "out/test.jsonl").read_text().count("\n") == 6
 
 
 @pytest.mark.fault("Checkpoints", "hat average of checkpoints of different models", "refused; names both and a tensor")
 @pytest.mark.parametrize("change", ["another shape", "another dictionary"])
-def test_of_different_models(trained: Path, tmp_path: Path, capsys, change: str) -> None:
+def test_of_different_models(trained: Path, tmp_path: Path, change: str) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     for number, path in enumerate(("checkpoint_1_1.pt", "checkpoint_1_2.pt")):
@@ -72,12 +69,11 @@ def test_of_different_models(trained: Path, tmp_path: Path, capsys, change: str)
         if number:
             state["model"][name] = state["model"][name][:-1] if is_shape else state["model"][name] + 1
         torch.save(state, folder / path)
-    assert cli.main(["average", str(folder), "--last", "2", "--out", str(tmp_path / "mean.pt")]) == 2
-    error = capsys.readouterr().err
+    error = refusal("average", folder, "--last", "2", "--out", tmp_path / "mean.pt")
     assert "are of different models: " in error and name in error and not (tmp_path / "mean.pt").exists()
 
 
-def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path, capsys) -> None:
+def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> None:
     out, output = str(tmp_path / "mean.pt"), str(trained / "checkpoint_1_2.pt")
     for folder, words, message in (
         (trained, ["--last", "1", "--out", out], "an average needs at least 2 checkpoints, not 1"),
@@ -87,5 +83,4 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path, capsy
         (trained, ["--last", "2", "--out", output, "--overwrite"], "checkpoint_1_2.pt"),  # it is an input
         (tmp_path / "no", ["--last", "2", "--out", out], "no has 0 checkpoints"),
     ):
-        assert cli.main(["average", str(folder), *words]) == 2
-        assert message in capsys.readouterr().err and not (tmp_path / "mean.pt").exists()
+        assert message in refusal("average", folder, *words) and not (tmp_path / "mean.pt").exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from without_fairseq import ABSENT
+from commands import ABSENT
 
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
@@ -46,7 +46,7 @@ def export(path: Path, out: Path, data: Path, *flags: str) -> int:
     return cli.main([str(word) for word in words])
 
 
-@pytest.fixture(scope="module", params=list(MODELS))
+@pytest.fixture(scope="module", params=["roles", "bart", pytest.param("pre-norm", marks=pytest.mark.slow)])
 def model(request: Any, train: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """checkpoint_last.pt in a folder named by the model; with noise, so that texts differ, and likely to end."""
     folder = tmp_path_factory.mktemp("trained") / request.param

@@ -11,7 +11,7 @@ import labelled
 import pytest
 import torch
 from commands import USER_DIR
-from fine_tuned import fine_tune, spread, write_meetings
+from fine_tuned import spread, write_meetings
 
 import hat_fairseq
 from hat_fairseq import cli
@@ -68,7 +68,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, run: Any) -> dict[str, Path]:
     return folders
 
 
-@pytest.fixture(scope="module", params=[*MODELS, *WORDS])
+@pytest.fixture(scope="module", params=[*MODELS, "words-roberta", pytest.param("words-ernie", marks=pytest.mark.slow)])
 def exported(
     request: Any, data: dict[str, Path], run: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path, Path, Path]]:
@@ -156,10 +156,9 @@ def test_other_options_are_refused(
 
 
 @pytest.mark.parametrize("kind", HEADS)
-def test_every_head_is_exported(kind: str, tmp_path: Path, warm: Any) -> None:
+def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> None:
     """The tensors of the checkpoint under their names, all numbers of its heads, and rows for the kind of the data."""
-    write_meetings(tmp_path)
-    tuned, out, back = fine_tune(kind, tmp_path, tmp_path, warm), tmp_path / "hf", tmp_path / "back/model.pt"
+    tuned, out, back = fine_tuned(kind), tmp_path / "hf", tmp_path / "back/model.pt"
     words = ["export", "--to", "hf", "--path", tuned.checkpoint, "--data", tuned.data / "bin", "--out", out]
     assert cli.main([*map(str, words)]) == 0
     config, before = json.loads((out / "config.json").read_text()), torch.load(tuned.checkpoint, weights_only=True)
