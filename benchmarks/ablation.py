@@ -10,8 +10,6 @@ random documents. An encoder has three layers, and no dropout; its time is that 
 names the parts that have been removed since.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import generation

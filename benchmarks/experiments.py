@@ -1,7 +1,5 @@
 """Training small models from scratch on drawn documents, and a figure of their accuracy, for the experiments."""
 
-from __future__ import annotations
-
 import json
 import logging
 import statistics

@@ -18,8 +18,6 @@ Its peak memory includes torch and fairseq (about 0.4 GB), which are needed for 
 truncates sources at 1,024 tokens by default; this is switched off.
 """
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from argparse import Namespace

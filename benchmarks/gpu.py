@@ -10,8 +10,6 @@ and backward pass. Without a GPU all compute in fp32. `pytest -m gpu` compares l
 those of the CPU.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import generation

@@ -7,8 +7,6 @@ they computed, and the script's `check` decides whether the sides are comparable
 `render.py` makes tables of it. Benchmarks without interleaved times use `flags`, `write_result` and the measures.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

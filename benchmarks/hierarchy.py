@@ -11,8 +11,6 @@ Preprocess the recipe first. Runs go to `bench-runs/RECIPE/KIND-SEED` in the cur
 so an interrupted benchmark resumes. Nothing is timed, so several may run at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

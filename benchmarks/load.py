@@ -9,8 +9,6 @@ second half of these samples: over 5,000 documents, or half of the updates. Then
 compared with the documents, and 20 documents are processed again, each alone in its batch.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -15,8 +15,6 @@ models do not work with transformers 5. The documents of a padded batch have `sh
 fp32 on the CPU.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import runpy
 from argparse import Namespace

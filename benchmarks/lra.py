@@ -25,8 +25,6 @@ Preprocess the recipe first. Runs go to `bench-runs/lra/TASK` in the current dir
 run, and runs that it holds are kept, so an interrupted benchmark resumes. Nothing is timed.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

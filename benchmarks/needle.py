@@ -31,8 +31,6 @@ every distance. Blocks alone find few needles beyond 64 tokens and none beyond 9
 71 % beyond 64 tokens, and with global blocks all.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

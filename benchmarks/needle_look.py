@@ -11,8 +11,6 @@ one sentence of the meeting or one needle at a time; the figure is how often the
 log-probability of the answer most.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

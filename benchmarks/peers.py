@@ -9,8 +9,6 @@ last input. `decisive` changes the weights so that hypotheses differ, depend on 
 the number of generated tokens.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 from typing import Any

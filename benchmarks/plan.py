@@ -9,8 +9,6 @@ the process. The estimate contains 0.54 GB for the interpreter and the libraries
 that glibc's malloc does not return. Nothing has been measured on a GPU.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import time

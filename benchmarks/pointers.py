@@ -32,8 +32,6 @@ updates do not teach it reliably, and nothing here repairs that. In trial runs w
 `hat 2` stayed at chance from 3 and 2 hops on. No encoder of equal parameters with more layers was measured.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import accumulate, pairwise
 from typing import Any

@@ -11,8 +11,6 @@ is first preprocessed and trained, as in `benchmarks/hierarchy.py`. Every text d
 and with so few documents differences of a point in either direction are within the intervals.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import statistics

@@ -1,7 +1,5 @@
 """Training, generating and scoring by the commands of a recipe, for the benchmarks of quality."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

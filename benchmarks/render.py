@@ -4,8 +4,6 @@
 python benchmarks/render.py
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import statistics

@@ -16,8 +16,6 @@ sentences weighs more than with 6 or 12, so the ratios are upper bounds for deep
 more parameters is 16 bytes for each of them.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any

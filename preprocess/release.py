@@ -3,8 +3,6 @@
 And their tables of texts with named columns: CSV, JSON lines or one JSON list, columns with tabs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

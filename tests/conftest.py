@@ -1,7 +1,5 @@
 """Commands as fixtures, and a few real AMI meetings preprocessed once for all tests that train."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page of benchmarks is what its results say, and the benchmarks compare what is comparable."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import random

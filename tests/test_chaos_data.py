@@ -3,8 +3,6 @@
 Ten kills each; HAT_CHAOS=30 for more, HAT_CHAOS_SEED for other moments.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """The `hat` command: its verbs, its errors and its exit statuses, in real processes."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

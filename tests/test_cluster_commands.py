@@ -1,7 +1,5 @@
 """Programs with `--cluster`, as processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The pages name only what exists: verbs, flags, files, modules, messages. `make docs` checks their links."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

@@ -1,7 +1,5 @@
 """`hat doctor`: this environment, an empty one, and those with the known faults, laid down as real folders."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Raw meetings to scored summaries through the ordinary fairseq commands, small, on real AMI documents."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

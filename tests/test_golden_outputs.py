@@ -6,8 +6,6 @@ after `!` its notes on stderr. `$ cat FILE` shows a file that a command has writ
 numbers are compared to 1e-4. `HAT_GOLDEN=1` rewrites the transcripts.
 """
 
-from __future__ import annotations
-
 import difflib
 import gzip
 import math

@@ -13,8 +13,6 @@ inputs. Its other fields are left out: command, date, versions and paths differ 
 of the output repeat what the other lines say; reader and paper are constants.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

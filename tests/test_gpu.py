@@ -4,8 +4,6 @@ The reference is fp32 on the CPU with weights that are rounded to the type of th
 activations remains. Distances are ||a - b|| / ||b||, of gradients over all parameters together.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Who may import whom, read off the source: the rules that keep the parts of the package apart."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from graphlib import TopologicalSorter

@@ -1,7 +1,5 @@
 """Questions on meetings, from QMSum's files by the reader of the page to the score of a small model."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The notebook of examples/ runs from top to bottom, in an empty folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Checkpoints and exports of earlier versions load, give the outputs they gave, and resume with the losses they had."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Commands of the pages, run as they are written with small models; `tests/test_docs.py` checks the flags of all."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plugin registers itself with fairseq when it is asked to, once, and leaves fairseq alone until then."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

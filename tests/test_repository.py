@@ -1,7 +1,5 @@
 """The repository as a whole: its files agree with each other and say nothing about the machine they were written on."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

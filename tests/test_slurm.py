@@ -1,7 +1,5 @@
 """The job scripts of examples/ on two machines, namespaces of this one; only Slurm's commands are stand-ins."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 English-German: help pages that a tiny model learns by heart, so that BLEU is far from 0.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The wheel has all that the commands need: a recipe runs from it, in an empty folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

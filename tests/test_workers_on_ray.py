@@ -1,7 +1,5 @@
 """`Workers` on a real Ray cluster: the results of one process, whatever dies."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

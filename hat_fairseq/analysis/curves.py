@@ -1,7 +1,5 @@
 """Draw the curves of trainings in one picture: loss, figures of validations, learning rate."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

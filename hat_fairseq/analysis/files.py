@@ -1,7 +1,5 @@
 """Writes a `Look` as a picture or JSON, and pictures with several panels."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

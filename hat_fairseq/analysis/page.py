@@ -3,8 +3,6 @@
 Of each row of weights it has the `TOP` largest weights, and the `TOP` largest for a token of the unit.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

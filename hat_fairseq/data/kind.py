@@ -6,8 +6,6 @@ neither torch nor fairseq: logits are computed with the methods of tensors, pred
 Legend: B samples, R rows, T tokens of a row, K classes, N segments or candidates of the row with most.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence

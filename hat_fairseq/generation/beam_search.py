@@ -1,7 +1,5 @@
 """fairseq's generator on our beam search (`search.py`), and its own loop with one memory for each document."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

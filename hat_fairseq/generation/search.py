@@ -9,8 +9,6 @@ A decoder has `extract_features(tokens, memory, state)`, `output_layer(features)
 Legend: D unfinished documents, K beam, R = D K rows of hypotheses, C = 2 K candidates, T tokens, V vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

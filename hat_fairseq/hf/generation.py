@@ -5,8 +5,6 @@ The hypotheses of a document share its memory: `generate` repeats the target, no
 Legend: B documents, T source tokens, R hypotheses (B x beam), U target tokens, V words.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

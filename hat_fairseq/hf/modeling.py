@@ -9,8 +9,6 @@ Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens 
 Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
 """
 
-from __future__ import annotations
-
 import shutil
 from argparse import Namespace
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A killed run goes on where it was: batches whose files are there are not compute
 option has changed. The result does not depend on the workers.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

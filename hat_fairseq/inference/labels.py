@@ -3,8 +3,6 @@
 Rows are made as in preprocessing. Rows of similar length are together in a batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any

@@ -8,8 +8,6 @@ Legend: B rows, T queries, K keys, C channels, H heads, N heads of keys and valu
 qkv_dim / H), D memory rows (documents), B = D x beam.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

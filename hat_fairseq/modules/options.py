@@ -4,8 +4,6 @@ A field says once what it is called, what it does and which values it may have. 
 contributes its own options.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

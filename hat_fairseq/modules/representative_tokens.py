@@ -9,8 +9,6 @@ most g tokens has no representatives, and the layer has no effect besides the en
 Legend: B documents, T tokens, T' = T + S slots, S representatives of the longest document, C channels.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

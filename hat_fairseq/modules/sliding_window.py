@@ -7,8 +7,6 @@ all tokens attend to it. Global and other tokens share the projections. O(T (w +
 Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L queries with W keys each, G global tokens.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

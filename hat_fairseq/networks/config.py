@@ -7,8 +7,6 @@ attention of the layers outside `--encoder-attention-layers` (default: full), an
 every model; docs/modules.md says how to add one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from argparse import Namespace

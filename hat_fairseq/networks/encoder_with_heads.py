@@ -7,8 +7,6 @@ heads. The first classification head replaces the masked-LM head, so that every 
 Legend: B documents, T tokens, N markers (or paragraphs) of the document with most, C channels, K classes, V words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast

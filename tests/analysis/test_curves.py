@@ -1,7 +1,5 @@
 """`hat curves`: the curves of a real training, also of one that was killed and resumed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

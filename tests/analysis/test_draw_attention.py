@@ -1,7 +1,5 @@
 """`docs/draw_attention.py` draws the pictures of the pages, from the attentions as they are."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

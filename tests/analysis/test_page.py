@@ -1,7 +1,5 @@
 """The page of a document in a real browser: what it shows is what the tensors hold, and it needs nothing but itself."""
 
-from __future__ import annotations
-
 import html
 import shutil
 from collections.abc import Iterator

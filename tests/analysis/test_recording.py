@@ -1,7 +1,5 @@
 """Recorded attention is the module's own, in every system that has some to show."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The chunked criterion is fairseq's: losses, gradients, what is logged."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Accuracy and F1 from counts against scikit-learn, however the labels are divided; spans against all of them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Real text for the tests of the data path: AMI meetings, and help pages of LibreOffice in four languages."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

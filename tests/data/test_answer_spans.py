@@ -1,7 +1,5 @@
 """The search for answers against looking at every span, one window or several."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

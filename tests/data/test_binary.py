@@ -1,7 +1,5 @@
 """Dictionaries and binary datasets have the bytes that fairseq-preprocess writes."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

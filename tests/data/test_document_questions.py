@@ -1,7 +1,5 @@
 """Questions on whole documents: windows of paragraphs, what their tokens stand for, labels, share of negatives."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Rows and labels of every kind of example, with every kind of BPE, on real texts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Files and directories that are never half written, and never replace what somebody else made."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

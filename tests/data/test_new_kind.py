@@ -1,7 +1,5 @@
 """New kinds of data in a file of one's own, from JSON lines to training, predictions and a score."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`hat preprocess`: what it refuses in one line, what it replaces, counts and drops; the bytes are those of goldens."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Faults around `hat preprocess`: signals, killed workers, full disks, little memory, two at once; real processes."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

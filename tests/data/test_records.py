@@ -1,7 +1,5 @@
 """Examples as JSON lines: what is read back, and what is refused, with file and line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run of `hat preprocess` in blocks: the bytes of the result do not depend on them, and a killed run goes on."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """sentencepiece as BPE: pieces, spans of characters, binary data; on Wikipedia in eleven languages."""
 
-from __future__ import annotations
-
 import random
 import re
 import sys

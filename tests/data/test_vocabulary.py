@@ -1,7 +1,5 @@
 """`--vocabulary`: what an earlier run has decided is taken over, and what contradicts it is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A damaged file, or one that is no checkpoint, is one line before anything is built."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """Corrections that need at most one training run; the others are tested in tests/tasks/test_training.py."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Processes and precision: the decisions as functions of the facts, and real runs on CPUs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A checkpoint of plain data must not run code: what it may name, and which of its settings fairseq would evaluate."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from argparse import Namespace

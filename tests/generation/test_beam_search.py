@@ -1,7 +1,5 @@
 """Our search finds the hypotheses and scores of fairseq's, under every option."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any

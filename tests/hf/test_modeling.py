@@ -1,7 +1,5 @@
 """The models of transformers compute what fairseq's do, before and after a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

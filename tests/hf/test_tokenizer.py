@@ -1,7 +1,5 @@
 """`HatTokenizer`: for every kind of data, BPE, splitter and policy the ids of `hat preprocess`, and its texts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

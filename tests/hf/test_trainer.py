@@ -1,7 +1,5 @@
 """transformers' Trainer trains the models on real articles."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

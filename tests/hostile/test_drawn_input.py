@@ -1,7 +1,5 @@
 """Drawn input: an error is a ValueError with the place, and what is not refused comes back unchanged."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

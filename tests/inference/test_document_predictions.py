@@ -1,7 +1,5 @@
 """Answers in whole documents against what the model says of each window alone, and the options that choose them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

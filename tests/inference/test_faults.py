@@ -1,7 +1,5 @@
 """Faults around generation and prediction: damaged data, options that would drop documents, signals; real commands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`hat generate`: workers, one that dies, going on from there, what is refused."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """A package pushed to the Hugging Face Hub and loaded from it: over HTTP from a server of this machine, and offline."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

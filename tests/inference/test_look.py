@@ -1,7 +1,5 @@
 """`hat look`: what is shown is what the model does, in text models and in classifiers."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

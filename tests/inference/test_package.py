@@ -1,7 +1,5 @@
 """`hat package`: the folder is the model, for every command, for fairseq and in Python; a changed folder is refused."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """`hat predict` on real meetings: every batch gives the same, answers are the best spans, mistakes are refused."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The Python interface: chunks are joined again, texts come as they are made, nothing done is lost."""
 
-from __future__ import annotations
-
 import json
 import re
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """Both libraries that multiply matrices on a CPU, whichever this processor prefers."""
 
-from __future__ import annotations
-
 import pytest
 
 from hat_fairseq.kernels import torch_private

@@ -1,7 +1,5 @@
 """`attend` is naive attention by every kernel that it chooses; dropout is the same in the backward pass."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """In fp64 every kernel computes in fp64: its results to 1e-14, its gradients by finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

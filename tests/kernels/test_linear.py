@@ -1,7 +1,5 @@
 """Linear maps and the feed-forward network: of either library, those of torch; the backward pass keeps less."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

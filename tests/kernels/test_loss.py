@@ -1,7 +1,5 @@
 """The loss in chunks is a projection followed by fairseq's loss; the logits of all positions never exist at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

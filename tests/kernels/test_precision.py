@@ -1,7 +1,5 @@
 """Packed maps are the maps that they were made from, up to the rounding of their precision."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

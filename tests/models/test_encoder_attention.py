@@ -1,7 +1,5 @@
 """`--encoder-attention`: what holds for every attention of the table."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 

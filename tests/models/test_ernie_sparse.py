@@ -1,7 +1,5 @@
 """ERNIE-Sparse: representative tokens against a literal version."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Without hierarchy the models are fairseq's Transformer, BART and RoBERTa: tensors, outputs and gradients."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Flags and sizes of the models: roles, dictionaries, tables, positions, numbers of parameters; what is refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from building import PAD, SMALL_HIERARCHICAL, TINY, TINY_ENCODER, Vocabulary, build, documents, targets

@@ -1,7 +1,5 @@
 """Classification heads on both encoders: what each reads, batch mates, and what loading makes of other heads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`hierarchical_transformer`: its dense definition, with any layout, and what padding does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What holds for every network: golden losses, gradients, padding, precision, checkpoints, synchronisations."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A fifth attention is one file and one entry: LongT5's transient-global attention, and the table that takes it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The numbers that the public code of Chalkidis et al. 2022 computes from its own weights, for every head."""
 
-from __future__ import annotations
-
 import torch
 from building import BOS
 from released_hat_sample import CONFIG, DATA, REAL, TOKENS, imported, largest_difference, state

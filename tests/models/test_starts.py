@@ -1,7 +1,5 @@
 """Starting from other checkpoints: what is new, what is taken over, what is extended, and what is refused."""
 
-from __future__ import annotations
-
 import logging
 from argparse import Namespace
 from typing import Any

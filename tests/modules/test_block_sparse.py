@@ -1,7 +1,5 @@
 """Block-sparse attention: the published pattern, its limits, and its kernel."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from helpers import assert_close, padding, states

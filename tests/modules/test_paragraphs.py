@@ -1,7 +1,5 @@
 """Paragraphs of a row and the means of their tokens, against a loop over tokens, alone and padded on either side."""
 
-from __future__ import annotations
-
 import torch
 from helpers import assert_same_run
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Two-level attention: the paper's definition, its limits, and which tokens are global."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

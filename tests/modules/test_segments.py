@@ -1,7 +1,5 @@
 """Segments of documents: where tokens go, the layers, and the poolings, each against its definition."""
 
-from __future__ import annotations
-
 import pytest
 import references
 import torch

@@ -1,7 +1,5 @@
 """Layouts of documents: sentences, padding on either side, states read and written at sentences; and rolling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import helpers

@@ -1,7 +1,5 @@
 """`hat plan`: estimates against the allocations of real updates, and what is derived from them."""
 
-from __future__ import annotations
-
 import json
 from itertools import accumulate
 from typing import Any

@@ -1,7 +1,5 @@
 """Natural Questions and TyDi QA: what the readers keep of a release is enough for its official files and scores."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The data of Long Range Arena that `make_lra.py` draws: values, lengths, baselines, curves, and their readers."""
 
-from __future__ import annotations
-
 import gzip
 import statistics
 from collections import Counter

@@ -1,7 +1,5 @@
 """Parallel text: a file for each language, documents divided by blank lines."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is no release is refused with the place of the mistake: without that, records would be wrong or missing."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections import Counter

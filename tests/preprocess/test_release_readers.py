@@ -5,8 +5,6 @@ its place in the release, or, of a split, what was counted; of a long record it 
 articles, and comments here, say what is special.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

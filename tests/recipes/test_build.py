@@ -1,7 +1,5 @@
 """How a recipe merges with its bases and with the flags behind its name, and what one update then sees."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hat recipe` and the scripts that call it, as processes: what they print, run and refuse."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

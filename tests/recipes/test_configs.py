@@ -1,7 +1,5 @@
 """The recipes of the repository: nothing of one is missing, every value arrives in its command, and rows fit models."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

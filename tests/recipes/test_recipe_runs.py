@@ -5,8 +5,6 @@ here; those that start from the HAT of CNN/DailyMail start from what the recipe 
 multiple choice from what the recipe for pre-training has left. Of recipes that differ in one number one is run.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """AMI meetings (CC BY 4.0) as the repository carries them, before any reader filters words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

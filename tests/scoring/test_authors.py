@@ -5,8 +5,6 @@ runs them and writes that file anew. DIR holds `evaluate-v2.0.py` (SQuAD), `triv
 with the modules that they import. The script of Natural Questions is a package.
 """
 
-from __future__ import annotations
-
 import ast
 import gzip
 import json

@@ -1,7 +1,5 @@
 """`hat score classification`: scikit-learn's figures exactly, intervals, and pooling."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The original ROUGE-1.5.5. Where it cannot run, the first test still shows that its absence is explained."""
 
-from __future__ import annotations
-
 import pytest
 
 from hat_fairseq.scoring import perl

@@ -1,7 +1,5 @@
 """`hat score` of answers: cases by hand, notes and thresholds; see also `test_authors.py`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`hat score rouge`: figures of rouge-score, sentences, presets, and several references."""
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

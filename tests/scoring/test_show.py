@@ -1,7 +1,5 @@
 """`hat show` prints documents with their texts: one, or those with the lowest or highest score."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

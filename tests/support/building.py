@@ -1,7 +1,5 @@
 """Small models built the way fairseq builds them: flags, architecture function, build_model."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from typing import Any
 

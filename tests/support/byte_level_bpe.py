@@ -1,7 +1,5 @@
 """A byte-level BPE in the files of GPT-2's, learned on the spot."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import islice

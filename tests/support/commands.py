@@ -1,7 +1,5 @@
 """Running real commands, in this process and in others, and files of JSON lines for them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

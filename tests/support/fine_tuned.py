@@ -1,7 +1,5 @@
 """A small fine-tuned model for every kind of data, made by the real commands."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Comparing outputs and gradients, and small pieces of data that many tests need."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

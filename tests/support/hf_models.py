@@ -1,7 +1,5 @@
 """Small models of fairseq, and the same ones of transformers with their tensors."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """As much of the Hugging Face Hub's protocol as `huggingface_hub` needs to upload a small folder and to download it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

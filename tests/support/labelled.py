@@ -1,7 +1,5 @@
 """Small labelled data of every kind, cut out of AMI meetings: what `hat preprocess FOLDER --task KIND` reads."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

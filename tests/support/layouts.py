@@ -1,7 +1,5 @@
 """Layouts of batches, made by hand, and the dense attention that a pattern's `attends_to` defines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import references

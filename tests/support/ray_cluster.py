@@ -1,7 +1,5 @@
 """Fixtures: a real Ray cluster whose machines are simulated on this one, with a home and a token of its own."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import sys

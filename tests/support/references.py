@@ -1,7 +1,5 @@
 """Dense, obvious versions of what the package computes cleverly: loops over documents, heads and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The reference numbers of Chalkidis et al. 2022's public code, and models of ours with its weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

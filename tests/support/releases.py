@@ -1,7 +1,5 @@
 """Small complete releases, each what a reader takes as `--root`: files among the fixtures, or written here."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 from pathlib import Path

@@ -9,8 +9,6 @@ Each row is a real command in that test. A parametrized test may have one row, o
 (`pytest.param(..., marks=pytest.mark.fault(...))`).
 """
 
-from __future__ import annotations
-
 import sys
 from contextlib import redirect_stdout
 from io import StringIO

@@ -1,7 +1,5 @@
 """Small sentencepiece models in the layout of XLM-RoBERTa, trained on the spot, and transformers' tokenizer of one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any

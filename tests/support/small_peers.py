@@ -1,7 +1,5 @@
 """Small models of transformers with random parameters, and the refusal of folders with another configuration."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Labelled data of every kind, preprocessed once, and a process that runs commands without importing anything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The task of questions on whole documents: scores of its three heads, gradients, damaged labels."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The task `document_to_text`: its batches, its options, and the scores of texts that a validation generates."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """`--dropout-schedule`: rates by epoch, module by module; test_labelled_training.py resumes a run with it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The tasks with labels, as objects: targets against the text files, batches, masks, limits, and wrong data."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """fairseq-train that is interrupted, by signals, by death or by a full disk, and what a second start does."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """fairseq-train and fairseq-validate on labelled data: every task learns, figures are right, runs can be stopped."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

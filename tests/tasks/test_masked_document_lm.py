@@ -1,7 +1,5 @@
 """Pre-training `hat_roberta` with fairseq-train on AMI: markers stay, and resuming is exact."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`self_attention_regularization` against its definition, term by term, for every base criterion; and in training."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

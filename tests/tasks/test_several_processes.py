@@ -1,7 +1,5 @@
 """fairseq-train in two processes, or on two machines, that is interrupted, or a part of which fails."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

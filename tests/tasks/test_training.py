@@ -1,7 +1,5 @@
 """fairseq-train with the plugin: resuming, precision, several processes, what is refused."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import re

@@ -1,7 +1,5 @@
 """The folder of a `peer` of transformers that a test module converts, and a copy of it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

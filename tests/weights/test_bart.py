@@ -1,7 +1,5 @@
 """Hugging Face BART -> fairseq: same logits in fairseq's own BART, and a clear refusal of everything else."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path

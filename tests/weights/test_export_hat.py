@@ -1,7 +1,5 @@
 """`hat export` of encoder-decoders: from the same texts transformers generates fairseq's hypotheses; and back."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """`hat export` of encoders: from the same texts transformers computes our logits; and back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

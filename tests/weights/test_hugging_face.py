@@ -1,7 +1,5 @@
 """Reading folders of Hugging Face without executing anything: weights, config.json, GPT-2's own vocabulary."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable

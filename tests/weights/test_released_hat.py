@@ -1,7 +1,5 @@
 """`hat import hierarchical_transformer`: names and settings of the released models, and what is refused."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`hat import roberta`: the logits of transformers' RoBERTa, and what the two encoders of ours make of it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

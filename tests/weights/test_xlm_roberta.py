@@ -1,7 +1,5 @@
 """`hat import xlm_roberta`: the ids and the logits of transformers' XLM-RoBERTa, on Wikipedia in eleven languages."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

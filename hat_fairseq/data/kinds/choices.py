@@ -1,7 +1,5 @@
 """The right one of several continuations of a text, or of several candidates for the answer to a question."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -13,8 +13,6 @@ et al. 2021) does not say how it combines the heads; thresholds are tuned on a d
 Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Labels of documents (or of pairs of texts), of their segments, and of words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -8,8 +8,6 @@ limit of length, O(T x length).
 Legend: B rows, T tokens of a row (window).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Labels of sequences of symbols: tokens, bytes or pixels, without BPE."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
