@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_machine(parser)
     group = parser.add_argument_group("answers to questions")
     for item in answer_options().values():
-        flag, name = f"--{item.name.replace('_', '-')}", "N" if item.type == "int" else "X"
+        flag, name = f"--{item.name.replace('_', '-')}", "N" if item.type is int else "X"
         text = f"{item.metadata['help']} (default: {item.default})"
-        group.add_argument(flag, type=int if name == "N" else float, metavar=name, help=text)
+        group.add_argument(flag, type=item.type, metavar=name, help=text)
 
 
 def answer_options() -> dict[str, Any]:
