@@ -76,10 +76,16 @@ def build(arch: str, seed: int, sizes: Mapping[str, int], dictionary: Any, **fla
     return ARCH_MODEL_REGISTRY[arch].build_model(args, task)
 
 
-def optimise(model: nn.Module, optimizer: torch.optim.Adam, updates: int, loss_of: Callable[[int], Tensor]) -> None:
+def optimise(
+    model: nn.Module,
+    optimizer: torch.optim.Adam,
+    updates: int,
+    loss_of: Callable[[int], Tensor],
+    warm_up: int = WARM_UP,
+) -> None:
     """Updates with a linear warm-up and decay of the optimizer's learning rate; `loss_of` takes their number from 0."""
     for update in range(updates):
-        share = min(1, (update + 1) / WARM_UP) * max(0.05, 1 - update / updates)
+        share = min(1, (update + 1) / warm_up) * max(0.05, 1 - update / updates)
         optimizer.param_groups[0]["lr"] = share * optimizer.defaults["lr"]
         optimizer.zero_grad()
         loss_of(update).backward()

@@ -37,6 +37,8 @@ import math
 import random
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +62,42 @@ FACTS = {
 }
 VALUES = {key: values.split() for key, values in FACTS.items()}
 PLANTED = {*VALUES, *(value for values in VALUES.values() for value in values)}
-NEEDLE = 6  # tokens, `<s> the colour is red .`
+NUMBERED = {f"k{key}": [f"v{value}" for value in range(8)] for key in range(32)}  # for more than eight questions
+NEEDLE, VALUE = 6, 4  # tokens of `<s> the colour is red .`, and the place of the value
 WORDS = 1000  # of the meetings; the others are <unk>
 Meetings = list[list[list[str]]]  # words of sentences of meetings
 
 LAYERS, LENGTH, WINDOW, SECOND, TWO_LEVELS = 4, 512, 16, 64, (2, 3)
-# Share of the updates, tokens of a document: short ones first. An update has as many tokens as 3 documents of 512.
-STAGES = ((0.7, 96), (0.85, 192), (1.0, LENGTH))
-DOCUMENTS, LEARNING_RATE, TESTED = 3, 2e-3, 240
-BINS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # the longest distance of each
+TESTED = 240  # documents
+SIZES = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4, "layers": LAYERS}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What documents and training are like.
+
+    Attributes:
+        stages: share of the updates, tokens of a document and number of questions: short documents first.
+        documents: the longest ones of an update; an update of shorter ones has as many tokens.
+        bins: the longest distance of each.
+        even: least and largest distance of needles, spread evenly; None: any distance, evenly over the logarithms.
+        lead: tokens of text before the questions.
+        align: needles begin at the first token after a multiple of so many tokens, if not 0.
+        values: the values of each key.
+    """
+
+    stages: tuple[tuple[float, int, int], ...] = ((0.7, 96, 8), (0.85, 192, 8), (1.0, LENGTH, 8))
+    documents: int = 3
+    bins: tuple[int, ...] = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+    even: tuple[int, int] | None = None
+    lead: int = 0
+    align: int = 0
+    values: dict[str, list[str]] = field(default_factory=lambda: VALUES)
+    learning_rate: float = 2e-3
+    warm_up: int = experiments.WARM_UP
+
+
+ANY_DISTANCE = Task()
 LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
 LEVELS = {
     "encoder_attention": "pooling",
@@ -104,19 +133,31 @@ REACH = {
 
 
 def main() -> None:
+    experiment("needle", MODELS, 1200, ANY_DISTANCE, build, reach=REACH)
+
+
+def experiment(
+    question: str,
+    models: Iterable[str],
+    updates: int,
+    task: Task,
+    build: Callable[[str, Dictionary, int], nn.Module],
+    **content: Any,
+) -> None:
+    """Train and evaluate models on needles; `build` takes the name of a model, the dictionary and a seed."""
     training, validation = read("train"), read("dev")
-    words = dictionary(training)
+    words = dictionary(training, task.values)
     experiments.experiment(
-        "needle",
-        list(MODELS),
-        1200,
-        {"tokens of an update": DOCUMENTS * LENGTH, "learning rate": LEARNING_RATE},
-        lambda name, updates, seed: train(build(name, words, seed), words, training, updates, seed),
-        lambda model: evaluate(model, words, validation),
+        question,
+        list(models),
+        updates,
+        {"tokens of an update": task.documents * task.stages[-1][1], "learning rate": task.learning_rate},
+        lambda name, updates, seed: train(build(name, words, seed), words, training, updates, seed, task),
+        lambda model: evaluate(model, words, validation, task),
         draw,
-        bins=BINS,
-        reach=REACH,
-        chance=100 / len(VALUES),
+        bins=task.bins,
+        chance=12.5,
+        **content,
     )
 
 
@@ -131,100 +172,152 @@ def read(split: str) -> Meetings:
     return meetings
 
 
-def dictionary(meetings: Meetings) -> Dictionary:
+def dictionary(meetings: Meetings, values: dict[str, list[str]] = VALUES) -> Dictionary:
     """The words of the needles, and the most frequent words of the meetings."""
     result = Dictionary()
     counts = Counter(word for meeting in meetings for words in meeting for word in words)
-    for word in [*sorted(PLANTED), "the", "is", ".", *(word for word, _ in counts.most_common(WORDS))]:
+    planted = {*values, *(value for each in values.values() for value in each)}
+    for word in [*sorted(planted), "the", "is", ".", *(word for word, _ in counts.most_common(WORDS))]:
         result.add_symbol(word)
     return result
 
 
-def document(rng: random.Random, words: Dictionary, meetings: Meetings, length: int) -> tuple[list[int], ...]:
-    """Token ids; positions of the questions' words, then of the needles' key words; answers; distances to them."""
-    keys, values = rng.sample(sorted(VALUES), len(VALUES)), {key: rng.choice(VALUES[key]) for key in VALUES}
-    tokens = [token for key in keys for token in (words.bos(), words.index(key))] + [words.eos()]
-    front = len(tokens)
-    # Distances are spread evenly over their logarithms, so that each bin has its share.
-    latest = length - front - len(VALUES) * NEEDLE - 16  # 16: the longest sentence and its `<s>`
-    planned = sorted((front + math.exp(rng.uniform(0, math.log(latest))), key) for key in VALUES)
+def document(
+    rng: random.Random,
+    words: Dictionary,
+    meetings: Meetings,
+    length: int,
+    questions: int = 8,
+    task: Task = ANY_DISTANCE,
+    offset: int = 0,
+) -> tuple[list[int], ...]:
+    """Token ids; positions of the questions' words, then of the needles' key words; answers; distances to them.
+
+    Args:
+        offset: of needles behind a multiple of `task.align` tokens.
+    """
+    keys = rng.sample(sorted(task.values), questions)
+    values = {key: rng.choice(task.values[key]) for key in task.values if key in keys}
+    front = task.lead + 2 * questions + 1
+    question_at = dict(zip(keys, range(task.lead + 1, front, 2), strict=False))
+    if task.even:
+        planned = sorted((question_at[key] + rng.uniform(*task.even) - VALUE, key) for key in values)
+    else:  # so that each bin has its share
+        latest = length - front - questions * max(NEEDLE, task.align) - 16  # 16: the longest sentence and its `<s>`
+        planned = sorted((front + math.exp(rng.uniform(0, math.log(latest))), key) for key in values)
     meeting = rng.choice(meetings)
     sentence, answer_at = rng.randrange(len(meeting)), {}
+    tokens: list[int] = []
+
+    def add(text: Sequence[str], room: int) -> None:
+        tokens.extend([words.bos(), *map(words.index, text)][:room])
+
+    while len(tokens) < task.lead:
+        add(meeting[sentence % len(meeting)], task.lead - len(tokens))
+        sentence += 1
+    tokens += [token for key in keys for token in (words.bos(), words.index(key))] + [words.eos()]
     while len(tokens) < length:
-        if planned and planned[0][0] <= len(tokens):
+        behind = (len(tokens) - offset) % task.align if task.align else 0
+        if planned and planned[0][0] <= len(tokens) and not behind:
             key = planned.pop(0)[1]
-            text = ["the", key, "is", values[key], "."]
-            answer_at[key] = len(tokens) + text.index(values[key]) + 1
+            answer_at[key] = len(tokens) + VALUE
+            add(["the", key, "is", values[key], "."], NEEDLE)
         else:
-            text = meeting[sentence % len(meeting)]
+            add(meeting[sentence % len(meeting)], (task.align or length) - behind)
             sentence += 1
-        tokens += [words.bos(), *map(words.index, text)]
-    asked = [*zip(range(1, front, 2), keys, strict=False), *((at - 2, key) for key, at in answer_at.items())]
+    assert not planned, "no room for all needles"
+    asked = [*((question_at[key], key) for key in keys), *((at - 2, key) for key, at in answer_at.items())]
     answers = [words.index(values[key]) for _, key in asked]
     distances = [answer_at[key] - position for position, key in asked]
     return [*tokens[: length - 1], words.eos()], [position for position, _ in asked], answers, distances
 
 
-def batch(rng: random.Random, words: Dictionary, meetings: Meetings, length: int, size: int) -> tuple[Tensor, ...]:
-    """(B, T) token ids; (B, 16) positions in ascending order, answers and distances, the questions' 8 first."""
-    return tuple(map(torch.tensor, zip(*(document(rng, words, meetings, length) for _ in range(size)), strict=True)))
+def batch(
+    rng: random.Random, words: Dictionary, meetings: Meetings, length: int, size: int, *more: Any
+) -> tuple[Tensor, ...]:
+    """(B, T) token ids; (B, 2 Q) positions in ascending order, answers and distances, the Q questions' first.
+
+    Args:
+        more: further arguments of `document`.
+    """
+    documents = (document(rng, words, meetings, length, *more) for _ in range(size))
+    return tuple(map(torch.tensor, zip(*documents, strict=True)))
 
 
 def build(name: str, words: Dictionary, seed: int) -> nn.Module:
-    sizes = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4, "layers": LAYERS}
     arch = ARCHITECTURES.get(name, "hat_roberta_base")
-    return experiments.build(arch, seed, sizes, words, max_positions=LENGTH, **MODELS[name])
+    return experiments.build(arch, seed, SIZES, words, max_positions=LENGTH, **MODELS[name])
 
 
-def scores(model: nn.Module, tokens: Tensor, positions: Tensor) -> Tensor:
+def scores(model: nn.Module, tokens: Tensor, positions: Tensor, roll: int = 0) -> Tensor:
     """(B, T) token ids, (B, N) ascending positions -> (B, N, V) logits of the answers there."""
     asked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, positions, True)
-    return model(tokens, masked_tokens=asked)[0].unflatten(0, positions.shape)
+    return model(tokens, masked_tokens=asked, roll=roll)[0].unflatten(0, positions.shape)
 
 
-def train(model: nn.Module, words: Dictionary, meetings: Meetings, updates: int, seed: int) -> nn.Module:
-    """Models of the same seed see the same documents."""
-    rng = random.Random(seed)
+def train(
+    model: nn.Module,
+    words: Dictionary,
+    meetings: Meetings,
+    updates: int,
+    seed: int,
+    task: Task = ANY_DISTANCE,
+    loss: Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor] | None = None,
+) -> nn.Module:
+    """Models of the same seed see the same documents; `loss` of model, tokens, positions and answers."""
+    rng, longest = random.Random(seed), task.stages[-1][1]
 
     def loss_of(update: int) -> Tensor:
-        length = next(length for share, length in STAGES if update < share * updates)
-        tokens, positions, answers, _ = batch(rng, words, meetings, length, DOCUMENTS * LENGTH // length)
-        return functional.cross_entropy(scores(model, tokens, positions).flatten(0, 1), answers.flatten())
+        length, questions = next(stage[1:] for stage in task.stages if update < stage[0] * updates)
+        size = task.documents * longest // length
+        tokens, positions, answers, _ = batch(rng, words, meetings, length, size, questions, task)
+        return (loss or cross_entropy)(model, tokens, positions, answers)
 
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
-    experiments.optimise(model, optimizer, updates, loss_of)
+    optimizer = torch.optim.Adam(model.parameters(), lr=task.learning_rate, betas=(0.9, 0.98))
+    experiments.optimise(model, optimizer, updates, loss_of, task.warm_up)
     return model
 
 
+def cross_entropy(model: nn.Module, tokens: Tensor, positions: Tensor, answers: Tensor) -> Tensor:
+    return functional.cross_entropy(scores(model, tokens, positions).flatten(0, 1), answers.flatten())
+
+
 @torch.no_grad()
-def evaluate(model: nn.Module, words: Dictionary, meetings: Meetings) -> dict[str, list[float]]:
+def evaluate(
+    model: nn.Module, words: Dictionary, meetings: Meetings, task: Task = ANY_DISTANCE
+) -> dict[str, list[float]]:
     """Accuracy of the questions in percent and their number, for each bin of distances."""
-    rng, questions, counts = random.Random(0), len(VALUES), Counter[tuple[int, bool]]()
+    rng, counts = random.Random(0), Counter[tuple[int, bool]]()
+    _, length, questions = task.stages[-1]
     for _ in range(TESTED // 8):
-        tokens, positions, answers, distances = batch(rng, words, meetings, LENGTH, 8)
+        tokens, positions, answers, distances = batch(rng, words, meetings, length, 8, questions, task)
         right = scores(model, tokens, positions[:, :questions]).argmax(dim=-1) == answers[:, :questions]
-        counts.update(zip(bins(distances[:, :questions]), right.flatten().tolist(), strict=True))
-    number = [counts[index, True] + counts[index, False] for index in range(len(BINS))]
+        counts.update(zip(bins(distances[:, :questions], task), right.flatten().tolist(), strict=True))
+    number = [counts[index, True] + counts[index, False] for index in range(len(task.bins))]
     accuracy = [round(100 * counts[index, True] / total, 1) for index, total in enumerate(number)]
     return {"accuracy": accuracy, "questions": number}
 
 
-def bins(distances: Tensor) -> list[int]:
+def bins(distances: Tensor, task: Task) -> list[int]:
     """The number of the bin of each distance."""
-    return torch.bucketize(distances.flatten(), torch.tensor(BINS)).tolist()
+    return torch.bucketize(distances.flatten(), torch.tensor(task.bins)).tolist()
 
 
 def draw(record: dict[str, Any], axis: Any) -> None:
     """Accuracy over distance, the range of the seeds, and how far windows reach."""
+    ends = record["bins"]
     for number, (name, row) in enumerate(record["summary"].items()):
-        label, size = LABELS["needle"][name].replace("`", ""), max(3, 11 - 1.5 * number)
-        line = axis.plot(BINS, [value["mean"] for value in row], marker="o", markersize=size, label=label)
-        color, ends = line[0].get_color(), ([value[end] for value in row] for end in ("least", "most"))
-        axis.fill_between(BINS, *ends, color=color, alpha=0.15)
-        if name in record["reach"]:
+        label, size = (
+            LABELS[record["question"]].get(name, name).replace("`", "").replace("\\", ""),
+            max(3, 11 - 1.5 * number),
+        )
+        line = axis.plot(ends, [value["mean"] for value in row], marker="o", markersize=size, label=label)
+        color, extremes = line[0].get_color(), ([value[end] for value in row] for end in ("least", "most"))
+        axis.fill_between(ends, *extremes, color=color, alpha=0.15)
+        if name in record.get("reach", {}):
             axis.axvline(record["reach"][name], color=color, linestyle=":")
     axis.set(xscale="log", xlabel="distance in tokens, up to")
-    axis.set_xticks(BINS, [str(distance) for distance in BINS])
+    axis.set_xticks(ends, [str(distance) for distance in ends])
     axis.minorticks_off()
 
 

@@ -66,6 +66,21 @@ LABELS: dict[str, dict[str, str]] = {
         "blocks, global": "blocks, global and random ones",
     },
     "needle_look": {},
+    "needle_segments": {
+        "S|SD|SD|S": "`--layout 'S\\|SD\\|SD\\|S'`",
+        "S|S|S|S|S|S": "`--layout 'S\\|S\\|S\\|S\\|S\\|S'`",
+    },
+    "needle_far": {
+        "two levels": "two levels (`--encoder-attention pooling`)",
+        "equal keys": "window of equal keys (24)",
+        "equal reach": "window of equal reach (48)",
+        "full": "full attention",
+        "document": "two levels, `--pooling-cells document`",
+        "mean": "two levels, `--key-pooling mean`",
+        "max": "two levels, `--key-pooling max`",
+    },
+    "needle_global": {},
+    "needle_roll": {},
     "pointers": {
         "window": "baseline (`--no-hierarchy`, window)",
         "hat 0": "HAT on the window, 0 hierarchical layers",
@@ -190,8 +205,17 @@ def plan(record: Record) -> str:
 def needle(record: Record) -> str:
     """Accuracy of each model for each bin of distances, the mean and seed by seed."""
     bins = [f"{before + 1} to {most}" for before, most in zip([0, *record["bins"]], record["bins"], strict=False)]
-    reach = ["longest possible", "", *(record["reach"].get(name, "any") for name in record["summary"])]
-    return accuracies(record, "distance", bins, reach)
+    reach = ["longest possible", "", *(record.get("reach", {}).get(name, "any") for name in record["summary"])]
+    return accuracies(record, "distance", bins, *([reach] if "reach" in record else []))
+
+
+def needle_roll(record: Record) -> str:
+    """Accuracy of each model for each place of needles, and the divergence of rolled predictions."""
+    divergence = ["divergence", ""]
+    for name in record["summary"]:
+        values = [run["divergence"] for run in record["runs"] if run["model"] == name]
+        divergence.append(f"{statistics.mean(values):.3f} ({', '.join(map(str, values))})")
+    return accuracies(record, "first token of a needle in its block", record["cases"], divergence)
 
 
 def pointers(record: Record) -> str:
@@ -217,7 +241,7 @@ def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence
     text = begin(record, seeds(record), stated(record, "g"), cost)
     text += f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n\n"
     labels = LABELS[record["question"]]
-    return text + table([first, "questions", *(labels[name] for name in by_model)], rows)
+    return text + table([first, "questions", *(labels.get(name, name) for name in by_model)], rows)
 
 
 def needle_look(record: Record) -> str:
@@ -259,7 +283,8 @@ def load(record: Record) -> str:
     return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
 
 
-OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, pointers, lra, load)}
+OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, pointers, lra, load)}
+OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
 
 
 def interleaved(record: Record) -> str:
