@@ -62,7 +62,7 @@ FACTS = {
 }
 VALUES = {key: values.split() for key, values in FACTS.items()}
 PLANTED = {*VALUES, *(value for values in VALUES.values() for value in values)}
-NUMBERED = {f"k{key}": [f"v{value}" for value in range(8)] for key in range(32)}  # for more than eight questions
+NUMBERED = {f"k{key}": [f"k{key}v{value}" for value in range(8)] for key in range(16)}  # for more questions
 NEEDLE, VALUE = 6, 4  # tokens of `<s> the colour is red .`, and the place of the value
 WORDS = 1000  # of the meetings; the others are <unk>
 Meetings = list[list[list[str]]]  # words of sentences of meetings

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Do representative tokens replace global tokens? ERNIE-Sparse with 32 questions that are not global.
+"""Do representative tokens replace global tokens? ERNIE-Sparse with questions that are not global.
 
     python benchmarks/needle_global.py
 
-Documents are like those of `needle.py`, with two differences. They begin with 64 tokens of text, so that no question is
-in a global block, and they have 32 questions, so that the facts must pass through a few tokens. Keys and values are
+Documents are like those of `needle.py`, with two differences. They begin with 32 tokens of text, so that no question is
+in a global block, and they have 16 questions, so that 16 facts must pass through few tokens. Keys and values are
 numbered words. Blocks have 16 tokens, and attend to the neighbouring blocks; four layers reach 79 tokens. There are 0,
-1 or 4 global blocks, of 0, 16 or 64 tokens, each alone (BigBird without random blocks) and with a representative token
+1 or 2 global blocks, of 0, 16 or 32 tokens, each alone (BigBird without random blocks) and with a representative token
 for each other block (ERNIE-Sparse, as in figure 3 of the paper).
 
 Prediction, written before the runs: without global blocks and representatives nothing beyond 96 tokens is found. Each
 of the two finds most of it, global blocks more than representatives, and more global blocks more. With both, the
-representatives add little.
+representatives add little. A trial run with 32 questions and 4 global blocks was right in a third of the cases, at
+every distance, after the same number of updates.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import experiments
 from fairseq.data import Dictionary
 from needle import BLOCKS, LENGTH, NUMBERED, SIZES, Task, experiment
 
-STAGES = ((0.7, 160, 8), (0.85, 256, 16), (1.0, LENGTH, 32))
-TASK = Task(stages=STAGES, bins=(48, 64, 96, 128, 160, 192, 320), lead=64, values=NUMBERED)
-GLOBAL = (0, 1, 4)
+STAGES = ((0.7, 128, 8), (0.85, 224, 16), (1.0, LENGTH, 16))
+TASK = Task(stages=STAGES, bins=(32, 48, 64, 96, 128, 192, 448), lead=32, values=NUMBERED)
+GLOBAL = (0, 1, 2)
 ALONE = {f"blocks, {number} global": {"no_hierarchy": True, "sparse_first": number} for number in GLOBAL}
 SEPARATE = {"representative_weights": "separate"}
 MODELS: dict[str, dict[str, Any]] = {

@@ -1,6 +1,7 @@
 """The page of benchmarks is what its results say, and the benchmarks compare what is comparable."""
 
 import importlib
+import itertools
 import json
 import random
 import re
@@ -13,6 +14,9 @@ from typing import Any
 import experiments
 import harness
 import needle
+import needle_far
+import needle_global
+import needle_roll
 import pointers
 import pytest
 import torch
@@ -164,14 +168,23 @@ def words(meetings: list[list[list[str]]]) -> Dictionary:
     return dictionary(meetings)
 
 
-def test_each_answer_stands_once_at_its_distance(words: Dictionary, meetings: Any) -> None:
-    for seed in range(20):
-        tokens, positions, answers, distances = document(random.Random(seed), words, meetings, needle.LENGTH)
+@pytest.mark.parametrize(
+    ("task", "offset"),
+    [(needle.ANY_DISTANCE, 0), (needle_far.TASK, 0), (needle_global.TASK, 0), (needle_roll.TASK, 4)],
+)
+def test_each_answer_stands_once_at_its_distance(task: needle.Task, offset: int, meetings: Any) -> None:
+    words = dictionary(meetings, task.values)
+    for seed, (_, length, questions) in itertools.product(range(8), task.stages):
+        rng = random.Random(seed)
+        tokens, positions, answers, distances = document(rng, words, meetings, length, questions, task, offset)
         text = [words[token] for token in tokens]
+        assert len(text) == length and len(positions) == 2 * questions and positions == sorted(positions)
+        assert positions[0] == task.lead + 1 and min(distances[:questions]) >= (task.even or (2,))[0]
         for position, answer, distance in zip(positions, answers, distances, strict=True):
             key, value, at = text[position], words[answer], position + distance
             assert text[at - 4 : at + 2] == ["<s>", "the", key, "is", value, "."]
-            assert value in VALUES[key] and sum(text.count(other) for other in VALUES[key]) == 1
+            assert value in task.values[key] and sum(text.count(other) for other in task.values[key]) == 1
+            assert not task.align or (at - 4) % task.align == offset
 
 
 def test_windows_know_what_lies_within_their_reach_and_nothing_else(words: Dictionary, meetings: Any) -> None:
