@@ -16,10 +16,10 @@ and that for this operator and its value for its own digits (`[MAX 2 [MIN 4 7 ] 
 
 ListOps after 1,000 updates: 27 of 28 runs are right in 31.9 to 34.5 %. The operator of the root, which is the first
 symbol, gives as much, and with its own digits more than any run. So no model has learned to compute nested expressions,
-and the table says nothing on differences between the models. One pre-trained run never left the constant. Text after
-500 updates: the first two models are near 50 %, the best constant of two equally frequent labels, so the others were
-not trained. In these runs the random blocks of BigBird and ERNIE-Sparse were drawn from the first 11 blocks; today
-BigBird's follow the published code, and ERNIE-Sparse's come from the whole document.
+and the table says nothing on differences between the models. One pre-trained run never left the constant. Text has no
+table: after 500 updates the first two models were at chance. In these runs the random blocks of BigBird and
+ERNIE-Sparse were drawn from the first 11 blocks; today BigBird's follow the published code, and ERNIE-Sparse's come
+from the whole document.
 
 Preprocess the recipe first. Runs go to `bench-runs/lra/TASK` in the current directory. The result is written after each
 run, and runs that it holds are kept, so an interrupted benchmark resumes. Nothing is timed.

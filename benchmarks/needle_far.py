@@ -15,8 +15,6 @@ beyond 64 tokens than the window with equal keys, which finds more up to 64 toke
 than the two levels at every distance up to 128 tokens. Mean, maximum and LDConv differ by less than the seeds do.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import experiments

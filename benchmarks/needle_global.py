@@ -15,8 +15,6 @@ representatives add little. A trial run with 32 questions and 4 global blocks wa
 every distance, after the same number of updates.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import experiments

@@ -14,8 +14,6 @@ Prediction, written before the runs: `plain` loses accuracy when needles move or
 less, and `regularized` least, with less than half the divergence of `two passes`.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

@@ -12,8 +12,6 @@ Prediction, written before the runs: without cross-segment layers every question
 answer are never in one segment; with them all five seeds find all needles.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

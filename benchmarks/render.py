@@ -81,6 +81,7 @@ LABELS: dict[str, dict[str, str]] = {
     },
     "needle_global": {},
     "needle_roll": {},
+    "sentence_attention": {},
     "pointers": {
         "window": "baseline (`--no-hierarchy`, window)",
         "hat 0": "HAT on the window, 0 hierarchical layers",
@@ -252,6 +253,14 @@ def needle_look(record: Record) -> str:
     return begin(record, stated(record), machine(record)) + table(columns, ([run[key] for key in keys] for run in runs))
 
 
+def sentence_attention(record: Record) -> str:
+    """Similarity of sentences and selectivity of attention while a model is trained."""
+    keys = ("training", "updates", "before", "after", "sentences", "tokens", "loss")
+    columns = ["training", "updates", "similarity before", "after", "used of sentences", "used of tokens", "loss, bits"]
+    rows = ([run[key] for key in keys] for run in record["runs"])
+    return begin(record, stated(record), machine(record)) + table(columns, rows)
+
+
 def lra(record: Record) -> str:
     """Accuracy of baselines, and of each model from scratch and after self-pretraining, the mean and seed by seed."""
     starts = list(dict.fromkeys(run["start"] for run in record["runs"]))
@@ -283,7 +292,8 @@ def load(record: Record) -> str:
     return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
 
 
-OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, pointers, lra, load)}
+OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
+OWN_TABLES |= {each.__name__: each for each in (pointers, lra, load)}
 OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
 
 
