@@ -13,6 +13,10 @@ Prediction, written before the runs: without global blocks and representatives n
 of the two finds most of it, global blocks more than representatives, and more global blocks more. With both, the
 representatives add little. A trial run with 32 questions and 4 global blocks was right in a third of the cases, at
 every distance, after the same number of updates.
+
+What came out, with three seeds: global blocks find 89 to 97 % at any distance, representatives alone 28 to 37 %, and
+both together less than global blocks alone, 67 to 88 %. So these representatives do not replace global tokens, and
+beside them they make the training harder.
 """
 
 from typing import Any

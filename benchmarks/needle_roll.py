@@ -12,6 +12,10 @@ table is 1/2 [KL(P || Q) + KL(Q || P)] of the predictions with and without rolli
 
 Prediction, written before the runs: `plain` loses accuracy when needles move or tokens are rolled, `two passes` loses
 less, and `regularized` least, with less than half the divergence of `two passes`.
+
+What came out, with one seed: `plain` finds needles at other places as well as at the first, also when tokens are
+rolled, so there is little to gain. The regularization has about half the divergence of `plain`, and two thirds of that
+of `two passes`; it costs 2 to 5 points of accuracy.
 """
 
 import random
