@@ -27,9 +27,7 @@ run, and runs that it holds are kept, so an interrupted benchmark resumes. Nothi
 
 import json
 import statistics
-import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -37,8 +35,8 @@ from typing import Any
 
 from harness import RESULTS, flags, write_result
 from recipe_runs import RUNS, flags_of, preprocessed, run_recipe
+from short_listops import right_guesses, views
 
-from hat_fairseq.data.readers import READERS
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
@@ -122,35 +120,12 @@ def baselines(recipe: str) -> dict[str, float]:
     All look alike; of ListOps also those with the same root operator, and those in which it has the same value for its
     own digits.
     """
-    names = ["constant", *(("root operator", "root operator and its digits") if "listops" in recipe else ())]
-    sys.path.append(str(READERS))  # for `listops`
-    counts: defaultdict[object, Counter[str]] = defaultdict(Counter)
-    for record in references(recipe, "train"):
-        for view in views(record, len(names)):
-            counts[view][record.label] += 1
-    tested = list(references(recipe, "test"))
-    right = Counter(
-        name
-        for record in tested
-        for name, view in zip(names, views(record, len(names)), strict=True)
-        if (counts.get(view) or counts[()]).most_common(1)[0][0] == record.label
+    training, tested = (
+        [(record.parts[0], record.label) for record in references(recipe, split)] for split in ("train", "test")
     )
-    return {name: round(100 * right[name] / len(tested), 2) for name in names}
-
-
-def views(record: Record, number: int) -> list[object]:
-    """What each of the first baselines reads: nothing, the operator, the operator with its value for its own digits."""
-    if number == 1:
-        return [()]
-    from listops import FUNCTIONS
-
-    root, *symbols = record.parts[0]
-    depth, digits = 0, []
-    for symbol in symbols:
-        depth += symbol.startswith("[") - (symbol == "X")
-        if depth == 0 and symbol.isdigit():
-            digits.append(int(symbol))
-    return [(), root, (root, FUNCTIONS[root](digits) if digits else None)]
+    read = views if "listops" in recipe else lambda _: {"constant": ()}
+    guesses = right_guesses(training, tested, read)
+    return {name: round(100 * sum(right) / len(right), 2) for name, right in guesses.items()}
 
 
 def accuracy(recipe: str, predictions: Path) -> float:
