@@ -54,6 +54,7 @@ def main() -> None:
         lambda name, updates, seed: train(build(name, words, seed), words, training, updates, seed),
         lambda model: evaluate(model, words, validation),
         draw,
+        sentences=LENGTHS,
         chance=25,
     )
 
@@ -115,7 +116,7 @@ def evaluate(model: Any, words: Dictionary, meetings: Meetings) -> dict[str, lis
 def draw(record: dict[str, Any], axis: Any) -> None:
     """Accuracy over the length: a point for each seed, a line through the means."""
     for name, row in record["summary"].items():
-        label = LABELS["pointers"][name].replace("`", "")
+        label = LABELS["decisions"][name].replace("`", "")
         color = axis.plot(LENGTHS, [value["mean"] for value in row], label=label)[0].get_color()
         for run in (run for run in record["runs"] if run["model"] == name):
             axis.plot(LENGTHS, run["accuracy"], marker="o", linestyle="", markersize=4, color=color)

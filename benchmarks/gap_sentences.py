@@ -14,7 +14,8 @@ Prediction, written before the runs: the loss of the pre-training falls, and the
 the demo's own 46.5 ± 0.6 (`hierarchy.py ami_small`), that of `gap, twice` at most a point above it. The drop against
 other meetings' references stays under three points, so most of the score remains what all meetings share.
 
-Preprocess the recipe first. Runs go to `bench-runs/ami_small/KIND-SEED`; finished runs are kept.
+*Similarity* and *used of sentences* are those of `sentence_attention.py`, of the last checkpoint. Preprocess the recipe
+first. Runs go to `bench-runs/ami_small/KIND-SEED`; finished runs are kept.
 """
 
 import json
@@ -22,16 +23,26 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from harness import RESULTS, flags, mean_and_deviation, write_result
 from recipe_runs import RUNS, checkpoint_of, finished_run, preprocessed, run_recipe, score
+from sentence_attention import measured
 
 from hat_fairseq.scoring.files import read_hypotheses, read_references
 from hat_fairseq.scoring.rouge import RougeSettings, score_against_others
 
 RECIPE, TURNS, TARGET_WORDS, SHORTEST = "ami_small", 60, 150, 6
+COLUMNS = {
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeLsum": "ROUGE-L",
+    "rouge1, others": "ROUGE-1 against other meetings",
+    "after": "similarity of sentences",
+    "sentences": "used of sentences",
+}
 UPDATES = {"gap": (250, 500), "gap, twice": (750, 750)}  # of pre-training and fine-tuning
 
 
@@ -49,14 +60,17 @@ def main() -> None:
     cells = [(kind, seed) for seed in args.seeds for kind in args.kinds]
     folders = [trained(kind, seed, pieces / "bin") for kind, seed in cells]
     texts = [folder / "test.jsonl" for folder in folders]
+    with (data / "text/valid.jsonl").open(encoding="utf-8") as lines:
+        validation = [json.loads(line) for line in islice(lines, 4)]
     references = data / "text/test.jsonl"
     scores = score(RECIPE, references, texts, RUNS / RECIPE / "gap-scores.json")
-    others = [against_others(text, references) for text in texts]
-    rows = [
-        {"kind": kind, "seed": seed, "scores": own, "against_others": other}
-        for (kind, seed), own, other in zip(cells, scores, others, strict=True)
-    ]
-    write_result(args.out, recipe=RECIPE, runs=rows, summary=summary(rows))
+    rows = []
+    for (kind, seed), folder, own in zip(cells, folders, scores, strict=True):
+        others = against_others(folder / "test.jsonl", references)
+        figures = {**own, **{f"{name}, others": value for name, value in others.items()}}
+        checkpoint = folder / "checkpoints" / checkpoint_of(RECIPE, kind, seed).name
+        rows.append({"kind": kind, "seed": seed, **figures, **measured(checkpoint, data, validation)})
+    write_result(args.out, recipe=RECIPE, columns=COLUMNS, runs=rows, summary=summary(rows))
 
 
 def write_pieces(texts: Path, folder: Path) -> None:
@@ -112,13 +126,12 @@ def against_others(texts: Path, references: Path) -> dict[str, float]:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean and standard deviation of each kind over the seeds: own references, and those of other meetings."""
+    """Mean and standard deviation of each kind over the seeds."""
     result: dict[str, dict[str, float]] = {}
     for kind in dict.fromkeys(row["kind"] for row in rows):
-        for which in ("scores", "against_others"):
-            for metric in rows[0]["scores"]:
-                values = [row[which][metric] for row in rows if row["kind"] == kind]
-                result.setdefault(f"{kind}, {which}", {}).update(mean_and_deviation(metric, values))
+        for name in COLUMNS:
+            values = [row[name] for row in rows if row["kind"] == kind]
+            result.setdefault(kind, {}).update(mean_and_deviation(name, values))
     return result
 
 

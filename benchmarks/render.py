@@ -47,6 +47,13 @@ ENCODERS = {
     "modernbert": "ModernBERT (`transformers`), SDPA",
     "ernie_sparse": "`ernie_sparse_base`",
 }
+POINTERS = {
+    "window": "baseline (`--no-hierarchy`, window)",
+    "hat 0": "HAT on the window, 0 hierarchical layers",
+    "hat 1": "HAT on the window, `--hierarchical-encoder-layers 1`",
+    "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
+    "full": "full attention (`--no-hierarchy`)",
+}
 # Question, in the order of the page: labels that replace names of contenders. A label may refer to entries of the
 # setting, as in "layout {layout}".
 LABELS: dict[str, dict[str, str]] = {
@@ -82,12 +89,13 @@ LABELS: dict[str, dict[str, str]] = {
     "needle_global": {},
     "needle_roll": {},
     "sentence_attention": {},
-    "pointers": {
-        "window": "baseline (`--no-hierarchy`, window)",
-        "hat 0": "HAT on the window, 0 hierarchical layers",
-        "hat 1": "HAT on the window, `--hierarchical-encoder-layers 1`",
-        "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
-        "full": "full attention (`--no-hierarchy`)",
+    "pointers": POINTERS,
+    "decisions": POINTERS,
+    "gap_sentences": {},
+    "short_listops": {
+        "full": "full attention",
+        "blocks, global": "blocks and a global one",
+        "representatives, global": "representatives and a global block",
     },
     "lra": {},
     "gpu": {"fairseq": "fairseq's `bart_base`", **GENERATION, **ENCODERS},
@@ -141,8 +149,8 @@ def section(name: str) -> str:
         return ""
     heading, introduction = caption(name)
     text = f"\n## {heading}\n\n{introduction}\n" + "".join(map(OWN_TABLES.get(name, interleaved), answers))
-    for figure in sorted((FOLDER / "results").glob(f"{name}*.png")):
-        text += f"\n![{heading}](results/{figure.name})\n"
+    if (FOLDER / "results" / f"{name}.png").is_file():
+        text += f"\n![{heading}](results/{name}.png)\n"
     return text
 
 
@@ -224,6 +232,27 @@ def pointers(record: Record) -> str:
     return accuracies(record, "hops", [str(index + 1) for index in range(len(record["runs"][0]["accuracy"]))])
 
 
+def decisions(record: Record) -> str:
+    """Accuracy of each model for each length, the mean and seed by seed."""
+    return accuracies(record, "sentences", list(map(str, record["sentences"])))
+
+
+def short_listops(record: Record) -> str:
+    """Accuracy of each model for expressions of two and of three levels, and of the baselines."""
+    text = accuracies(record, "levels", list(map(str, record["levels"])))
+    listed = (f"{name} {' and '.join(map(str, row))}" for name, row in record["baselines"].items())
+    return f"{text}\nBaselines, in percent: {'; '.join(listed)}.\n"
+
+
+def gap_sentences(record: Record) -> str:
+    """ROUGE of each kind against the own references and those of other meetings, and the states of the sentences."""
+    rows = []
+    for kind, figures in record["summary"].items():
+        cells = (f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in record["columns"])
+        rows.append([kind, *cells])
+    return begin(record, seeds(record), machine(record)) + table(["training", *record["columns"].values()], rows)
+
+
 def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence[Any]) -> str:
     """A row for each entry of the runs' accuracies, a column for each model; `more`: further rows."""
     by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
@@ -293,7 +322,7 @@ def load(record: Record) -> str:
 
 
 OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
-OWN_TABLES |= {each.__name__: each for each in (pointers, lra, load)}
+OWN_TABLES |= {each.__name__: each for each in (pointers, decisions, gap_sentences, short_listops, lra, load)}
 OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
 
 
