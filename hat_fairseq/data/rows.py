@@ -144,7 +144,7 @@ class RowEncoder:
         return sentences
 
     def units(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Unit]:
-        """Returns the tokens of each of the `sentences`, without markers."""
+        """Returns the tokens of each sentence of `text`, without markers; arguments as of `sentences`."""
         return [unit(sentence.tokens) for sentence in self.sentences(record, text, split, element)]
 
     def segments(self, units: list[Unit], whole: bool | None = None) -> list[Unit]:

@@ -173,7 +173,8 @@ def look_at(model: DocumentToText | Predictor, record: Record, options: LookOpti
     options = options or LookOptions()
     look = _look_at(model, record, options)
     if look.is_empty:
-        raise ValueError(f"{options.name} has no attention to show: give --occlusion, or a model with a hierarchy")
+        advice = f"{record.name} has one segment: take" if options.occlusion else "give --occlusion, or"
+        raise ValueError(f"{options.name} has no attention to show: {advice} a model with a hierarchy")
     return look
 
 

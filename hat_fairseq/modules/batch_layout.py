@@ -224,26 +224,26 @@ def arrange_documents(
         mark_global: (B, T) ids, padded on the right -> (B, T) True = a global token; None: there are none.
     """
     input_padding = tokens.eq(pad)
-    numbers = ((~input_padding).cumsum(dim=1) - 1).masked_fill(input_padding, tokens.size(1))
-    slots = Slots(numbers, tokens.size(1))
+    slot = ((~input_padding).cumsum(dim=1) - 1).masked_fill(input_padding, tokens.size(1))
+    slots = Slots(slot, tokens.size(1))
     tokens = slots.scatter(tokens, pad)
     padding = tokens.eq(pad)
     unused = padding  # of the right shape; its numbers are not read
     starts = unused if bos is None else sentence_starts(tokens, bos, pad)
     marked = unused if mark_global is None else mark_global(tokens)
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
-    moved = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
-    facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
+    padded_on_left = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
+    on_device = (padding.any(), padding.all(dim=1).any(), padded_on_left, *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    on_host = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
-    padded, empty, moved, fewest, most, fewest_global, most_global = on_host[: len(facts)]
+    numbers = torch.cat([torch.stack([x.long() for x in on_device]), (~padding).sum(dim=1)]).tolist()
+    any_padding, any_empty, any_moved, fewest, most, fewest_global, most_global, *row_lengths = numbers
     any_global = mark_global is not None and most_global
     layout = BatchLayout(
-        padding=padding if padded else None,
+        padding=padding if any_padding else None,
         representatives=None if bos is None else representatives_at(starts, most, fewest),
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
-        slots=slots if moved else None,
-        empty_rows=bool(empty),
-        row_lengths=tuple(on_host[len(facts) :]),
+        slots=slots if any_moved else None,
+        empty_rows=bool(any_empty),
+        row_lengths=tuple(row_lengths),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)

@@ -97,7 +97,7 @@ def rolled(batch: Arranged, shift: int) -> Arranged:
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
     """Returns the states of the tokens alone: the `finish` of an encoder without spans."""
     padding = layout.padding
-    if padding is not None and layout.slots is not None:
+    if padding is not None and layout.slots is not None:  # the output has the places of the input, not the slots
         padding = layout.slots.numbers == layout.slots.size
     return EncoderOut(layout.gather(x), None if padding is None else safe_padding_mask(padding), layout=layout)
 

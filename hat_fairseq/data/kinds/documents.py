@@ -120,8 +120,7 @@ class DocumentKind(Kind):
         units = encoder.units(record, sentences)
         target = None
         if record.target is not None:
-            clean = filter(None, _normalised(record.target, Counter()))
-            target = [sentence.tokens for sentence in encoder.tokenize(clean, "target")]
+            target = [sentence.tokens for sentence in encoder.tokenize(record.target, "target")]
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
         roles: list[str | None] = [None] * len(units)

@@ -39,7 +39,7 @@ class Question(Record, reads=("question", "text"), gold="answers"):
     """A question with answers that are spans of a text; ValueError if one does not stand where it says."""
 
     question: str
-    text: str = field()  # without a default, unlike the property that it overrides
+    text: str = field()  # without the default of `Record.text`
     answers: tuple[Answer, ...] | None = None  # empty if the text has no answer, None if that is not known
 
     def __post_init__(self) -> None:
