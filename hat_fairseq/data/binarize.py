@@ -98,7 +98,10 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
 
 
 def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Members:
-    """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks."""
+    """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks.
+
+    `block`: a file, and where its lines begin and end, in bytes.
+    """
     number_of = dictionary.numbers.__getitem__
     ids, lengths, unknown = [], [], 0
     for line in lines_of_block(block):

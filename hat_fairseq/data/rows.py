@@ -36,9 +36,9 @@ class Row:
     id: str
     number: int  # of the chunk, choice or window, from 0
     count: int  # how many the record has
-    # names and tokens of the lines to write. `source`: `<s> s1 <s> s2 [</s> </s> <s> t1]`, without the final
-    # `</s>` that fairseq-preprocess appends; `target`; `role`, one for each token of the source; `label`, whose
-    # form depends on the kind (docs/data.md). What is not known is missing.
+    # names and tokens of the lines to write. `source`: `<s> s1 <s> s2`, and `</s> </s>` before a second part such as a
+    # text behind its question, without the final `</s>` that `binarize_block` appends; `target`; `role`, one for each
+    # token of the source; `label`, whose form depends on the kind (docs/data.md). What is not known is missing.
     streams: dict[str, list[str]]
     # for each token of the source the number of the element (int) or the characters of the context (begin, end)
     # that it stands for, None for tokens that stand for none. Empty for kinds without.
@@ -181,16 +181,16 @@ class RowEncoder:
         self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
     ) -> list[Unit]:
         """Truncates the parts of a row by the policy if they are too long; `name` counts these rows."""
-        flags, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
+        markers, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
         policies = self.kind.policies[1:] if side == "source" else ("truncate",)
         advice = f"choose --long-{side} {' or '.join(policies)}"
         limits = []
         if (longest := getattr(settings, f"max_{side}_tokens")) is not None:
-            limits.append(token_limit(flags, longest, f"--max-{side}-tokens"))
+            limits.append(token_limit(markers, longest, f"--max-{side}-tokens"))
         if side == "source" and settings.max_segments is not None:
-            limits.append(segment_limit(flags, settings.max_segments, settings.segment_length))
+            limits.append(segment_limit(markers, settings.max_segments, settings.segment_length))
         try:
-            ends, cost = fit_parts(flags, limits, getattr(settings, f"long_{side}"), advice, truncated)
+            ends, cost = fit_parts(markers, limits, getattr(settings, f"long_{side}"), advice, truncated)
         except LongInputError as error:
             raise LongInputError(f"{record.name}: its {side} is too long: {error}") from error
         self.counts[name] += bool(cost)

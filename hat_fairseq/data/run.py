@@ -125,7 +125,10 @@ class Run:
             )
 
     def _headers(self, split: str, archives: Iterable[Path], file: BinaryIO) -> Iterator[list[str]]:
-        """Id, digest of the source and name of each record; copies the stored records to the file."""
+        """Yields id, digest of the source and name of each record.
+
+        On the way it adds each archive to `self.stored`, and writes its records to the file.
+        """
         for archive in archives:
             self.stored[split].append(archive)
             file.write(read_member(archive, "records"))
@@ -151,6 +154,7 @@ class Run:
             documents = chain.from_iterable(map(stages.stored_units, archives))
             texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
         else:
+            # members whose names have a slash are files to write, the others are about the block
             texts = ({name: read_member(path, name) for name in member_names(path) if "/" in name} for path in archives)
         self._append(texts)
         if not report.lengths["source"]:

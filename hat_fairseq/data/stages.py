@@ -24,8 +24,8 @@ from hat_fairseq.data.text import EmptyDocumentError, MisalignedError, count_wor
 def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Members:
     """Returns the records of some lines as `text/SPLIT.jsonl` has them, their ids, digests and names, and counts.
 
-    The digests are of the sources. `block`: of `blocks_of_lines`; `may_be_blind`: records may lack a target, as in
-    a test split.
+    The digests are of the sources. `block`: the argument of a `Block` of `blocks_of_lines`, the place of each line and
+    the lines; `may_be_blind`: records may lack a target, as in a test split.
     """
     report = SplitReport(kind := kind_of(options.kind))
     headers, stored, places = [], [], []

@@ -26,9 +26,9 @@ def vocabulary(dictionary: Dictionary) -> Vocabulary:
 class HatEncoder(Encoder, FairseqEncoder):
     """The encoder as fairseq calls it."""
 
-    def __init__(self, dictionary: Dictionary, *parts: Any) -> None:
+    def __init__(self, dictionary: Dictionary, *arguments: Any) -> None:
         FairseqEncoder.__init__(self, dictionary)
-        self.compose(*parts)
+        self.compose(*arguments)
 
     def forward_torchscript(self, net_input: dict[str, Tensor]) -> EncoderOut:
         """Encodes a batch for fairseq's own generator."""
@@ -45,9 +45,9 @@ class HatEncoder(Encoder, FairseqEncoder):
 class HatDecoder(Decoder, FairseqIncrementalDecoder):
     """The decoder as fairseq calls it."""
 
-    def __init__(self, dictionary: Dictionary, *parts: Any) -> None:
+    def __init__(self, dictionary: Dictionary, *arguments: Any) -> None:
         FairseqIncrementalDecoder.__init__(self, dictionary)
-        self.compose(*parts)
+        self.compose(*arguments)
 
     def max_positions(self) -> int:
         return self.embedding_sizes.positions
@@ -77,7 +77,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         encoder = HatEncoder(source, parts)
         encoder.register_buffer("dictionary_fingerprint", fingerprint(source))
         if roles is not None:
-            encoder.register_buffer("segment_dictionary_fingerprint", fingerprint(roles))
+            encoder.register_buffer("segment_dictionary_fingerprint", fingerprint(roles))  # as checkpoints name it
         decoder = HatDecoder(target, config, tables[1], args.max_target_positions)
         decoder.register_buffer("dictionary_fingerprint", fingerprint(target))
         model = cls(encoder, decoder)
@@ -94,7 +94,10 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         roles: Tensor | None = None,
         features_only: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Maps (B, T) source and (B, U) shifted target ids -> (B, U, V) logits; `roles`: (B, T), with --role-stream."""
+        """Maps (B, T) source and (B, U) shifted target ids -> (B, U, V) logits, or (B, U, C) states, `features_only`.
+
+        `roles`: (B, T) ids, with --role-stream.
+        """
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, roles), features_only=features_only)
 
     def prepare_for_inference_(self, cfg: Any) -> None:

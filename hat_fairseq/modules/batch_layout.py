@@ -78,7 +78,8 @@ class KeyMask:
     """Which keys the queries of a row attend to.
 
     Attributes:
-        allowed: (R, 1, 1, L) as `kernels.attend` takes it; all keys in an empty row: a softmax over no key is NaN.
+        allowed: (R, 1, 1, L) of `kernels.prepare_mask`: True = attends to it, or on a GPU 0 and -inf, to add to scores.
+            All keys in an empty row: a softmax over no key is NaN.
         empty: (R, 1, 1) True = a row of nothing but padding; None where there is none.
     """
 
@@ -96,7 +97,7 @@ class BatchLayout:
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
         slots: the slot of each input token; None: token t is in slot t.
         empty_rows: whether a row or a segment of nothing but padding exists.
-        row_lengths: the number of tokens of each row; None if only the device knows them.
+        row_lengths: the number of tokens of each document; None if only the device knows them.
     """
 
     padding: Tensor | None = None

@@ -116,12 +116,12 @@ class EncoderParts:
     """What an encoder is composed of.
 
     Attributes:
-        words: the vocabulary of the source.
-        embedding: numbers of the embeddings of tokens and positions.
+        words: size and special ids of the vocabulary of the source.
         table: embeddings of the tokens.
+        embedding: sizes of the embeddings of tokens and positions.
         layers: modules that take (x, layout).
         arrange: (B, T) token ids -> the batch as the layers see it.
-        finish: (B, T', C) states of the last layer and the layout -> the output.
+        finish: (B, T', C) states after the last layer and `layer_norm`, and the layout -> the output.
         layer_norm: after the last layer; None in a post-norm stack.
         more: further modules that these functions use, by their names in checkpoints.
         max_tokens: the longest document; 0: as many tokens as positions.

@@ -127,9 +127,9 @@ class DocumentKind(Kind):
         if settings.roles:
             roles = [role_token(role) for role in _roles_of(record, settings.role_labels)]
         marked = [
-            unit((BOS, *tokens_of_piece), role)
+            unit((BOS, *piece), role)
             for tokens, role in zip(map(tokens_of, units), roles, strict=True)
-            for tokens_of_piece in _cut_sentence(encoder, tokens)
+            for piece in _cut_sentence(encoder, tokens)
         ]
         if settings.long_source == "chunk":
             chunks = list(group_within(marked, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
