@@ -18,6 +18,7 @@ from hat_fairseq.register import register
 
 register()  # registers the architectures
 WARM_UP = 50  # updates
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def experiment(
@@ -63,7 +64,8 @@ def experiment(
         rows.append(row)
         rows.sort(key=lambda row: (row["seed"], list(models).index(row["model"])))
         write_result(args.out, settings=settings, **content, runs=rows, summary=summary(rows))
-    save_figure(json.loads(args.out.read_text(encoding="utf-8")), args.out.with_suffix(".png"), draw)
+    figure = DOCS / f"{question}.svg" if args.out.parent == RESULTS else args.out.with_suffix(".svg")
+    save_figure(json.loads(args.out.read_text(encoding="utf-8")), figure, draw)
 
 
 def build(arch: str, seed: int, sizes: Mapping[str, int], dictionary: Any, **flags: Any) -> Any:
@@ -110,12 +112,13 @@ def save_figure(record: dict[str, Any], path: Path, draw: Callable[[dict[str, An
 
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has made everything talk
     matplotlib.use("agg")
+    matplotlib.rcParams |= {"svg.hashsalt": path.stem, "svg.fonttype": "none"}  # the same bytes each time, text as text
     from matplotlib import pyplot
 
-    figure, axis = pyplot.subplots(figsize=(8, 4), dpi=100, layout="constrained")
+    figure, axis = pyplot.subplots(figsize=(8, 5), layout="constrained")
     draw(record, axis)
     axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
     axis.set(ylabel="accuracy, %", ylim=(0, 103))
     axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
-    figure.savefig(path, metadata={"Software": None})
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})

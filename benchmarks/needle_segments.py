@@ -9,8 +9,7 @@ them, `S|S|S|S|S|S` has six layers inside segments. The learning rate is half th
 updates, because there one seed of three stayed at 40 %; this was chosen in trial runs with that seed.
 
 Prediction, written before the runs: without cross-segment layers every question is a guess, because a question and its
-answer are never in one segment; with them all five seeds find all needles. It came out so; the model without
-cross-segment layers was trained with seed 1 only.
+answer are never in one segment; with them all five seeds find all needles. It came out so.
 """
 
 from dataclasses import replace

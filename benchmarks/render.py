@@ -149,8 +149,8 @@ def section(name: str) -> str:
         return ""
     heading, introduction = caption(name)
     text = f"\n## {heading}\n\n{introduction}\n" + "".join(map(OWN_TABLES.get(name, interleaved), answers))
-    if (FOLDER / "results" / f"{name}.png").is_file():
-        text += f"\n![{heading}](results/{name}.png)\n"
+    if (FOLDER.parent / "docs" / f"{name}.svg").is_file():
+        text += f"\n![{heading}](../docs/{name}.svg)\n"
     return text
 
 
@@ -245,12 +245,14 @@ def short_listops(record: Record) -> str:
 
 
 def gap_sentences(record: Record) -> str:
-    """ROUGE of each kind against the own references and those of other meetings, and the states of the sentences."""
-    rows = []
-    for kind, figures in record["summary"].items():
-        cells = (f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in record["columns"])
-        rows.append([kind, *cells])
-    return begin(record, seeds(record), machine(record)) + table(["training", *record["columns"].values()], rows)
+    """ROUGE against the own references and those of other meetings, and the states of the sentences, by seed."""
+    rows: list[Sequence[Any]] = [
+        [run["seed"], *(f"{run[name]:.2f}" for name in record["columns"])] for run in record["runs"]
+    ]
+    figures = record["summary"]
+    means = (f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in record["columns"])
+    rows.append(["mean", *means])
+    return begin(record, seeds(record), machine(record)) + table(["seed", *record["columns"].values()], rows)
 
 
 def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence[Any]) -> str:

@@ -17,6 +17,11 @@ of the operator at the root, and of this operator with its value for its own dig
 Prediction, written before the runs but those of full attention with seed 1: full attention is right more often than the
 best baseline, with two levels more than with three. Blocks with a global block come close to it. Representatives add
 less than a global block does, and blocks alone are not better than the best baseline.
+
+What came out, with three seeds (blocks 2): full attention, blocks with a global one, and representatives with a global
+block are right in 55 to 57 % and 46 to 48 %, 5 to 7 points more than the best baseline. Representatives alone are at
+the best baseline, 9 to 11 points above blocks alone. So representatives carry information between blocks, but add
+nothing where a global block does.
 """
 
 import random

@@ -30,8 +30,6 @@ def on_files(files, config):
     for name, path in OTHER_PAGES.items():
         text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("](../docs/", "](")
         files.append(File.generated(config, name, content=text))
-    for path in (ROOT / "benchmarks/results").glob("*.png"):
-        files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
     return files
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import decisions
 import experiments
 import harness
 import needle
@@ -19,10 +20,13 @@ import needle_global
 import needle_roll
 import pointers
 import pytest
+import short_listops
 import torch
 from commands import run_command
 from fairseq.data import Dictionary
 from needle import VALUES, batch, dictionary, document, read
+
+from listops import value_of  # short_listops has put its folder on the path
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RECORDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((BENCHMARKS / "results").glob("*.json"))]
@@ -231,6 +235,28 @@ def test_the_encoder_with_a_window_follows_no_pointer() -> None:
         assert before.equal(after) != reaches, name
 
 
+def test_what_was_taken_is_listed_in_its_order(meetings: Any) -> None:
+    words = dictionary(meetings)
+    for word in decisions.FRAMES:
+        words.add_symbol(word)
+    for sentences in decisions.LENGTHS:
+        tokens, taken = decisions.document(random.Random(sentences), words, meetings, sentences)
+        text = " ".join(words[token] for token in tokens)
+        assert re.findall(r"we take the (\w+) then", text) == [words[value] for value in taken]
+        assert text.count("do we like the") == decisions.NUMBER and text.count("<s>") == sentences
+
+
+def test_the_value_of_each_operator_is_that_of_its_own_expression() -> None:
+    for symbols, value in short_listops.drawn(40):
+        begins = [number for number, symbol in enumerate(symbols) if symbol in short_listops.OPERATORS]
+        values = short_listops.inner_values(symbols)
+        for begin, inner in zip(begins, values, strict=True):
+            depths = itertools.accumulate((s[0] == "[") - (s == "]") for s in symbols[begin:])
+            end = begin + next(number for number, depth in enumerate(depths) if depth == 0)
+            assert value_of(symbols[begin : end + 1]) == inner
+        assert values[0] == value and short_listops.views(symbols)["root operator"] == symbols[0]
+
+
 @pytest.mark.slow
 def test_pointers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second call keeps the runs of the first."""
@@ -244,4 +270,4 @@ def test_pointers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         runs.append(json.loads(out.read_text(encoding="utf-8"))["runs"])
     torch.set_num_threads(threads)
     assert [run["model"] for run in runs[1]] == ["window", "hat 0", "hat 2"] and runs[1][1] == runs[0][0]
-    assert all(len(run["accuracy"]) == pointers.HOPS for run in runs[1]) and out.with_suffix(".png").is_file()
+    assert all(len(run["accuracy"]) == pointers.HOPS for run in runs[1]) and out.with_suffix(".svg").is_file()
