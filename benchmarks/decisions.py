@@ -18,9 +18,9 @@ Prediction, written before any run: the baseline finds the decisions and puts mo
 places, but confuses the others, more so in long documents. With one hierarchical layer HAT lists them in order at every
 length. Without hierarchical layers it is between the two. Full attention lists them in order too.
 
-What came out, with three seeds: at 96 sentences HAT is right in 76 to 81 % with 0 or 1 hierarchical layers, the
-baseline in 63 to 68 %, in each seed. With two layers HAT is no better than the baseline. It was not predicted that no layers do
-as well as one, and that full attention is the worst (33 to 47 %): it finds fewer decisions in these updates.
+What came out, with three seeds: at 96 sentences HAT is right in 76 to 81 % with 0 or 1 hierarchical layers, and the
+baseline in 63 to 68 %, in each seed. With two layers HAT is no better than the baseline. It was not predicted that no
+layers do as well as one, nor that full attention is the worst (33 to 47 %): it finds fewer decisions.
 """
 
 import random
