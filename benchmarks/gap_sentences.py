@@ -7,7 +7,7 @@
 Each training meeting of AMI is cut into pieces of 60 turns, 484 in all. The turns of a piece that have most words in
 common with the rest of it, up to 150 words, are taken out and become the target (gap sentences: Zhang et al. 2020,
 PEGASUS, "Ind-Orig"). The demo's model learns to write them for 250 updates, and is then fine-tuned on the summaries for
-500, so that the whole takes as long as the demo with its 750.
+500; the demo has 750 of these.
 
 Prediction, written before the runs: the ROUGE-1 is within one point of the demo's own 46.5 ± 0.6 (`hierarchy.py
 ami_small`). The drop against other meetings' references stays under three points, so most of the score remains what all

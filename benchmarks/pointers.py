@@ -39,7 +39,6 @@ from typing import Any
 import experiments
 import torch
 from fairseq.data import Dictionary
-from render import LABELS
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -180,14 +179,7 @@ def evaluate(model: Any, words: Dictionary) -> dict[str, list[float]]:
 
 
 def draw(record: dict[str, Any], axis: Any) -> None:
-    """Accuracy over hops: a point for each seed, a line through the means."""
-    numbers = range(1, HOPS + 1)
-    for name, row in record["summary"].items():
-        label = LABELS["pointers"][name].replace("`", "")
-        color = axis.plot(numbers, [value["mean"] for value in row], label=label)[0].get_color()
-        for run in (run for run in record["runs"] if run["model"] == name):
-            axis.plot(numbers, run["accuracy"], marker="o", linestyle="", markersize=4, color=color)
-    axis.set(xlabel="hops", xticks=numbers)
+    experiments.draw_seeds(record, axis, range(1, HOPS + 1), "hops")
 
 
 if __name__ == "__main__":

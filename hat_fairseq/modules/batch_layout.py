@@ -97,7 +97,7 @@ class BatchLayout:
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
         slots: the slot of each input token; None: token t is in slot t.
         empty_rows: whether a row or a segment of nothing but padding exists.
-        row_lengths: the number of tokens of each document; None if only the device knows them.
+        row_lengths: the number of slots that each document fills; None if only the device knows them.
     """
 
     padding: Tensor | None = None
