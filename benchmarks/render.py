@@ -49,6 +49,7 @@ ENCODERS = {
 }
 POINTERS = {
     "window": "baseline (`--no-hierarchy`, window)",
+    "decoder 2": "the same with 2 decoder layers",
     "hat 0": "HAT on the window, 0 hierarchical layers",
     "hat 1": "HAT on the window, `--hierarchical-encoder-layers 1`",
     "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
