@@ -49,8 +49,10 @@ ENCODERS = {
 }
 POINTERS = {
     "window": "baseline (`--no-hierarchy`, window)",
-    "decoder 2": "the same with 2 decoder layers",
+    "decoder 2": "baseline, 2 decoder layers",
+    "decoder 3": "baseline, 3 decoder layers",
     "hat 0": "HAT on the window, 0 hierarchical layers",
+    "hat 0, decoder 2": "HAT on the window, 0 hierarchical layers, 2 decoder layers",
     "hat 1": "HAT on the window, `--hierarchical-encoder-layers 1`",
     "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
     "full": "full attention (`--no-hierarchy`)",
