@@ -28,6 +28,7 @@ from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from ..data.outputs import lock
+from ..kernels import choice
 from ..package_files import is_package
 from . import checkpoints, processes
 from .checkpoints import CheckpointError, check_file
@@ -223,8 +224,8 @@ def _order(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[l
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
-    """fairseq's epoch and number of batches, and the samples in them."""
-    state = original(self)
+    """fairseq's epoch and number of batches, and the samples in them; the kernels that were chosen."""
+    state = {**original(self), "kernels": choice.chosen()}
     if hasattr(self, "entered"):
         position = state["position"] = {"data": self.data, "drawn": self.drawn}
         if state["iterations_in_epoch"]:
@@ -240,7 +241,8 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
 
 
 def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, Any]) -> None:
-    """Goes on after the samples that were seen; CheckpointError if the data are others."""
+    """Goes on after the samples that were seen, with the same kernels; CheckpointError if the data are others."""
+    choice.keep(state.get("kernels", {}))
     position, trainer = state.get("position"), current_trainer.get()
     if position is None or trainer is None or not hasattr(self, "entered"):  # an older checkpoint
         return original(self, state)

@@ -1,9 +1,9 @@
 """`nn.Linear` on the faster of torch's two CPU libraries, and the memory-efficient feed-forward network.
 
-torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch contains as well, is numerically equivalent and
-1.2 to 1.6 times as fast on processors that MKL is not optimised for (AMD). There `Linear` takes oneDNN for outputs and
-gradients of inputs if the weight is large. In all other cases (Intel's processors, GPU, bf16, autocast, small weights)
-it is `nn.Linear`. `precision.py` is faster still for weights that are not trained.
+torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch contains as well, is numerically equivalent, and
+1.0 to 1.6 times as fast on some processors and slower on others. `Linear` takes the faster one (`choice.py`) for
+outputs and gradients of inputs if the weight is large. In all other cases (GPU, bf16, autocast, small weights) it is
+`nn.Linear`. `precision.py` is faster still for weights that are not trained.
 
 The two largest tensors of a transformer layer are the input and the output of the activation in its feed-forward
 network. `feed_forward` keeps the input only and recomputes the output in the backward pass, which saves a quarter of an
@@ -13,6 +13,7 @@ Legend: N rows (any number of leading axes), I inputs, O outputs; C channels, F 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,12 +21,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from . import torch_private
+from . import choice, torch_private
 from .naive import activated
 from .torch_private import onednn_linear
 
 MIN_WEIGHT = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves
+FEW_ROWS = 32  # up to which reading the weight takes longer than multiplying
+TIMED_ROWS, TIMED_WIDTH = {"few_rows": 8, "many_rows": 512}, 768  # of the products that are timed: 0.6 GFLOP at most
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+PRODUCTS: dict[str, Product] = {"mkl": F.linear, "onednn": onednn_linear}
 
 
 class Linear(nn.Linear):
@@ -51,9 +55,18 @@ def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dro
 
 def fastest_product(x: Tensor, weight: Tensor) -> Product:
     """Returns `F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
-    on_cpu = weight.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    on_cpu = weight.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and torch_private.ONEDNN
     suited = on_cpu and x.dtype is weight.dtype is torch.float32 and weight.numel() >= MIN_WEIGHT
-    return onednn_linear if torch_private.PREFER_ONEDNN and suited else F.linear
+    if not suited or type(x) is not Tensor:  # a subclass of Tensor may compute nothing that could be timed
+        return F.linear
+    purpose = "few_rows" if x.shape[:-1].numel() <= FEW_ROWS else "many_rows"
+    return PRODUCTS[choice.fastest(purpose, lambda: _timed_products(TIMED_ROWS[purpose]))]
+
+
+def _timed_products(rows: int) -> dict[str, Callable[[], Tensor]]:
+    """Calls of all `PRODUCTS` with the same operands."""
+    x, weight = torch.ones(rows, TIMED_WIDTH), torch.ones(TIMED_WIDTH, TIMED_WIDTH)
+    return {name: partial(product, x, weight, None) for name, product in PRODUCTS.items()}
 
 
 class _Linear(torch.autograd.Function):

@@ -8,7 +8,6 @@ Legend: I inputs, O outputs.
 
 import operator
 import os
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -49,10 +48,6 @@ FLASH = flash_attention is not None and flash_attention_backward is not None
 ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
 INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
 BF16 = ONEDNN and _is_bf16_supported is not None and _is_bf16_supported()
-
-# Whether oneDNN multiplies large fp32 matrices faster than MKL; on Intel's processors MKL is the faster one.
-_CPU = Path("/proc/cpuinfo")
-PREFER_ONEDNN = ONEDNN and not (_CPU.exists() and "GenuineIntel" in _CPU.read_text())
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:

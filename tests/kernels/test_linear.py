@@ -6,9 +6,8 @@ import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears, torch_private
-from hat_fairseq.kernels.linear import MIN_WEIGHT, fastest_product
-from hat_fairseq.kernels.torch_private import onednn_linear
+from hat_fairseq.kernels import ACTIVATIONS, Linear, choice, feed_forward, naive, pack_linears
+from hat_fairseq.kernels.linear import MIN_WEIGHT, PRODUCTS, fastest_product
 from hat_fairseq.modules.layers import LayerSizes, TransformerLayer
 
 pytestmark = pytest.mark.usefixtures("either_library")
@@ -30,7 +29,7 @@ def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
 
 def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
     x, large, small = torch.randn(3, 256), torch.randn(256, 256), torch.randn(255, 256)
-    expected = onednn_linear if torch_private.PREFER_ONEDNN else F.linear
+    expected = PRODUCTS[choice.chosen()["few_rows"]]
     assert large.numel() == MIN_WEIGHT and fastest_product(x, large) is expected
     assert fastest_product(x, small) is F.linear
     assert fastest_product(x.bfloat16(), large.bfloat16()) is F.linear

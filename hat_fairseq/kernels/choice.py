@@ -1,0 +1,61 @@
+"""The choice between kernels that compute the same: the faster one here, timed once in a process for each purpose.
+
+Which one that is depends on the processor, the number of threads and the version of torch. A choice is logged. The
+environment variable HAT_KERNELS fixes choices: `HAT_KERNELS="few_rows=mkl many_rows=onednn"`. Kernels round
+differently, so a training that goes on from a checkpoint keeps the choices that it began with.
+"""
+
+import logging
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+
+logger = logging.getLogger(__name__)
+ROUNDS = 5  # in which each candidate is timed
+Choices = dict[str, str]  # purpose -> name of a candidate
+_choices: Choices = {}
+
+
+def fastest(purpose: str, candidates: Callable[[], Mapping[str, Callable[[], object]]]) -> str:
+    """Returns the name of the fastest candidate.
+
+    Args:
+        candidates: makes the calls that are timed, by the name of their kernel, if there is no choice yet.
+    Raises:
+        ValueError: HAT_KERNELS names an unknown candidate.
+    """
+    if purpose not in _choices:
+        calls = candidates()
+        name = dict(entry.partition("=")[::2] for entry in os.environ.get("HAT_KERNELS", "").split()).get(purpose)
+        if name is not None and name not in calls:
+            raise ValueError(f"HAT_KERNELS: {purpose}={name} is unknown; choose one of {', '.join(calls)}")
+        _choices[purpose] = name or _timed(purpose, calls)
+    return _choices[purpose]
+
+
+def chosen() -> Choices:
+    """Returns the choices of this process up to now."""
+    return dict(_choices)
+
+
+def keep(choices: Choices) -> None:
+    """Takes over the choices of another process where HAT_KERNELS says nothing else."""
+    fixed = os.environ.get("HAT_KERNELS", "")
+    _choices.update({purpose: name for purpose, name in choices.items() if f"{purpose}=" not in fixed})
+
+
+@torch.no_grad()
+def _timed(purpose: str, calls: Mapping[str, Callable[[], object]]) -> str:
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - begin)
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    name = min(medians, key=lambda name: medians[name])
+    logger.info(f"kernel for {purpose}: {name} ({', '.join(f'{n} {1000 * s:.2f} ms' for n, s in medians.items())})")
+    return name
