@@ -4,6 +4,7 @@ The name of the file is a digest of what the result is made of, and the file app
 killed goes on where it was: what it has finished is not done again, unless the input, an option or a version changed.
 """
 
+import gc
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from hat_fairseq.workers import Workers
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
 MOST_COUNTS = 64  # results with counts that are added up: it is the work of one process
 SECONDS_FOR_FILES = 60
+MANY_OBJECTS = 100_000  # new ones before Python looks for cycles: rows are many small objects without cycles
 
 Members = Mapping[str, str | bytes]  # of a result: their names and contents, as in the zip archive
 
@@ -139,6 +141,7 @@ def _is_whole(archive: Path) -> bool:
 
 
 def _keep(folder: Path, function: Callable[[Any], Members], block: Block) -> Path:
+    gc.set_threshold(MANY_OBJECTS)
     path = folder / f"{block.digest}.zip"
     if not _is_whole(path):
         unfinished = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Protocol, Self
 
-from tokenizers import Tokenizer, models, trainers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import cut
@@ -24,6 +24,7 @@ CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
 _WORD_END = "</w>"
 _UNKNOWN = "<unk>"
+ONE_TEXT = 1000  # words given to the library at a time; a text for each occurrence takes twice as long
 _LONGEST = 10_000  # characters of a word to learn from: the time for one grows with the square of its length
 
 Merge = tuple[str, str]
@@ -179,6 +180,8 @@ def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
         end_of_word_suffix=_WORD_END,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(words.elements(), trainer)
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    counted = ((word, min(ONE_TEXT, n - done)) for word, n in words.items() for done in range(0, n, ONE_TEXT))
+    tokenizer.train_from_iterator((" ".join([word] * number) for word, number in counted), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"][:num_codes]
     return [(left, right) for left, right in learned]

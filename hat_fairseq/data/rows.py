@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,7 +63,7 @@ class Row:
 
 def unit(tokens: Iterable[str], reference: Any = None) -> Unit:
     """Returns tokens that all stand for the same thing."""
-    return [(token, reference) for token in tokens]
+    return list(zip(tokens, repeat(reference)))
 
 
 def marked(units: Sequence[Unit], references: Iterable[Any] = repeat(None)) -> Unit:
@@ -71,7 +72,7 @@ def marked(units: Sequence[Unit], references: Iterable[Any] = repeat(None)) -> U
 
 
 def tokens_of(pairs: Unit) -> list[str]:
-    return [token for token, _ in pairs]
+    return list(map(itemgetter(0), pairs))
 
 
 PART_SEPARATOR = unit((EOS, EOS))  # as in RoBERTa (Liu et al. 2019)
@@ -181,7 +182,7 @@ class RowEncoder:
         self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
     ) -> list[Unit]:
         """Truncates the parts of a row by the policy if they are too long; `name` counts these rows."""
-        markers, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
+        markers, settings = [list(map(BOS.__eq__, tokens_of(part))) for part in parts], self.settings
         policies = self.kind.policies[1:] if side == "source" else ("truncate",)
         advice = f"choose --long-{side} {' or '.join(policies)}"
         limits = []
