@@ -70,7 +70,7 @@ def main() -> None:
     before, runs = rates(), [measured(part, args.rounds) for part in parts()]
     best = {name: max(rate, before[name]) for name, rate in rates().items()}
     for run in runs:
-        run["floor"] = run["flop"] / best[f"{run['product']} product, FLOP/s"] + run["bytes"] / best["reading, bytes/s"]
+        run["floor"] = run["flop"] / best[run["product"]] + run["bytes"] / best["reading"]
         print(f"{run['part']}: {run['seconds']:.4f} s, {run['seconds'] / run['floor']:.2f} times the floor", flush=True)
     write_result(args.out, rounds=args.rounds, rates=best, runs=runs)
 
@@ -157,7 +157,7 @@ def measured(part: Part, rounds: int) -> dict[str, Any]:
 
 
 def rates() -> dict[str, float]:
-    """Of the fastest of ten products of (3072, 768) and (768, 3072) matrices, and of ten sums of 256 MB."""
+    """FLOP/s of the fastest of ten products of (3072, 768) and (768, 3072) matrices, bytes/s of ten sums of 256 MB."""
     x, weight, numbers = torch.randn(3072, 768), torch.randn(3072, 768), torch.ones(1 << 26)
     packed, packed_int8 = torch_private.pack(weight, len(x)), torch_private.pack_int8(weight.to(torch.int8), len(x))
     integers, scales, zeros = (
@@ -170,8 +170,8 @@ def rates() -> dict[str, float]:
         "int8": [partial(torch_private.int8_product, integers, packed_int8, scales, zeros)],
     }
     flop = 2 * x.numel() * len(weight)
-    result = {f"{name} product, FLOP/s": flop / min(map(fastest, each)) for name, each in calls.items()}
-    return result | {"reading, bytes/s": SCALAR * len(numbers) / fastest(numbers.sum)}
+    result = {name: flop / min(map(fastest, each)) for name, each in calls.items()}
+    return result | {"reading": SCALAR * len(numbers) / fastest(numbers.sum)}
 
 
 def fastest(call: Call) -> float:

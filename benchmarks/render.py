@@ -63,6 +63,7 @@ LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
     "plan": {},
     "load": {},
+    "floor": {},
     "needle": {
         "full": "full attention (`hat_roberta --no-hierarchy`)",
         "window": "window alone (`--encoder-attention window`)",
@@ -326,8 +327,21 @@ def load(record: Record) -> str:
     return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
 
 
+def floor(record: Record) -> str:
+    """A row for each part, with the least time that the machine needs, and its rates."""
+    columns = ["part", "GFLOP", "GB", "floor, seconds", "seconds", "times the floor"]
+    rows = []
+    for run in record["runs"]:
+        times = f"{run['seconds']:.3f} [{run['least']:.3f}, {run['most']:.3f}]"
+        amounts = f"{run['flop'] / 1e9:,.1f}", f"{run['bytes'] / 1e9:.2f}"
+        rows.append([run["part"], *amounts, f"{run['floor']:.3f}", times, f"{run['seconds'] / run['floor']:.2f}"])
+    units = {name: "GB/s" if name == "reading" else "GFLOP/s" for name in record["rates"]}
+    rates = ", ".join(f"{name} {rate / 1e9:,.0f} {units[name]}" for name, rate in record["rates"].items())
+    return begin(record, machine(record), rates) + table(columns, rows)
+
+
 OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
-OWN_TABLES |= {each.__name__: each for each in (pointers, decisions, gap_sentences, short_listops, lra, load)}
+OWN_TABLES |= {each.__name__: each for each in (pointers, decisions, gap_sentences, short_listops, lra, load, floor)}
 OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
 
 
