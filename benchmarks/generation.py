@@ -16,6 +16,9 @@ nothing there. CTranslate2 searches by its `Translator`, on the CPU, with weight
 fairseq's BART. One batch uses all threads, or is divided among translators of one thread each, which share the weights.
 Its peak memory includes torch and fairseq (about 0.4 GB), which are needed for the conversion only. CTranslate2
 truncates sources at 1,024 tokens by default; this is switched off.
+
+LED and LongT5 are configured as they are pre-trained, in the same sizes; T5Gemma 2 has the sizes of its smallest model,
+270M in encoder and decoder each, of which they share the table of 168M. Their weights are random.
 """
 
 import itertools
@@ -36,6 +39,7 @@ from peers import (
     copy_weights,
     decisive,
     documents,
+    long_document_model,
     model_of,
     parameters_of,
     save_ctranslate2,
@@ -54,8 +58,9 @@ TOLERANCE = 1e-4  # of a score, which is the mean log-probability of a token
 FAIRSEQ = ("fairseq transformer", "fairseq bart")
 CACHES = {"transformers": None, "transformers, static cache": "static"}
 WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
+LONG = ("led", "longt5", "t5gemma2")  # of transformers, with weights of their own
 PACKAGE = ("hat", "hat int8", "plain")
-CONTENDERS = (*PACKAGE, *FAIRSEQ, *CACHES, *WHOLE, *SPLIT)
+CONTENDERS = (*PACKAGE, *FAIRSEQ, *CACHES, *WHOLE, *SPLIT, *LONG)
 
 
 def setting(source: int, batch: int, new: int = 64, **more: Any) -> Setting:
@@ -75,13 +80,18 @@ SETTINGS = [
     setting(3072, 1, new=128, contenders=(*PACKAGE, *WHOLE)),
     setting(3072, 4, contenders=(*PACKAGE, *WHOLE, *SPLIT), rounds=2),
     setting(512, 4, new=128, contenders=(*PACKAGE, *WHOLE, *SPLIT)),
+    setting(3072, 1, contenders=("hat", *LONG), rounds=2),
 ]
 
 
 def build(name: str, chosen: Setting) -> Job:
     """The search of a contender; of ours, "int8" is of the linear maps on the CPU, "fp16" of all weights on a GPU."""
     if name in CACHES:
-        return transformers_job(CACHES[name], chosen)
+        return transformers_job(transformers_bart(plain(chosen)), CACHES[name], chosen)
+    if name in LONG:
+        positions = max(POSITIONS, chosen["source"])
+        model = long_document_model(name, **{key: chosen[key] for key in SIZES}, positions=positions)
+        return Job(transformers_job(model, None, chosen).step, {"parameters": parameters_of(model)})
     if name.startswith("ctranslate2"):
         return ctranslate2_job(name, chosen)
     if name in FAIRSEQ:
@@ -165,8 +175,7 @@ def hypotheses(output: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
     }
 
 
-def transformers_job(cache: str | None, chosen: Setting) -> Job:
-    model = transformers_bart(plain(chosen))
+def transformers_job(model: Any, cache: str | None, chosen: Setting) -> Job:
     parameters = parameters_of(model)
     model.to(where(), dtype())
     tokens = sources(chosen).to(where())
@@ -241,7 +250,9 @@ def ctranslate2_job(name: str, chosen: Setting) -> Job:
 
 
 def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
-    peers = [name for name in ends if not name.startswith("hat") and "int8" not in name]
+    peers = [name for name in ends if not name.startswith("hat") and "int8" not in name and name not in LONG]
+    if not peers:
+        return ["every contender has weights of its own"]
     return [same_parameters(ends, peers), same_hypotheses(ends, peers), same_search(chosen)]
 
 

@@ -10,9 +10,9 @@ Poolingformer has windows of 128 in all layers and a second level of 512 in the 
 blocks, `block-sparse` is its attention with BigBird's global blocks and without representatives. The peers of
 `transformers` are configured as they are pre-trained: Longformer with a window of 512 and no global token, BigBird
 block sparse with blocks of 64 and 3 random ones, ModernBERT with one global layer in three and a feed-forward width of
-1,152. LSG (`pip install --no-deps lsg-converter`) is its local attention with blocks of 128 in our layers, because its
-models do not work with transformers 5. The documents of a padded batch have `shares` of the length. bfloat16 on a GPU,
-fp32 on the CPU.
+1,152; Ettin's encoder of 150M has the same layers. LSG (`pip install --no-deps lsg-converter`) is its local attention
+with blocks of 128 in our layers, because its models do not work with transformers 5. The documents of a padded batch
+have `shares` of the length. bfloat16 on a GPU, fp32 on the CPU.
 """
 
 import importlib.util

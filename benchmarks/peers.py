@@ -145,6 +145,32 @@ def transformers_bart(plain: Any) -> Any:
     return model
 
 
+def long_document_model(name: str, width: int, heads: int, layers: int, vocabulary: int, positions: int) -> Any:
+    """A model of transformers for long documents with random weights, in eval mode; T5Gemma 2 has its own sizes."""
+    import transformers
+
+    if name == "led":
+        sides = {f"{side}_layers": layers for side in ("encoder", "decoder")}
+        sides |= {f"{side}_attention_heads": heads for side in ("encoder", "decoder")}
+        sides |= {f"{side}_ffn_dim": 4 * width for side in ("encoder", "decoder")}
+        sides |= {f"max_{side}_position_embeddings": positions for side in ("encoder", "decoder")}
+        config = transformers.LEDConfig(vocab_size=vocabulary, d_model=width, attention_window=1024, **sides)
+        return transformers.LEDForConditionalGeneration(config).eval()
+    if name == "longt5":
+        sizes = {"d_model": width, "num_heads": heads, "num_layers": layers, "d_ff": 2048, "d_kv": width // heads}
+        kinds = {"encoder_attention_type": "transient-global", "feed_forward_proj": "gated-gelu"}
+        config = transformers.LongT5Config(vocab_size=vocabulary, **sizes, **kinds)
+        return transformers.LongT5ForConditionalGeneration(config).eval()
+    text = {"hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4}
+    text |= {"num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512, "vocab_size": 262_144}
+    pictures = {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 16}
+    pictures |= {"num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 56, "patch_size": 14}
+    encoder = {"text_config": text, "vision_config": pictures}  # which is not used
+    return transformers.T5Gemma2ForConditionalGeneration(
+        transformers.T5Gemma2Config(encoder=encoder, decoder=text)
+    ).eval()
+
+
 def save_ctranslate2(stock: Any, folder: Path, quantization: str = "float32") -> str:
     """Writes a model of fairseq for CTranslate2 with the functions of its converter, and returns the folder's name."""
     from ctranslate2.converters import fairseq as converter

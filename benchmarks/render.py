@@ -40,6 +40,9 @@ GENERATION = {
     "ctranslate2 fp16": "CTranslate2, fp16",
     "ctranslate2 split": "CTranslate2, fp32, batch divided among threads",
     "ctranslate2 int8 split": "CTranslate2, int8, batch divided among threads",
+    "led": "LED (`transformers`), window 1,024",
+    "longt5": "LongT5 (`transformers`), transient global attention",
+    "t5gemma2": "T5Gemma 2, 270M + 270M (`transformers`)",
 }
 ENCODERS = {
     "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
@@ -63,6 +66,7 @@ LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
     "plan": {},
     "load": {},
+    "preprocessing": {},
     "floor": {},
     "needle": {
         "full": "full attention (`hat_roberta --no-hierarchy`)",
@@ -327,6 +331,17 @@ def load(record: Record) -> str:
     return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
 
 
+def preprocessing(record: Record) -> str:
+    """A row for each contender and number of workers."""
+    columns = ["contender", "workers", "seconds", "documents/s", "MB/s", "peak memory, MB", "growth, MB"]
+    rows = []
+    for row in record["summary"]:
+        speeds = (f"{record['settings'][name] / row['seconds']:.1f}" for name in ("documents", "megabytes"))
+        times = f"{row['seconds']:.1f} [{row['least']:.1f}, {row['most']:.1f}]"
+        rows.append([row["contender"], row["workers"], times, *speeds, row["peak_mb"], row["growth_mb"]])
+    return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
+
+
 def floor(record: Record) -> str:
     """A row for each part, with the least time that the machine needs, and its rates."""
     columns = ["part", "GFLOP", "GB", "floor, seconds", "seconds", "times the floor"]
@@ -341,7 +356,9 @@ def floor(record: Record) -> str:
 
 
 OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
-OWN_TABLES |= {each.__name__: each for each in (pointers, decisions, gap_sentences, short_listops, lra, load, floor)}
+OWN_TABLES |= {
+    each.__name__: each for each in (pointers, decisions, gap_sentences, short_listops, lra, load, preprocessing, floor)
+}
 OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
 
 
