@@ -34,7 +34,8 @@ hop, HAT without hierarchical layers 2, and full attention 2, as predicted. With
 hops in three seeds of five and 2 in the others; with two layers it answers 4 hops in two seeds, the first two, and 1
 hop in the others, fewer than without such layers. So a hierarchical layer can follow one pointer more, but these
 updates do not teach it reliably, and nothing here repairs that. In trial runs with shorter stages, too, `hat 1` and
-`hat 2` stayed at chance from 3 and 2 hops on. No encoder of equal parameters with more layers was measured.
+`hat 2` stayed at chance from 3 and 2 hops on. More decoder layers do less: `decoder 2` answers 2 hops, in two seeds
+only 64 and 76 % of them, `decoder 3` 2 and not 3, and `hat 0, decoder 2` 3 in one seed and 2 in the others.
 """
 
 import random

@@ -344,12 +344,12 @@ def preprocessing(record: Record) -> str:
 
 def floor(record: Record) -> str:
     """A row for each part, with the least time that the machine needs, and its rates."""
-    columns = ["part", "GFLOP", "GB", "floor, seconds", "seconds", "times the floor"]
+    columns = ["part", "GFLOP", "GB", "floor, seconds", "seconds: median [least, most]", "least by floor"]
     rows = []
     for run in record["runs"]:
         times = f"{run['seconds']:.3f} [{run['least']:.3f}, {run['most']:.3f}]"
         amounts = f"{run['flop'] / 1e9:,.1f}", f"{run['bytes'] / 1e9:.2f}"
-        rows.append([run["part"], *amounts, f"{run['floor']:.3f}", times, f"{run['seconds'] / run['floor']:.2f}"])
+        rows.append([run["part"], *amounts, f"{run['floor']:.3f}", times, f"{run['least'] / run['floor']:.2f}"])
     units = {name: "GB/s" if name == "reading" else "GFLOP/s" for name in record["rates"]}
     rates = ", ".join(f"{name} {rate / 1e9:,.0f} {units[name]}" for name, rate in record["rates"].items())
     return begin(record, machine(record), rates) + table(columns, rows)
