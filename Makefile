@@ -21,7 +21,7 @@ STAMP := $(VENV)/.setup-done
 EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
-TIMED := long_encoders training generation precision ablation
+TIMED := long_encoders training generation precision ablation floor
 # Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
 PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \

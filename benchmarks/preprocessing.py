@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Is preprocessing faster than with `datasets` and `tokenizers`? The same sentences and BPE, whole commands.
 
+    pip install datasets
     python benchmarks/preprocessing.py --rounds 3
     python benchmarks/preprocessing.py --megabytes 1000 --workers 2 --rounds 1
 
@@ -20,6 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
+    if find_spec("datasets") is None:
+        raise SystemExit("datasets is missing: pip install datasets")
     runs = []
     with tempfile.TemporaryDirectory() as temporary:
         raw, out = Path(temporary, "raw"), Path(temporary, "out")
