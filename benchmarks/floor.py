@@ -37,7 +37,6 @@ from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.kernels import Linear, linear, loss, set_precision, torch_private
 
 SETTING = generation.setting(3072, 1)
-TARGET = 512
 FEW, MANY = 8, 56  # tokens of the two searches
 SCALAR = 4  # bytes
 BACKWARD, ADAM = 2, 7  # times that each weight, or a number of its own, is read or written
@@ -88,6 +87,7 @@ def parts() -> Iterator[Part]:
 
 
 def encoder() -> Part:
+    """HAT's encoder with weights in oneDNN's layout."""
     model, tokens = generation.hat(SETTING), generation.sources(SETTING)
     call = torch.no_grad()(partial(model.encoder, tokens))
     flop, numbers = counted(call), weights_of(model.encoder)
@@ -96,6 +96,7 @@ def encoder() -> Part:
 
 
 def decoding_step(precision: str) -> Part:
+    """A step of the beam search, in which the keys and values of the source are in memory."""
     model, tokens = generation.hat(SETTING), generation.sources(SETTING)
     few, many = (partial(generation.generate, model, BeamSearchGenerator, tokens, new) for new in (FEW, MANY))
     flop = (counted(many) - counted(few)) / (MANY - FEW)
@@ -114,7 +115,7 @@ def update() -> Part:
     model = training.model_of("hat_bart_base", **training.model_sizes(chosen) | {"dropout": 0.0})
     call = training.update_job(model, training.CHUNKED, chosen).step
     numbers = weights_of(model) * (1 + BACKWARD) + parameters_of(model) * ADAM
-    return Part(f"update, 3,072 to {TARGET} tokens", call, counted(call), SCALAR * numbers)
+    return Part(f"update, 3,072 to {chosen['target']} tokens", call, counted(call), SCALAR * numbers)
 
 
 def long_encoder(name: str, length: int) -> Part:
@@ -125,10 +126,8 @@ def long_encoder(name: str, length: int) -> Part:
 
 def weights_of(module: nn.Module, without: tuple[str, ...] = ()) -> int:
     """Numbers of all linear maps, but those whose names contain one of `without`."""
-    maps = (
-        map for name, map in module.named_modules() if isinstance(map, Linear) and not any(n in name for n in without)
-    )
-    return sum(map.weight.numel() for map in maps)
+    layers = ((name, layer) for name, layer in module.named_modules() if isinstance(layer, Linear))
+    return sum(layer.weight.numel() for name, layer in layers if not any(part in name for part in without))
 
 
 def counted(call: Call) -> int:
@@ -161,11 +160,8 @@ def rates() -> dict[str, float]:
     """FLOP/s of the fastest of ten products of (3072, 768) and (768, 3072) matrices, bytes/s of ten sums of 256 MB."""
     x, weight, numbers = torch.randn(3072, 768), torch.randn(3072, 768), torch.ones(1 << 26)
     packed, packed_int8 = torch_private.pack(weight, len(x)), torch_private.pack_int8(weight.to(torch.int8), len(x))
-    integers, scales, zeros = (
-        x.abs().to(torch.uint8),
-        torch.ones(len(weight)),
-        torch.zeros(len(weight), dtype=torch.int64),
-    )
+    integers, scales = x.abs().to(torch.uint8), torch.ones(len(weight))
+    zeros = torch.zeros(len(weight), dtype=torch.int64)
     calls: dict[str, list[Call]] = {
         "fp32": [partial(F.linear, x, weight), partial(torch_private.onednn_linear, x, packed)],
         "int8": [partial(torch_private.int8_product, integers, packed_int8, scales, zeros)],

@@ -94,6 +94,7 @@ def write_documents(folder: Path, size: int) -> int:
 
 
 def some(rng: random.Random, sentences: list[str], characters: int) -> Iterator[str]:
+    """Yields random sentences until they have that many characters."""
     while characters > 0:
         sentence = rng.choice(sentences)
         characters -= len(sentence) + 1
@@ -101,6 +102,7 @@ def some(rng: random.Random, sentences: list[str], characters: int) -> Iterator[
 
 
 def peer(raw: Path, out: Path, workers: int) -> None:
+    """Preprocesses the raw data with `datasets` and `tokenizers`."""
     import datasets
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 

@@ -24,7 +24,7 @@ CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
 _WORD_END = "</w>"
 _UNKNOWN = "<unk>"
-ONE_TEXT = 1000  # words given to the library at a time; a text for each occurrence takes twice as long
+ONE_TEXT = 1000  # words given to the library at a time; a text for each occurrence takes 1.7 times as long
 _LONGEST = 10_000  # characters of a word to learn from: the time for one grows with the square of its length
 
 Merge = tuple[str, str]

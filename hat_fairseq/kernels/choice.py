@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 logger = logging.getLogger(__name__)
+PURPOSES = ("few_rows", "many_rows")  # of linear maps; see `linear.py`
 ROUNDS = 5  # in which each candidate is timed
 Choices = dict[str, str]  # purpose -> name of a candidate
 _choices: Choices = {}
@@ -25,11 +26,10 @@ def fastest(purpose: str, candidates: Callable[[], Mapping[str, Callable[[], obj
     Args:
         candidates: makes the calls that are timed, by the name of their kernel, if there is no choice yet.
     Raises:
-        ValueError: HAT_KERNELS names an unknown candidate.
+        ValueError: HAT_KERNELS names an unknown purpose or candidate.
     """
     if purpose not in _choices:
-        calls = candidates()
-        name = dict(entry.partition("=")[::2] for entry in os.environ.get("HAT_KERNELS", "").split()).get(purpose)
+        calls, name = candidates(), fixed().get(purpose)
         if name is not None and name not in calls:
             raise ValueError(f"HAT_KERNELS: {purpose}={name} is unknown; choose one of {', '.join(calls)}")
         _choices[purpose] = name or _timed(purpose, calls)
@@ -43,8 +43,15 @@ def chosen() -> Choices:
 
 def keep(choices: Choices) -> None:
     """Takes over the choices of another process where HAT_KERNELS says nothing else."""
-    fixed = os.environ.get("HAT_KERNELS", "")
-    _choices.update({purpose: name for purpose, name in choices.items() if f"{purpose}=" not in fixed})
+    _choices.update({purpose: name for purpose, name in choices.items() if purpose not in fixed()})
+
+
+def fixed() -> Choices:
+    """Returns the choices of HAT_KERNELS; ValueError for an unknown purpose."""
+    choices = dict(word.partition("=")[::2] for word in os.environ.get("HAT_KERNELS", "").split())
+    if unknown := sorted(choices.keys() - PURPOSES):
+        raise ValueError(f"HAT_KERNELS: {unknown[0]!r} is unknown; it has PURPOSE=KERNEL with {' or '.join(PURPOSES)}")
+    return choices
 
 
 @torch.no_grad()

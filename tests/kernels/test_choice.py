@@ -22,19 +22,24 @@ def no_choices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_faster_kernel_is_chosen_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
-        assert choice.fastest("step", lambda: CANDIDATES) == "fast"
-    assert "kernel for step: fast (slow 2" in caplog.text
-    assert choice.fastest("step", lambda: pytest.fail("timed twice")) == "fast"
-    assert choice.chosen() == {"step": "fast"}
+        assert choice.fastest("few_rows", lambda: CANDIDATES) == "fast"
+    assert "kernel for few_rows: fast (slow 2" in caplog.text
+    assert choice.fastest("few_rows", lambda: pytest.fail("timed twice")) == "fast"
+    assert choice.chosen() == {"few_rows": "fast"}
 
 
 def test_the_environment_fixes_a_choice_also_against_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HAT_KERNELS", "step=slow rows=unknown")
-    choice.keep({"step": "fast", "other": "fast"})
-    assert choice.fastest("step", lambda: CANDIDATES) == "slow"
-    assert choice.fastest("other", lambda: CANDIDATES) == "fast"
-    with pytest.raises(ValueError, match="HAT_KERNELS: rows=unknown is unknown; choose one of slow, fast"):
-        choice.fastest("rows", lambda: CANDIDATES)
+    monkeypatch.setenv("HAT_KERNELS", "few_rows=slow")
+    choice.keep({"few_rows": "fast", "many_rows": "fast"})
+    assert choice.fastest("few_rows", lambda: CANDIDATES) == "slow"
+    assert choice.fastest("many_rows", lambda: CANDIDATES) == "fast"
+
+
+@pytest.mark.parametrize("words", ["few_rows=unknown", "rows=slow", "few_rows", "slow"])
+def test_a_wrong_environment_is_refused(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setenv("HAT_KERNELS", words)
+    with pytest.raises(ValueError, match="HAT_KERNELS: .* unknown; "):
+        choice.fastest("few_rows", lambda: CANDIDATES)
 
 
 @pytest.mark.skipif(not ONEDNN, reason="this torch has no oneDNN: there is nothing to choose")

@@ -27,7 +27,7 @@ def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
     return naive.linear(hidden, network[1].weight, network[1].bias)
 
 
-def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
+def test_large_fp32_weights_go_to_the_chosen_library_and_nothing_else_does() -> None:
     x, large, small = torch.randn(3, 256), torch.randn(256, 256), torch.randn(255, 256)
     expected = PRODUCTS[choice.chosen()["few_rows"]]
     assert large.numel() == MIN_WEIGHT and fastest_product(x, large) is expected
