@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do cross-segment layers find what is far away, with the same number of parameters?
+"""Do cross-segment layers find what is far away, with layers of the same size?
 
     python benchmarks/needle_segments.py
 

@@ -20,9 +20,9 @@ less than a global block does, and blocks alone are not better than the best bas
 
 What came out, with five seeds: full attention, blocks with a global one, and representatives with a global block are
 right in 55 to 60 % and 45 to 49 %, on the mean 4 to 8 points more than the best baseline. Representatives alone are at
-the best baseline, about 10 points above blocks alone, which are at that of the operator. So representatives carry
-information between blocks. Beside a global block they add 0 to 3 points with three levels, and nothing reliable with
-two; they have more parameters.
+the best baseline, about 10 points above blocks alone, which are 2 and 6 points above that of the operator. So
+representatives carry information between blocks. Beside a global block they add 0 to 3 points with three levels, and
+nothing reliable with two; they have more parameters.
 """
 
 import random
