@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from harness import RESULTS, device, flags, write_result
-from render import LABELS
+from render import labelled
 from torch import Tensor, nn
 
 from hat_fairseq.register import register
@@ -109,9 +109,8 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, float]]]
 
 def draw_seeds(record: dict[str, Any], axis: Any, columns: Sequence[Any], xlabel: str) -> None:
     """Accuracy of each model over the columns: a point for each seed, a line through the means."""
-    labels = LABELS[record["question"]]
     for name, row in record["summary"].items():
-        label = labels.get(name, name).replace("`", "")
+        label = labelled(record["question"], name).replace("`", "")
         color = axis.plot(columns, [value["mean"] for value in row], label=label)[0].get_color()
         for run in (run for run in record["runs"] if run["model"] == name):
             axis.plot(columns, run["accuracy"], marker="o", linestyle="", markersize=4, color=color)

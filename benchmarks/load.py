@@ -47,12 +47,7 @@ def main() -> None:
             rows |= one_kind(kind, Path(folder, kind), args)
     settings = {name: getattr(args, name) for name in ("documents", "tokens", "updates")}
     runs = [{"run": name, **row} for name, row in rows.items()]
-    write_result(args.out, settings=settings, runs=runs, summary=summary(runs))
-
-
-def summary(runs: list[dict[str, Any]]) -> dict[str, float]:
-    """The largest figures of all commands, in MB."""
-    return {name: max(run[name] for run in runs) for name in ("peak_mb", "growth_mb")}
+    write_result(args.out, settings=settings, runs=runs)
 
 
 def one_kind(kind: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:

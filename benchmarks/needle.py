@@ -45,7 +45,7 @@ from typing import Any
 import experiments
 import torch
 from fairseq.data import Dictionary
-from render import LABELS
+from render import labelled
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -308,7 +308,7 @@ def draw(record: dict[str, Any], axis: Any) -> None:
     ends = record["bins"]
     for number, (name, row) in enumerate(record["summary"].items()):
         label, size = (
-            LABELS[record["question"]].get(name, name).replace("`", "").replace("\\", ""),
+            labelled(record["question"], name).replace("`", "").replace("\\", ""),
             max(3, 11 - 1.5 * number),
         )
         line = axis.plot(ends, [value["mean"] for value in row], marker="o", markersize=size, label=label)

@@ -15,7 +15,7 @@ import random
 from typing import Any
 
 import torch
-from harness import RESULTS, flags, mean_and_deviation, write_result
+from harness import RESULTS, flags, write_result
 from needle import LENGTH, NEEDLE, VALUES, batch, build, dictionary, read, scores, train
 from torch import Tensor, nn
 
@@ -48,12 +48,7 @@ def main() -> None:
         print(row, flush=True)
         runs.append(row)
     settings = {"updates": args.updates, "documents": args.documents, "distance": FAR}
-    write_result(args.out, settings=settings, runs=runs, summary=summary(runs))
-
-
-def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and deviation over the seeds."""
-    return {name: mean_and_deviation(name, [run[name] for run in runs]) for name in ("attention", "occlusion")}
+    write_result(args.out, settings=settings, runs=runs)
 
 
 @torch.no_grad()

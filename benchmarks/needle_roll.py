@@ -22,6 +22,7 @@ a second pass changes it by -12 to +14 points, from seed to seed.
 
 import random
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import experiments
@@ -35,7 +36,7 @@ BLOCK = 15  # tokens beside the representative
 TASK = replace(ANY_DISTANCE, align=BLOCK, stages=((0.7, 96, 4), (0.85, 192, 8), (1.0, LENGTH, 8)))
 # Kind of question: places of needles behind the beginning of a block, and how far all tokens are rolled.
 PLACES = {"0": (0,), "1 to 4": range(1, 5), "5 to 9": range(5, 10), "10 to 14": range(10, 15)}
-CASES = {**{name: [(place, 0) for place in places] for name, places in PLACES.items()}}
+CASES = {name: [(place, 0) for place in places] for name, places in PLACES.items()}
 CASES |= {f"0, rolled by {roll}": [(0, roll)] for roll in (1, 7, 14)}
 ALPHA = {"plain": None, "two passes": 0.0, "regularized": 1.0}
 
@@ -64,7 +65,7 @@ def main() -> None:
         {"tokens of an update": TASK.documents * TASK.stages[-1][1], "learning rate": TASK.learning_rate},
         trained,
         lambda model: evaluate(model, words, validation),
-        draw,
+        partial(experiments.draw_seeds, columns=list(CASES), xlabel="first token of a needle in its block"),
         cases=list(CASES),
         chance=12.5,
     )
@@ -91,10 +92,6 @@ def evaluate(model: nn.Module, words: Any, meetings: Meetings) -> dict[str, Any]
         accuracy.append(round(100 * float(joined.double().mean()), 1))
         counts.append(len(joined))
     return {"accuracy": accuracy, "questions": counts, "divergence": round(sum(divergences) / len(divergences), 3)}
-
-
-def draw(record: dict[str, Any], axis: Any) -> None:
-    experiments.draw_seeds(record, axis, record["cases"], "first token of a needle in its block")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ only 64 and 76 % of them, `decoder 3` 2 and not 3, and `hat 0, decoder 2` 3 in o
 """
 
 import random
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -78,7 +79,7 @@ def main() -> None:
         {"documents of an update": DOCUMENTS, "learning rate": LEARNING_RATE},
         lambda name, updates, seed: train(build(name, words, seed), words, updates, seed),
         lambda model: evaluate(model, words),
-        draw,
+        partial(experiments.draw_seeds, columns=range(1, HOPS + 1), xlabel="hops"),
         chance=round(100 / (KEYS - 1), 1),
     )
 
@@ -185,10 +186,6 @@ def evaluate(model: Any, words: Dictionary) -> dict[str, list[float]]:
     right = (scores(model, model.encoder(tokens), questions).argmax(dim=-1) == answers).transpose(0, 1).flatten(1)
     accuracy = [round(100 * share, 1) for share in right.double().mean(dim=1).tolist()]
     return {"accuracy": accuracy, "questions": [right.size(1)] * HOPS}
-
-
-def draw(record: dict[str, Any], axis: Any) -> None:
-    experiments.draw_seeds(record, axis, range(1, HOPS + 1), "hops")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def checkpoint_of(recipe: str, kind: str, seed: int) -> Path:
     return RUNS / recipe / f"{kind}-{seed}" / "checkpoints" / Path(flags_of("generate", recipe)["--path"]).name
 
 
-def finished_run(recipe: str, kind: str, seed: int, train_flags: Sequence[str]) -> Path:
+def finished_run(
+    recipe: str, kind: str, seed: int, train_flags: Sequence[str], generate_flags: Sequence[str] = ()
+) -> Path:
     """Train and generate, unless that was done before; returns the folder."""
     checkpoint = checkpoint_of(recipe, kind, seed)
     folder = checkpoint.parents[1]
@@ -41,7 +43,7 @@ def finished_run(recipe: str, kind: str, seed: int, train_flags: Sequence[str]) 
         folder.mkdir(parents=True, exist_ok=True)
         seeded = ["--seed", str(seed), "--save-dir", str(checkpoint.parent), *train_flags]
         run_recipe("train", recipe, seeded, folder / "train.log")
-        where = ["--path", str(checkpoint), "--results-path", str(folder)]
+        where = ["--path", str(checkpoint), "--results-path", str(folder), *generate_flags]
         run_recipe("generate", recipe, where, folder / "generate.log")
     return folder
 

@@ -60,14 +60,9 @@ POINTERS = {
     "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
     "full": "full attention (`--no-hierarchy`)",
 }
-# Question, in the order of the page: labels that replace names of contenders. A label may refer to entries of the
-# setting, as in "layout {layout}".
+# Labels that replace names of contenders, for each question. A label may refer to entries of the setting, as in
+# "layout {layout}".
 LABELS: dict[str, dict[str, str]] = {
-    "hierarchy": {},
-    "plan": {},
-    "load": {},
-    "preprocessing": {},
-    "floor": {},
     "needle": {
         "full": "full attention (`hat_roberta --no-hierarchy`)",
         "window": "window alone (`--encoder-attention window`)",
@@ -80,7 +75,6 @@ LABELS: dict[str, dict[str, str]] = {
         "representatives": "representatives (`ernie_sparse`)",
         "blocks, global": "blocks, global and random ones",
     },
-    "needle_look": {},
     "needle_segments": {
         "S|SD|SD|S": "`--layout 'S\\|SD\\|SD\\|S'`",
         "S|S|S|S|S|S": "`--layout 'S\\|S\\|S\\|S\\|S\\|S'`",
@@ -94,18 +88,13 @@ LABELS: dict[str, dict[str, str]] = {
         "mean": "two levels, `--key-pooling mean`",
         "max": "two levels, `--key-pooling max`",
     },
-    "needle_global": {},
-    "needle_roll": {},
-    "sentence_attention": {},
     "pointers": POINTERS,
     "decisions": POINTERS,
-    "gap_sentences": {},
     "short_listops": {
         "full": "full attention",
         "blocks, global": "blocks and a global one",
         "representatives, global": "representatives and a global block",
     },
-    "lra": {},
     "gpu": {"fairseq": "fairseq's `bart_base`", **GENERATION, **ENCODERS},
     "long_encoders": {
         **ENCODERS,
@@ -139,14 +128,17 @@ LABELS: dict[str, dict[str, str]] = {
         "fairseq": "fairseq's `bart_base`",
     },
     "generation": GENERATION,
-    "precision": {},
 }
 
 
 def page() -> str:
     """The whole page."""
-    own = "".join(map(section, OWN_TABLES))
-    return INTRODUCTION + own + INTERLEAVED + "".join(section(name) for name in LABELS if name not in OWN_TABLES)
+    return INTRODUCTION + "".join(map(section, OWN_TABLES)) + INTERLEAVED + "".join(map(section, TIMED))
+
+
+def labelled(question: str, name: str) -> str:
+    """The label of a contender or model, or its name if it has none."""
+    return LABELS.get(question, {}).get(name, name)
 
 
 def section(name: str) -> str:
@@ -252,15 +244,21 @@ def short_listops(record: Record) -> str:
     return f"{text}\nBaselines, in percent: {'; '.join(listed)}.\n"
 
 
-def gap_sentences(record: Record) -> str:
-    """ROUGE against the own references and those of other meetings, and the states of the sentences, by seed."""
-    rows: list[Sequence[Any]] = [
-        [run["seed"], *(f"{run[name]:.2f}" for name in record["columns"])] for run in record["runs"]
-    ]
-    figures = record["summary"]
-    means = (f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in record["columns"])
-    rows.append(["mean", *means])
-    return begin(record, seeds(record), machine(record)) + table(["seed", *record["columns"].values()], rows)
+def demo_variants(record: Record) -> str:
+    """ROUGE against the own references and those of other meetings, and similarity of sentences, for each variant."""
+    rows: list[Sequence[Any]] = []
+    for variant, means in record["summary"].items():
+        runs = [run for run in record["runs"] if run["variant"] == variant]
+        cells = []
+        for name in record["columns"]:
+            form = ".2f" if name in ("after", "sentences") else ".1f"
+            by_seed = ", ".join(f"{run[name]:{form}}" for run in runs)
+            cells.append(f"{means[f'{name}_mean']:{form}} ± {means[f'{name}_sd']:{form}} ({by_seed})")
+        rows.append([variant, ", ".join(str(run["seed"]) for run in runs), *cells])
+    devices = ", ".join(sorted({run["device"] for run in record["runs"]}))
+    columns = ["variant", "seeds", *record["columns"].values()]
+    text = begin(record, f"{devices}, {record['threads']} thread, torch {record['versions']['torch']}")
+    return f"{text}Mean ± standard deviation (seed by seed).\n\n{table(columns, rows)}"
 
 
 def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence[Any]) -> str:
@@ -280,8 +278,8 @@ def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence
     cost = f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time"
     text = begin(record, seeds(record), stated(record, "g"), cost)
     text += f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n\n"
-    labels = LABELS[record["question"]]
-    return text + table([first, "questions", *(labels.get(name, name) for name in by_model)], rows)
+    labels = (labelled(record["question"], name) for name in by_model)
+    return text + table([first, "questions", *labels], rows)
 
 
 def needle_look(record: Record) -> str:
@@ -357,9 +355,10 @@ def floor(record: Record) -> str:
 
 OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
 OWN_TABLES |= {
-    each.__name__: each for each in (pointers, decisions, gap_sentences, short_listops, lra, load, preprocessing, floor)
+    each.__name__: each for each in (pointers, decisions, demo_variants, short_listops, lra, load, preprocessing, floor)
 }
 OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
+TIMED = ("gpu", "long_encoders", "ablation", "training", "generation", "precision")  # with tables of `interleaved`
 
 
 def interleaved(record: Record) -> str:
@@ -385,7 +384,7 @@ COLUMNS += ["documents/s", "MB/s", "CPU seconds", "peak memory, GB"]
 
 
 def label(record: Record, contender: str, setting: Record) -> str:
-    return LABELS[record["question"]].get(contender, contender).format(**setting)
+    return labelled(record["question"], contender).format(**setting)
 
 
 def largest_batches(record: Record, memory: float = 16e9) -> list[str]:

@@ -38,6 +38,7 @@ import torch
 from harness import RESULTS, flags, write_result
 from torch.nn.functional import normalize
 
+from hat_fairseq.analysis.curves import read_log
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.inference.python import Model
 from hat_fairseq.inference.rows import encode_documents
@@ -56,11 +57,10 @@ def main() -> None:
         records = [json.loads(line) for line, _ in zip(lines, range(args.documents), strict=False)]
     runs = []
     for folder in args.trainings:
-        losses = validation_losses(folder / "train.log")
+        losses = read_log(folder)["nll_loss"]["valid"]
         for updates, path in checkpoints(folder):
             runs.append({"training": folder.name, "updates": updates, **measured(path, args.data, records)})
-            before = [loss for number, loss in losses if number <= updates]
-            runs[-1]["loss"] = before[-1] if before else None
+            runs[-1]["loss"] = [loss for number, loss in losses.items() if number <= updates][-1]
             print(json.dumps(runs[-1]), flush=True)
             write_result(args.out, settings={"documents": args.documents}, runs=runs)
 
@@ -69,16 +69,6 @@ def checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """The checkpoints of a training that are measured, after their numbers of updates."""
     paths = ((int(path.stem.rsplit("_", 1)[1]), path) for path in folder.glob("checkpoint_*_*.pt"))
     return sorted((updates, path) for updates, path in paths if updates in MEASURED)
-
-
-def validation_losses(log: Path) -> list[tuple[int, float]]:
-    """Numbers of updates and losses of a log in JSON."""
-    rows = []
-    for line in log.read_text(encoding="utf-8").splitlines():
-        if '"valid_nll_loss"' in line:
-            fields = json.loads(line[line.index("{") :])
-            rows.append((int(fields["valid_num_updates"]), float(fields["valid_nll_loss"])))
-    return rows
 
 
 @torch.no_grad()
