@@ -32,6 +32,7 @@ MAY_IMPORT = {
         "networks",
         "data",
         "package_files",
+        "fairseq_import",
         "scoring",
         "generation",
         "analysis",
@@ -43,6 +44,7 @@ MAY_IMPORT = {
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
     "demo": set(),
+    "fairseq_import": set(),
     "fairseq_commands": set(),  # fairseq_cli, by name
     "selftest": set(),
     "user_dir": set(),
