@@ -37,7 +37,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ WORDS = 1000  # of the meetings; the others are <unk>
 Meetings = list[list[list[str]]]  # words of sentences of meetings
 
 LAYERS, LENGTH, WINDOW, SECOND, TWO_LEVELS = 4, 512, 16, 64, (2, 3)
-TESTED = 240  # documents
+UPDATES, TESTED = 1200, 240  # of a training, and documents
 SIZES = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4, "layers": LAYERS}
 
 
@@ -117,13 +117,18 @@ MODELS: dict[str, dict[str, Any]] = {
     "pooling": {"no_hierarchy": True, **LOCAL, **LEVELS, "pooling_cells": "document"},
     "pooling, token": {"no_hierarchy": True, **LOCAL, **LEVELS, "pooling_cells": "token"},
     "hat": LOCAL,
-    "segments": {"layout": "S|SD|SD|S", "segment_by": "marker", "segment_length": 16, "max_segments": LENGTH // 4},
+    "segments": {
+        "arch": "hierarchical_transformer",
+        "layout": "S|SD|SD|S",
+        "segment_by": "marker",
+        "segment_length": 16,
+        "max_segments": LENGTH // 4,
+    },
     "window, global": {"no_hierarchy": True, **LOCAL, "global_tokens": "question"},
     "blocks": {"no_hierarchy": True, **BLOCKS},
-    "representatives": {**BLOCKS, "representative_weights": "separate"},
+    "representatives": {"arch": "ernie_sparse_base", **BLOCKS, "representative_weights": "separate"},
     "blocks, global": {"no_hierarchy": True, **BLOCKS, "sparse_first": 1, "sparse_last": 1, "sparse_random": 1},
 }
-ARCHITECTURES = {"segments": "hierarchical_transformer", "representatives": "ernie_sparse_base"}
 # Tokens that information travels at most; None: any number.
 REACH = {
     "window": LAYERS * WINDOW,
@@ -133,26 +138,19 @@ REACH = {
 
 
 def main() -> None:
-    experiment("needle", MODELS, 1200, ANY_DISTANCE, build, reach=REACH)
+    experiment("needle", MODELS, ANY_DISTANCE, reach=REACH)
 
 
-def experiment(
-    question: str,
-    models: Iterable[str],
-    updates: int,
-    task: Task,
-    build: Callable[[str, Dictionary, int], nn.Module],
-    **content: Any,
-) -> None:
-    """Train and evaluate models on needles; `build` takes the name of a model, the dictionary and a seed."""
+def experiment(question: str, models: Mapping[str, Mapping[str, Any]], task: Task, **content: Any) -> None:
+    """Train and evaluate models on needles; `models` has the flags of each."""
     training, validation = read("train"), read("dev")
     words = dictionary(training, task.values)
     experiments.experiment(
         question,
         list(models),
-        updates,
+        UPDATES,
         {"tokens of an update": task.documents * task.stages[-1][1], "learning rate": task.learning_rate},
-        lambda name, updates, seed: train(build(name, words, seed), words, training, updates, seed, task),
+        lambda name, updates, seed: train(build(models[name], words, seed), words, training, updates, seed, task),
         lambda model: evaluate(model, words, validation, task),
         draw,
         bins=task.bins,
@@ -244,9 +242,9 @@ def batch(
     return tuple(map(torch.tensor, zip(*documents, strict=True)))
 
 
-def build(name: str, words: Dictionary, seed: int) -> nn.Module:
-    arch = ARCHITECTURES.get(name, "hat_roberta_base")
-    return experiments.build(arch, seed, SIZES, words, max_positions=LENGTH, **MODELS[name])
+def build(flags: Mapping[str, Any], words: Dictionary, seed: int) -> nn.Module:
+    flags = {"arch": "hat_roberta_base", "max_positions": LENGTH, **flags}
+    return experiments.build(seed=seed, sizes=SIZES, dictionary=words, **flags)
 
 
 def scores(model: nn.Module, tokens: Tensor, positions: Tensor, roll: int = 0) -> Tensor:

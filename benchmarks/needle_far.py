@@ -24,17 +24,16 @@ finds needles. Pooling by mean differs from LDConv by less than the seeds do. Th
 
 from typing import Any
 
-import experiments
-from fairseq.data import Dictionary
-from needle import LAYERS, LEVELS, LOCAL, SECOND, SIZES, TWO_LEVELS, WINDOW, Task, experiment
+from needle import LAYERS, LEVELS, LOCAL, SECOND, TWO_LEVELS, WINDOW, Task, experiment
 
 TASK = Task(stages=((1.0, 240, 8),), documents=6, bins=(48, 64, 96, 128, 160, 208), even=(33, 192))
-LEVEL = {**LOCAL, **LEVELS}
+COMMON = {"no_hierarchy": True, "max_positions": 256}
+LEVEL = {**COMMON, **LOCAL, **LEVELS}
 MODELS: dict[str, dict[str, Any]] = {
     "two levels": {**LEVEL, "pooling_cells": "token"},
-    "equal keys": {**LOCAL, "attention_window": 24},
-    "equal reach": {**LOCAL, "attention_window": 48},
-    "full": {},
+    "equal keys": {**COMMON, **LOCAL, "attention_window": 24},
+    "equal reach": {**COMMON, **LOCAL, "attention_window": 48},
+    "full": COMMON,
     "document": {**LEVEL, "pooling_cells": "document"},
     "mean": {**LEVEL, "pooling_cells": "token", "key_pooling": "mean"},
     "max": {**LEVEL, "pooling_cells": "token", "key_pooling": "max"},
@@ -44,10 +43,5 @@ REACH = {**dict.fromkeys(MODELS, TWO), "equal keys": LAYERS * 24}
 del REACH["full"]  # any distance
 
 
-def build(name: str, words: Dictionary, seed: int) -> Any:
-    flags = {"no_hierarchy": True, "max_positions": 256, **MODELS[name]}
-    return experiments.build("hat_roberta_base", seed, SIZES, words, **flags)
-
-
 if __name__ == "__main__":
-    experiment("needle_far", MODELS, 1200, TASK, build, reach=REACH)
+    experiment("needle_far", MODELS, TASK, reach=REACH)

@@ -22,25 +22,17 @@ global tokens.
 
 from typing import Any
 
-import experiments
-from fairseq.data import Dictionary
-from needle import BLOCKS, LENGTH, NUMBERED, SIZES, Task, experiment
+from needle import BLOCKS, LENGTH, NUMBERED, Task, experiment
 
 STAGES = ((0.7, 128, 8), (0.85, 224, 16), (1.0, LENGTH, 16))
 TASK = Task(stages=STAGES, bins=(32, 48, 64, 96, 128, 192, 448), lead=32, values=NUMBERED)
 GLOBAL = (0, 1, 2)
-ALONE = {f"blocks, {number} global": {"no_hierarchy": True, "sparse_first": number} for number in GLOBAL}
-SEPARATE = {"representative_weights": "separate"}
+KINDS = {"blocks": {"no_hierarchy": True}, "representatives": {"representative_weights": "separate"}}
 MODELS: dict[str, dict[str, Any]] = {
-    **ALONE,
-    **{f"representatives, {number} global": {**SEPARATE, "sparse_first": number} for number in GLOBAL},
+    f"{kind}, {number} global": {"arch": "ernie_sparse_base", **BLOCKS, **flags, "sparse_first": number}
+    for kind, flags in KINDS.items()
+    for number in GLOBAL
 }
 
-
-def build(name: str, words: Dictionary, seed: int) -> Any:
-    flags = {"max_positions": LENGTH, **BLOCKS, **MODELS[name]}
-    return experiments.build("ernie_sparse_base", seed, SIZES, words, **flags)
-
-
 if __name__ == "__main__":
-    experiment("needle_global", MODELS, 1200, TASK, build)
+    experiment("needle_global", MODELS, TASK)

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from harness import RESULTS, flags, write_result
-from needle import LENGTH, NEEDLE, VALUES, batch, build, dictionary, read, scores, train
+from needle import LENGTH, MODELS, NEEDLE, VALUES, batch, build, dictionary, read, scores, train
 from torch import Tensor, nn
 
 from hat_fairseq.analysis.recording import Recorder
@@ -35,7 +35,7 @@ def main() -> None:
     words = dictionary(training)
     runs = []
     for seed in args.seeds:
-        model = train(build("hat", words, seed), words, training, args.updates, seed).eval()
+        model = train(build(MODELS["hat"], words, seed), words, training, args.updates, seed).eval()
         rng = random.Random(0)
         looked = [look(model, *batch(rng, words, validation, LENGTH, 1)) for _ in range(args.documents)]
         attention, named = (torch.cat(each) for each in zip(*looked, strict=True))

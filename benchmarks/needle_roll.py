@@ -27,7 +27,20 @@ from typing import Any
 
 import experiments
 import torch
-from needle import ANY_DISTANCE, LENGTH, TESTED, Meetings, batch, build, cross_entropy, dictionary, read, scores, train
+from needle import (
+    ANY_DISTANCE,
+    LENGTH,
+    MODELS,
+    TESTED,
+    Meetings,
+    batch,
+    build,
+    cross_entropy,
+    dictionary,
+    read,
+    scores,
+    train,
+)
 from torch import Tensor, nn
 
 from hat_fairseq.criterions.self_attention_regularization import symmetric_divergence
@@ -56,7 +69,7 @@ def main() -> None:
             loss = sum(nn.functional.cross_entropy(logits, answers.flatten()) for logits in both)
             return loss + alpha * symmetric_divergence(*both) / answers.numel()
 
-        return train(build("representatives", words, seed), words, training, updates, seed, TASK, loss)
+        return train(build(MODELS["representatives"], words, seed), words, training, updates, seed, TASK, loss)
 
     experiments.experiment(
         "needle_roll",

@@ -13,19 +13,12 @@ answer are never in one segment; with them all five seeds find all needles. It c
 """
 
 from dataclasses import replace
-from typing import Any
 
-import experiments
-from fairseq.data import Dictionary
-from needle import ANY_DISTANCE, LENGTH, MODELS, SIZES, experiment
+import needle
+from needle import ANY_DISTANCE, experiment
 
 LAYOUTS = ("S|SD|SD|S", "S|S|S|S|S|S")
-
-
-def build(layout: str, words: Dictionary, seed: int) -> Any:
-    flags = {**MODELS["segments"], "layout": layout}
-    return experiments.build("hierarchical_transformer", seed, SIZES, words, max_positions=LENGTH, **flags)
-
+MODELS = {layout: {**needle.MODELS["segments"], "layout": layout} for layout in LAYOUTS}
 
 if __name__ == "__main__":
-    experiment("needle_segments", LAYOUTS, 1200, replace(ANY_DISTANCE, learning_rate=1e-3, warm_up=200), build)
+    experiment("needle_segments", MODELS, replace(ANY_DISTANCE, learning_rate=1e-3, warm_up=200))

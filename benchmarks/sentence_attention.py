@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
 from harness import RESULTS, flags, write_result
 from torch.nn.functional import normalize
 
@@ -59,7 +60,8 @@ def main() -> None:
     for folder in args.trainings:
         losses = read_log(folder)["nll_loss"]["valid"]
         for updates, path in checkpoints(folder):
-            runs.append({"training": folder.name, "updates": updates, **measured(path, args.data, records)})
+            figures = measured(path, args.data, records) | {"gradient": relative_gradient(path)}
+            runs.append({"training": folder.name, "updates": updates, **figures})
             runs[-1]["loss"] = [loss for number, loss in losses.items() if number <= updates][-1]
             print(json.dumps(runs[-1]), flush=True)
             write_result(args.out, settings={"documents": args.documents}, runs=runs)
@@ -89,6 +91,23 @@ def measured(path: Path, data: Path, records: list[dict[str, Any]]) -> dict[str,
                 name = "tokens" if one.to_tokens else "sentences"
                 figures.setdefault(name, []).append(float(look.used(one, one.weights).mean()))
     return {name: round(statistics.mean(values), 3) for name, values in figures.items()}
+
+
+def relative_gradient(path: Path) -> float:
+    """Root mean square of the gradients of the decoder's query and key maps, to sentences by to tokens.
+
+    Over the last updates, some 50: Adam keeps a running mean of their squares.
+    """
+    checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))  # of this package, once it is registered
+    names = {x.data_ptr(): name for name, x in checkpoint["model"].items() if not name.endswith("fingerprint")}
+    states = checkpoint["last_optimizer_state"]["state"].values()
+    squares: dict[str, list[float]] = {"encoder_attn": [], "sentence_attn": []}
+    for name, state in zip(names.values(), states, strict=True):
+        attention, _, rest = name.partition("_attn.")
+        if rest in ("q_proj.weight", "k_proj.weight") and (key := attention.rsplit(".")[-1] + "_attn") in squares:
+            squares[key].append(float(state["exp_avg_sq"].mean()))
+    tokens, sentences = (statistics.mean(each) for each in squares.values())
+    return round((sentences / tokens) ** 0.5, 3)
 
 
 def similarity(states: torch.Tensor) -> float:

@@ -193,7 +193,7 @@ def test_each_answer_stands_once_at_its_distance(task: needle.Task, offset: int,
 
 def test_windows_know_what_lies_within_their_reach_and_nothing_else(words: Dictionary, meetings: Any) -> None:
     """Another value in a needle changes the logits of its question if, and only if, it lies within the reach."""
-    model = needle.build("window", words, seed=1).double().eval()
+    model = needle.build(needle.MODELS["window"], words, seed=1).double().eval()
     tokens, positions, _, distances = batch(random.Random(5), words, meetings, needle.LENGTH, 6)
     positions, distances = positions[:, : len(VALUES)], distances[:, : len(VALUES)]
     before, rows = needle.scores(model, tokens, positions), range(len(tokens))
