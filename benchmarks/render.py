@@ -220,11 +220,17 @@ def needle(record: Record) -> str:
 
 def needle_roll(record: Record) -> str:
     """Accuracy of each model for each place of needles, and the divergence of rolled predictions."""
-    divergence = ["divergence", ""]
-    for name in record["summary"]:
-        values = [run["divergence"] for run in record["runs"] if run["model"] == name]
-        divergence.append(f"{statistics.mean(values):.3f} ({', '.join(map(str, values))})")
-    return accuracies(record, "first token of a needle in its block", record["cases"], divergence)
+    rows = [figure_of_models(record, "divergence", "divergence")]
+    return accuracies(record, "first token of a needle in its block", record["cases"], *rows)
+
+
+def figure_of_models(record: Record, heading: str, name: str) -> list[str]:
+    """A row of a table of models: mean of a figure and its values seed by seed, for the models that have it."""
+    row = [heading, ""]
+    for model in record["summary"]:
+        values = [run[name] for run in record["runs"] if run["model"] == model and name in run]
+        row.append(f"{statistics.mean(values):.3f} ({', '.join(map(str, values))})" if values else "")
+    return row
 
 
 def pointers(record: Record) -> str:
@@ -233,8 +239,10 @@ def pointers(record: Record) -> str:
 
 
 def decisions(record: Record) -> str:
-    """Accuracy of each model for each length, the mean and seed by seed."""
-    return accuracies(record, "sentences", list(map(str, record["sentences"])))
+    """Accuracy of each model for each length, and what is known of its attention to sentences."""
+    similar = figure_of_models(record, "similarity of sentences", "similarity")
+    used = figure_of_models(record, "used of sentences, most selective head", "used")
+    return accuracies(record, "sentences", list(map(str, record["sentences"])), similar, used)
 
 
 def short_listops(record: Record) -> str:
@@ -292,8 +300,9 @@ def needle_look(record: Record) -> str:
 
 def sentence_attention(record: Record) -> str:
     """Similarity of sentences and selectivity of attention while a model is trained."""
-    keys = ("training", "updates", "before", "after", "sentences", "tokens", "loss")
-    columns = ["training", "updates", "similarity before", "after", "used of sentences", "used of tokens", "loss, bits"]
+    keys = ("training", "updates", "before", "after", "sentences", "tokens", "gradient", "loss")
+    columns = ["training", "updates", "similarity before", "after", "used of sentences", "used of tokens"]
+    columns += ["gradient", "loss, bits"]
     rows = ([run[key] for key in keys] for run in record["runs"])
     return begin(record, stated(record), machine(record)) + table(columns, rows)
 

@@ -13,7 +13,12 @@ Trainings of the demo, each measured in four of its checkpoints: as the recipe s
 figures are means over the first four validation meetings, with their reference summaries. *Similarity* is the mean
 cosine of the states of two sentences of a meeting, before and after the hierarchical encoder. *Used* is the share of
 the sentences, or of the tokens, that the decoder's attention uses: exp(-KL) from uniform weights, mean of layers and
-heads; 1 is uniform. *Loss* is the negative log-likelihood of a token in the last validation before.
+heads; 1 is uniform. *Gradient* is the root mean square of the gradients of the decoder's query and key maps to
+sentences, by that of those to tokens, over some 50 updates. *Loss* is the negative log-likelihood of a token in the last
+validation before.
+
+Prediction for the gradient, which was added later, written before its runs when one value was known, 0.05: it is less
+than a tenth in every checkpoint of all four trainings, because alike keys leave the queries nothing to prefer.
 
 In every training the hierarchical encoder makes the states of all sentences nearly equal, from the first checkpoint on:
 their cosine is 0.97 to 1.00 behind it and 0.75 to 0.97 before it. Keys that are alike get equal weights from any query,
