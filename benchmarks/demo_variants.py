@@ -46,6 +46,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from experiments import save_figure
 from harness import RESULTS, device, flags, mean_and_deviation, write_result
 from recipe_runs import RUNS, checkpoint_of, finished_run, preprocessed, run_recipe, score
 from sentence_attention import measured
@@ -57,6 +58,7 @@ RECIPE = "ami_small"
 VARIANTS = ("demo", "gap sentences", "plain, gap sentences", "parts", "constant first")
 TURNS, TARGET_WORDS, SHORTEST = 60, 150, 6  # of gap sentences: turns of a piece, words of a target and of a turn
 PARTS = 6
+CONSTANT = 47.8  # ROUGE-1 of the training summary that is best for the test meetings (docs/recipes.md)
 PART_LENGTHS = ("--min-len", "50", "--max-len-b", "80")  # a summary has 286 words
 COLUMNS = {
     "rouge1": "ROUGE-1",
@@ -85,6 +87,7 @@ def main() -> None:
             rows.append(row)
             rows.sort(key=lambda row: (VARIANTS.index(row["variant"]), row["seed"]))
             write_result(args.out, recipe=RECIPE, columns=COLUMNS, runs=rows, summary=summary(rows))
+    save_figure(args.out, draw)
 
 
 def run(variant: str, seed: int) -> dict[str, float]:
@@ -231,6 +234,16 @@ def summary(rows: Sequence[Record]) -> dict[str, dict[str, float]]:
             values = [row[name] for row in rows if row["variant"] == variant]
             result[variant] |= mean_and_deviation(name, values)
     return result
+
+
+def draw(record: Record, axis: Any) -> None:
+    """ROUGE-1 of each seed against the own references and those of other meetings, and that of the constant."""
+    names = list(record["summary"])
+    for column, marker, label in (("rouge1", "o", "own references"), ("rouge1, others", "x", "other meetings")):
+        places = [names.index(run["variant"]) for run in record["runs"]]
+        axis.scatter(places, [run[column] for run in record["runs"]], marker=marker, label=label)
+    axis.axhline(CONSTANT, color="grey", linestyle="--", label="best constant summary")
+    axis.set(ylabel="ROUGE-1", xticks=range(len(names)), xticklabels=names)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,7 @@ def experiment(
         rows.append(row)
         rows.sort(key=lambda row: (row["seed"], list(models).index(row["model"])))
         write_result(args.out, settings=settings, **content, runs=rows, summary=summary(rows))
-    figure = DOCS / f"{question}.svg" if args.out.parent == RESULTS else args.out.with_suffix(".svg")
-    save_figure(json.loads(args.out.read_text(encoding="utf-8")), figure, draw)
+    save_figure(args.out, draw)
 
 
 def build(arch: str, seed: int, sizes: Mapping[str, int], dictionary: Any, **flags: Any) -> Any:
@@ -117,9 +116,12 @@ def draw_seeds(record: dict[str, Any], axis: Any, columns: Sequence[Any], xlabel
     axis.set(xlabel=xlabel, xticks=columns)
 
 
-def save_figure(record: dict[str, Any], path: Path, draw: Callable[[dict[str, Any], Any], None]) -> None:
-    """What `draw` draws of a result, with the line of a guess."""
+def save_figure(result: Path, draw: Callable[[dict[str, Any], Any], None]) -> None:
+    """What `draw` draws of a result, accuracies with the line of a guess; in docs for a recorded result."""
     import matplotlib
+
+    record = json.loads(result.read_text(encoding="utf-8"))
+    path = DOCS / f"{result.stem}.svg" if result.parent == RESULTS else result.with_suffix(".svg")
 
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has made everything talk
     matplotlib.use("agg")
@@ -128,8 +130,9 @@ def save_figure(record: dict[str, Any], path: Path, draw: Callable[[dict[str, An
 
     figure, axis = pyplot.subplots(figsize=(8, 5), layout="constrained")
     draw(record, axis)
-    axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
-    axis.set(ylabel="accuracy, %", ylim=(0, 103))
+    if "chance" in record:
+        axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
+        axis.set(ylabel="accuracy, %", ylim=(0, 103))
     axis.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
     figure.savefig(path, metadata={"Date": None})
