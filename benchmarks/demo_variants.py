@@ -13,7 +13,7 @@
   hierarchical layers are new, and the states that they read are pre-trained, as in the paper. This takes longer than
   the demo may.
 - `parts`: each meeting is cut into six parts, of which the model reads the first 1,023 tokens each. The target of a
-  part are those sentences of the summary that share most words with it. The texts of the six parts are joined.
+  part is the sentences of the summary that share most words with it, one at least. The six texts are joined.
 - `constant first`: a source begins with the best constant summary: that of the training summaries which has most words
   in common with the others.
 
@@ -58,7 +58,7 @@ RECIPE = "ami_small"
 VARIANTS = ("demo", "gap sentences", "plain, gap sentences", "parts", "constant first")
 TURNS, TARGET_WORDS, SHORTEST = 60, 150, 6  # of gap sentences: turns of a piece, words of a target and of a turn
 PARTS = 6
-CONSTANT = 47.8  # ROUGE-1 of the training summary that is best for the test meetings (docs/recipes.md)
+CONSTANT = 47.8  # ROUGE-1 of the training summary that is nearest to the others (docs/recipes.md)
 PART_LENGTHS = ("--min-len", "50", "--max-len-b", "80")  # a summary has 286 words
 COLUMNS = {
     "rouge1": "ROUGE-1",
