@@ -23,7 +23,9 @@ FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 TIMED := long_encoders training generation precision ablation floor
 # Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
-PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
+# torch asks oneDNN for AMX, and its own kernels without AVX-512 then fail: so oneDNN, too, does without AMX.
+PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" \
+  "ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \
   tests/test_old_checkpoints.py tests/test_gpu.py
 PRODUCT := import torch; from hat_fairseq.kernels.precision import PackedLinear; \
