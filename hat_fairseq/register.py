@@ -1,7 +1,6 @@
 """Registers models, tasks, criterions and `--bpe document` with fairseq, by importing the modules that define them."""
 
 import importlib
-import os
 
 from . import fairseq_fixes
 
@@ -23,7 +22,6 @@ def register() -> None:
     if _called:
         return
     _called = True  # before the imports: the packages of these modules call this function, too
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch reads it at its first tensor, and asks for huge pages
     fairseq_fixes.apply()
     for name in MODULES:
         importlib.import_module(f"hat_fairseq.{name}")
