@@ -23,7 +23,7 @@ FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 TIMED := long_encoders training generation precision ablation floor
 # Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
-# torch asks oneDNN for AMX, and its own kernels without AVX-512 then fail: so oneDNN, too, does without AMX.
+# If oneDNN reports AMX, torch's attention in bf16 needs AVX-512, too. So both settings hide AMX from oneDNN.
 PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" \
   "ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \
