@@ -159,12 +159,11 @@ def measured(part: Part, rounds: int) -> dict[str, Any]:
 def rates() -> dict[str, float]:
     """FLOP/s of the fastest of ten products of (3072, 768) and (768, 3072) matrices, bytes/s of ten sums of 256 MB."""
     x, weight, numbers = torch.randn(3072, 768), torch.randn(3072, 768), torch.ones(1 << 26)
-    packed, packed_int8 = torch_private.pack(weight, len(x)), torch_private.pack_int8(weight.to(torch.int8), len(x))
-    integers, scales = x.abs().to(torch.uint8), torch.ones(len(weight))
-    zeros = torch.zeros(len(weight), dtype=torch.int64)
+    packed, integers = torch_private.pack(weight, len(x)), x.abs().to(torch.uint8)
+    int8 = [make(weight.to(torch.int8), torch.ones(len(weight))) for make in torch_private.INT8_PRODUCTS.values()]
     calls: dict[str, list[Call]] = {
         "fp32": [partial(F.linear, x, weight), partial(torch_private.onednn_linear, x, packed)],
-        "int8": [partial(torch_private.int8_product, integers, packed_int8, scales, zeros)],
+        "int8": [partial(product, integers) for product in int8],
     }
     flop = 2 * x.numel() * len(weight)
     result = {name: flop / min(map(fastest, each)) for name, each in calls.items()}

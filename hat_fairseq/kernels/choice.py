@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 logger = logging.getLogger(__name__)
-PURPOSES = ("few_rows", "many_rows")  # of linear maps; see `linear.py`
+PURPOSES = ("few_rows", "many_rows", "int8_few_rows", "int8_many_rows")  # of linear maps; `linear`, `precision`
 ROUNDS = 5  # in which each candidate is timed
 Choices = dict[str, str]  # purpose -> name of a candidate
 _choices: Choices = {}
@@ -50,7 +50,9 @@ def fixed() -> Choices:
     """Returns the choices of HAT_KERNELS; ValueError for an unknown purpose."""
     choices = dict(word.partition("=")[::2] for word in os.environ.get("HAT_KERNELS", "").split())
     if unknown := sorted(choices.keys() - PURPOSES):
-        raise ValueError(f"HAT_KERNELS: {unknown[0]!r} is unknown; it has PURPOSE=KERNEL with {' or '.join(PURPOSES)}")
+        raise ValueError(
+            f"HAT_KERNELS: {unknown[0]!r} is unknown; it has PURPOSE=KERNEL with one of {', '.join(PURPOSES)}"
+        )
     return choices
 
 

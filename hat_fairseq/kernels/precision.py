@@ -5,7 +5,8 @@
     fp16   on a GPU
     bf16   anywhere; on a CPU weights and inputs rounded to 8 bits of mantissa, sums in fp32, results in bf16
     int8   on a CPU: weights as 8-bit integers with a scale for each output, inputs with a scale and a zero for each
-           row, so that a row's result does not depend on the other rows of a batch; results in fp32
+           row, so that a row's result does not depend on the other rows of a batch; results in fp32. Without VNNI
+           instructions weights have 7 bits. The faster library is chosen (`choice.py`); all give the same results
 
 On a CPU layer norms, residuals, softmaxes and embeddings stay in fp32.
 
@@ -13,20 +14,19 @@ Legend: N rows (any number of leading axes), I inputs, O outputs.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import torch
 from torch import Tensor, nn
 
-from . import torch_private
-from .linear import MIN_WEIGHT, Linear
+from . import choice, torch_private
+from .linear import FEW_ROWS, MIN_WEIGHT, TIMED_ROWS, TIMED_WIDTH, Linear
 from .naive import activated
-from .torch_private import int8_product, onednn_linear, pack_int8
+from .torch_private import INT8_PRODUCTS, onednn_linear
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
 ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
-Product = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def check_precision(precision: str, device: torch.device | str) -> None:
@@ -44,7 +44,7 @@ def check_precision(precision: str, device: torch.device | str) -> None:
         if precision == "bf16" and not torch_private.BF16:
             raise ValueError("precision bf16: this CPU cannot multiply bf16; use int8 or fp32")
         if precision == "int8":
-            exact_product()
+            largest_weight()
     elif precision == "int8":
         raise ValueError(f"precision int8 is CPU-only (device: {device}); on a GPU use fp16 or bf16")
     elif precision == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
@@ -78,16 +78,18 @@ class PackedLinear(nn.Module):
         weight = source.weight.detach()
         self.precision = "bf16" if weight.dtype is torch.bfloat16 else precision
         self.dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32  # of inputs and outputs
-        self.cache_dtype = torch.float32 if self.precision == "fp32" else torch.bfloat16  # see `Linear`
+        # see `Linear`; without bf16 instructions products of bf16 are slower than those of fp32
+        narrow = self.precision != "fp32" and torch_private.BF16
+        self.cache_dtype = torch.bfloat16 if narrow else torch.float32
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
         if self.precision == "int8":
-            self.product = exact_product()
             # symmetric, so that the weights' zero is 0
-            self.scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
-            integers = (weight / self.scales[:, None]).round()
-            self.sums = integers.sum(1) * self.scales  # (O,): what a row of ones would give
-            self.zeros = torch.zeros(len(weight), dtype=torch.int64)
-            self.packed = pack_int8(integers.to(torch.int8), ROWS)
+            scales = weight.float().abs().amax(1).clamp(min=1e-12) / largest_weight()
+            integers = (weight / scales[:, None]).round()
+            self.sums = integers.sum(1) * scales  # (O,): what a row of ones would give
+            few, many = fastest_integer_products()
+            self.few_rows = INT8_PRODUCTS[few](integers.to(torch.int8), scales)
+            self.many_rows = self.few_rows if few == many else INT8_PRODUCTS[many](integers.to(torch.int8), scales)
         else:
             self.packed = torch_private.pack(weight.to(self.dtype), ROWS)
 
@@ -96,7 +98,8 @@ class PackedLinear(nn.Module):
         if self.precision != "int8":
             return onednn_linear(x.to(self.dtype), self.packed, self.bias, activation)
         integers, scales, offsets = quantise(x.float())
-        out = self.product(integers, self.packed, self.scales, self.zeros)
+        product = self.few_rows if x.shape[:-1].numel() <= FEW_ROWS else self.many_rows
+        out = product(integers)
         out = out.mul_(scales).addcmul_(offsets, self.sums)
         if self.bias is not None:
             out += self.bias
@@ -140,37 +143,43 @@ def _can_pack(weight: Tensor, smallest: int) -> bool:
     return torch_private.ONEDNN and known and weight.device.type == "cpu" and weight.numel() >= smallest
 
 
-@cache
-def exact_product() -> Product:
-    """Returns the first of `int8_product` and `product_of_halves` that is exact here for the largest integers.
+def fastest_integer_products() -> tuple[str, str]:
+    """Returns the libraries that multiply few and many rows faster."""
+    names = [name for name in INT8_PRODUCTS if _is_exact(name, largest_weight())]
 
-    Without VNNI instructions oneDNN adds pairs of products in 16 bits, where 255 x 127 + 255 x 127 becomes 32,767.
+    def timed(rows: int) -> dict[str, Callable[[], Tensor]]:
+        x, weight = (torch.ones(n, TIMED_WIDTH, dtype=torch.uint8) for n in (rows, 4 * TIMED_WIDTH))
+        products = {name: INT8_PRODUCTS[name](weight.to(torch.int8), torch.ones(len(weight))) for name in names}
+        return {name: partial(product, x) for name, product in products.items()}
+
+    few, many = (choice.fastest(f"int8_{rows}", partial(timed, TIMED_ROWS[rows])) for rows in TIMED_ROWS)
+    return few, many
+
+
+@cache
+def largest_weight() -> int:
+    """Returns the largest integer of a weight with which torch's products are exact.
+
+    Without VNNI instructions pairs of products are added in 16 bits: 255 x 127 + 255 x 127 would become 32,767, and
+    255 x 64 + 255 x 64 = 32,640 is the most that fits.
 
     Raises:
-        ValueError: none is.
+        ValueError: there is none.
     """
-    for product in (int8_product, product_of_halves):
-        if all(_is_exact(product, rows) for rows in (1, 64)):
-            return product
+    for largest in (127, 64):
+        if _is_exact("onednn", largest):
+            return largest
     raise ValueError("precision int8: torch's products of 8-bit integers are wrong on this processor; use fp32")
 
 
-def product_of_halves(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:
-    """Arguments and result of `int8_product`, by inputs of 7 bits, which cannot overflow.
-
-    x = floor(x / 2) + ceil(x / 2): the two products are added. Twice the operations, but the weights are read once.
-    """
-    rows = x.reshape(x.shape[:-1].numel(), x.size(-1))
-    floor = rows >> 1
-    first, second = int8_product(torch.cat([floor, rows - floor]), packed, scales, zeros).chunk(2)
-    return first.add_(second).view(*x.shape[:-1], len(scales))
-
-
-def _is_exact(product: Product, rows: int) -> bool:
-    """The largest inputs with weights whose pairs overflow, come close to it, and cancel out."""
-    x = torch.full((rows, 256), 255, dtype=torch.uint8)
-    weight = torch.tensor([[127, 127], [-127, -127], [64, 65], [127, -127]]).repeat(16, 128)
-    outputs = len(weight)
-    packed = pack_int8(weight.to(torch.int8), rows)
-    out = product(x, packed, torch.ones(outputs), torch.zeros(outputs, dtype=torch.int64))
-    return torch.equal(out.long(), x.long() @ weight.t())  # sums below 2^24, which fp32 holds exactly
+@cache
+def _is_exact(name: str, largest: int) -> bool:
+    """The largest inputs with weights whose pairs are largest, come close to it, and cancel out."""
+    half = largest // 2 + 1
+    weight = torch.tensor([[largest, largest], [-largest, -largest], [half, half], [largest, -largest]]).repeat(16, 128)
+    product = INT8_PRODUCTS[name](weight.to(torch.int8), torch.ones(len(weight)))
+    for rows in (1, 64):
+        x = torch.full((rows, 256), 255, dtype=torch.uint8)
+        if not torch.equal(product(x).long(), x.long() @ weight.t()):  # sums below 2^24, which fp32 holds exactly
+            return False
+    return True

@@ -8,6 +8,8 @@ Legend: I inputs, O outputs.
 
 import operator
 import os
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch import Tensor
 
 from . import naive
 
+IntegerProduct = Callable[[Tensor], Tensor]  # (..., I) uint8 -> (..., O) fp32
 # oneDNN and torch's layer above it keep a kernel for each shape, 1,024 of each kind: 0.7 GB after 400 lengths of
 # documents. Both read their limit when they are first used.
 for _name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
@@ -38,6 +41,10 @@ _reorder_linear_weight = _find("mkldnn._reorder_linear_weight")
 _is_bf16_supported = _find("mkldnn._is_mkldnn_bf16_supported")
 _qlinear_prepack = _find("onednn.qlinear_prepack")
 _qlinear_pointwise = _find("onednn.qlinear_pointwise")
+# FBGEMM's products of integers; torch.backends.quantized.engine says which library makes the layout.
+_fbgemm_prepack = _find("quantized.linear_prepack")
+_fbgemm_linear = _find("quantized.linear_with_input_q_dq_qweight_dq_output_fp32")
+_per_channel: Any = getattr(torch, "_make_per_channel_quantized_tensor", None)
 # SDPA on the CPU, which also returns the logarithms of the sums of the softmax, and its gradients from these.
 flash_attention = _find("aten._scaled_dot_product_flash_attention_for_cpu")
 flash_attention_backward = _find("aten._scaled_dot_product_flash_attention_for_cpu_backward")
@@ -47,6 +54,11 @@ FLASH = flash_attention is not None and flash_attention_backward is not None
 # Whether oneDNN multiplies fp32, int8 and bf16.
 ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
 INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
+FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines and None not in (
+    _fbgemm_prepack,
+    _fbgemm_linear,
+    _per_channel,
+)
 BF16 = ONEDNN and _is_bf16_supported is not None and _is_bf16_supported()
 
 
@@ -62,13 +74,36 @@ def pack(weight: Tensor, rows: int) -> Tensor:
     return _reorder_linear_weight(weight, rows) if ONEDNN else weight
 
 
-def pack_int8(integers: Tensor, rows: int) -> Tensor:
-    """Lays out the (O, I) int8 weight for `int8_product`."""
-    return _qlinear_prepack(integers, [rows, integers.size(1)]) if INT8 else integers.float()
-
-
-def int8_product(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:
-    """Maps (..., I) uint8, a packed (O, I) weight and its (O,) scales -> (..., O) fp32; `zeros`: (O,) int64 zeros."""
+def onednn_int8(integers: Tensor, scales: Tensor) -> IntegerProduct:
+    """The product with a (O, I) int8 weight, whose outputs have (O,) fp32 scales; layout for about 512 rows."""
     if not INT8:
-        return F.linear(x.float(), packed) * scales
-    return _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
+        return lambda x: F.linear(x.float(), integers.float()) * scales
+    packed = _qlinear_prepack(integers, [512, integers.size(1)])
+    zeros = torch.zeros(len(integers), dtype=torch.int64)
+    return lambda x: _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
+
+
+def fbgemm_int8(integers: Tensor, scales: Tensor) -> IntegerProduct:
+    """The same by FBGEMM, to the last bit; its layout takes longer to make."""
+    engine = torch.backends.quantized.engine
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # tensors of quantised types are to leave torch one day
+        weight = _per_channel(integers, scales.double(), torch.zeros(len(integers), dtype=torch.int64), 0)
+    try:
+        torch.backends.quantized.engine = "fbgemm"
+        packed = _fbgemm_prepack(weight, None)
+    finally:
+        torch.backends.quantized.engine = engine
+
+    def product(x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.size(-1)).float()
+        out = _fbgemm_linear(rows, 1.0, 0, packed) if len(rows) else rows.new_empty(0, len(integers))
+        return out.view(*x.shape[:-1], len(integers))
+
+    return product
+
+
+# Products of uint8 inputs and int8 weights by the name of their library.
+INT8_PRODUCTS: dict[str, Callable[[Tensor, Tensor], IntegerProduct]] = {"onednn": onednn_int8}
+if FBGEMM:
+    INT8_PRODUCTS["fbgemm"] = fbgemm_int8
