@@ -62,12 +62,13 @@ def dtype() -> torch.dtype:
 
 
 def device() -> str:
-    """Name of the GPU, or of the CPU with its number of cores."""
+    """Name of the GPU, or of the CPU with its widest instructions that torch uses and its number of cores."""
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
     cpuinfo = Path("/proc/cpuinfo")
     model = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.is_file() else None
-    return f"CPU: {model.group(1).strip() if model else 'unknown'}, {os.cpu_count()} cores"
+    name, instructions = model.group(1).strip() if model else "unknown", torch.backends.cpu.get_cpu_capability()
+    return f"CPU: {name}, {instructions}, {os.cpu_count()} cores"
 
 
 def peak_memory() -> int:
