@@ -36,6 +36,7 @@ class Linear(nn.Linear):
     """`nn.Linear(in_features, out_features, bias)` with the same parameters; see the top of this file."""
 
     cache_dtype: torch.dtype | None = None  # in which outputs that are read again at every step are kept; None: as is
+    rounds_inputs = False  # as in int8, where a last bit of an input may become a step of its integer
 
     def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
         """Maps (..., I) -> (..., O); `activation`: None or one of `ACTIVATIONS`."""

@@ -78,7 +78,8 @@ class PackedLinear(nn.Module):
         weight = source.weight.detach()
         self.precision = "bf16" if weight.dtype is torch.bfloat16 else precision
         self.dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32  # of inputs and outputs
-        # see `Linear`; without bf16 instructions products of bf16 are slower than those of fp32
+        self.rounds_inputs = self.precision == "int8"  # see `Linear`, as for the next one
+        # without bf16 instructions products of bf16 are slower than those of fp32
         narrow = self.precision != "fp32" and torch_private.BF16
         self.cache_dtype = torch.bfloat16 if narrow else torch.float32
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
@@ -145,9 +146,9 @@ def _can_pack(weight: Tensor, smallest: int) -> bool:
 
 def fastest_integer_products() -> tuple[str, str]:
     """Returns the libraries that multiply few and many rows faster."""
-    names = [name for name in INT8_PRODUCTS if _is_exact(name, largest_weight())]
 
     def timed(rows: int) -> dict[str, Callable[[], Tensor]]:
+        names = [name for name in INT8_PRODUCTS if _is_exact(name, largest_weight())]
         x, weight = (torch.ones(n, TIMED_WIDTH, dtype=torch.uint8) for n in (rows, 4 * TIMED_WIDTH))
         products = {name: INT8_PRODUCTS[name](weight.to(torch.int8), torch.ones(len(weight))) for name in names}
         return {name: partial(product, x) for name, product in products.items()}
@@ -172,7 +173,6 @@ def largest_weight() -> int:
     raise ValueError("precision int8: torch's products of 8-bit integers are wrong on this processor; use fp32")
 
 
-@cache
 def _is_exact(name: str, largest: int) -> bool:
     """The largest inputs with weights whose pairs are largest, come close to it, and cancel out."""
     half = largest // 2 + 1
