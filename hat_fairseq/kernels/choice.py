@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 logger = logging.getLogger(__name__)
-PURPOSES = ("few_rows", "many_rows", "int8_few_rows", "int8_many_rows")  # of linear maps; `linear`, `precision`
+PURPOSES = ("few_rows", "many_rows", "int8_few_rows", "int8_many_rows")  # `linear.py`, `precision.py`
 ROUNDS = 5  # in which each candidate is timed
 Choices = dict[str, str]  # purpose -> name of a candidate
 _choices: Choices = {}

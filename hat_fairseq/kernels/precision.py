@@ -5,8 +5,8 @@
     fp16   on a GPU
     bf16   anywhere; on a CPU weights and inputs rounded to 8 bits of mantissa, sums in fp32, results in bf16
     int8   on a CPU: weights as 8-bit integers with a scale for each output, inputs with a scale and a zero for each
-           row, so that a row's result does not depend on the other rows of a batch; results in fp32. Without VNNI
-           instructions weights have 7 bits. The faster library is chosen (`choice.py`); all give the same results
+           row, so that a row's result does not depend on the other rows of a batch; results in fp32. The
+           faster library is chosen (`choice.py`); all give the same results
 
 On a CPU layer norms, residuals, softmaxes and embeddings stay in fp32.
 
@@ -22,11 +22,11 @@ from torch import Tensor, nn
 from . import choice, torch_private
 from .linear import FEW_ROWS, MIN_WEIGHT, TIMED_ROWS, TIMED_WIDTH, Linear
 from .naive import activated
-from .torch_private import INT8_PRODUCTS, onednn_linear
+from .torch_private import INT8_PRODUCTS, ROWS, IntegerProduct, onednn_linear
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
-ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
+Layout = Callable[[Tensor, Tensor], IntegerProduct]  # (O, I) int8 weight, (O,) scales
 
 
 def check_precision(precision: str, device: torch.device | str) -> None:
@@ -44,7 +44,7 @@ def check_precision(precision: str, device: torch.device | str) -> None:
         if precision == "bf16" and not torch_private.BF16:
             raise ValueError("precision bf16: this CPU cannot multiply bf16; use int8 or fp32")
         if precision == "int8":
-            largest_weight()
+            exact_layouts()
     elif precision == "int8":
         raise ValueError(f"precision int8 is CPU-only (device: {device}); on a GPU use fp16 or bf16")
     elif precision == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
@@ -80,17 +80,17 @@ class PackedLinear(nn.Module):
         self.dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32  # of inputs and outputs
         self.rounds_inputs = self.precision == "int8"  # see `Linear`, as for the next one
         # without bf16 instructions products of bf16 are slower than those of fp32
-        narrow = self.precision != "fp32" and torch_private.BF16
-        self.cache_dtype = torch.bfloat16 if narrow else torch.float32
+        in_bf16 = self.precision != "fp32" and torch_private.BF16
+        self.cache_dtype = torch.bfloat16 if in_bf16 else torch.float32
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
         if self.precision == "int8":
             # symmetric, so that the weights' zero is 0
-            scales = weight.float().abs().amax(1).clamp(min=1e-12) / largest_weight()
-            integers = (weight / scales[:, None]).round()
-            self.sums = integers.sum(1) * scales  # (O,): what a row of ones would give
-            few, many = fastest_integer_products()
-            self.few_rows = INT8_PRODUCTS[few](integers.to(torch.int8), scales)
-            self.many_rows = self.few_rows if few == many else INT8_PRODUCTS[many](integers.to(torch.int8), scales)
+            scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
+            rounded = (weight / scales[:, None]).round()
+            self.sums = rounded.sum(1) * scales  # (O,): what a row of ones would give
+            integers, (few, many) = rounded.to(torch.int8), fastest_layouts()
+            self.few_rows = few(integers, scales)
+            self.many_rows = self.few_rows if few is many else many(integers, scales)
         else:
             self.packed = torch_private.pack(weight.to(self.dtype), ROWS)
 
@@ -144,42 +144,53 @@ def _can_pack(weight: Tensor, smallest: int) -> bool:
     return torch_private.ONEDNN and known and weight.device.type == "cpu" and weight.numel() >= smallest
 
 
-def fastest_integer_products() -> tuple[str, str]:
-    """Returns the libraries that multiply few and many rows faster."""
+def fastest_layouts() -> tuple[Layout, Layout]:
+    """Returns those of `exact_layouts` with which few rows and many rows are multiplied faster."""
+    layouts = exact_layouts()
 
     def timed(rows: int) -> dict[str, Callable[[], Tensor]]:
-        names = [name for name in INT8_PRODUCTS if _is_exact(name, largest_weight())]
-        x, weight = (torch.ones(n, TIMED_WIDTH, dtype=torch.uint8) for n in (rows, 4 * TIMED_WIDTH))
-        products = {name: INT8_PRODUCTS[name](weight.to(torch.int8), torch.ones(len(weight))) for name in names}
-        return {name: partial(product, x) for name, product in products.items()}
+        x, weight = torch.ones(rows, TIMED_WIDTH).byte(), torch.ones(4 * TIMED_WIDTH, TIMED_WIDTH).char()
+        return {name: partial(layout(weight, torch.ones(len(weight))), x) for name, layout in layouts.items()}
 
     few, many = (choice.fastest(f"int8_{rows}", partial(timed, TIMED_ROWS[rows])) for rows in TIMED_ROWS)
-    return few, many
+    return layouts[few], layouts[many]
 
 
 @cache
-def largest_weight() -> int:
-    """Returns the largest integer of a weight with which torch's products are exact.
+def exact_layouts() -> dict[str, Layout]:
+    """Returns the libraries of `INT8_PRODUCTS` that are exact here for the largest integers, otherwise by halves.
 
-    Without VNNI instructions pairs of products are added in 16 bits: 255 x 127 + 255 x 127 would become 32,767, and
-    255 x 64 + 255 x 64 = 32,640 is the most that fits.
+    Without VNNI instructions pairs of products are added in 16 bits, where 255 x 127 + 255 x 127 becomes 32,767.
 
     Raises:
-        ValueError: there is none.
+        ValueError: none is.
     """
-    for largest in (127, 64):
-        if _is_exact("onednn", largest):
-            return largest
+    halves: dict[str, Layout] = {name: partial(layout_for_halves, layout) for name, layout in INT8_PRODUCTS.items()}
+    for layouts in (INT8_PRODUCTS, halves):
+        if exact := {name: layout for name, layout in layouts.items() if _is_exact(layout)}:
+            return exact
     raise ValueError("precision int8: torch's products of 8-bit integers are wrong on this processor; use fp32")
 
 
-def _is_exact(name: str, largest: int) -> bool:
-    """The largest inputs with weights whose pairs are largest, come close to it, and cancel out."""
-    half = largest // 2 + 1
-    weight = torch.tensor([[largest, largest], [-largest, -largest], [half, half], [largest, -largest]]).repeat(16, 128)
-    product = INT8_PRODUCTS[name](weight.to(torch.int8), torch.ones(len(weight)))
-    for rows in (1, 64):
-        x = torch.full((rows, 256), 255, dtype=torch.uint8)
-        if not torch.equal(product(x).long(), x.long() @ weight.t()):  # sums below 2^24, which fp32 holds exactly
-            return False
-    return True
+def layout_for_halves(layout: Layout, integers: Tensor, scales: Tensor) -> IntegerProduct:
+    """The product by inputs of 7 bits, which cannot overflow.
+
+    x = floor(x / 2) + ceil(x / 2): the two products are added. Twice the operations, but the weights are read once.
+    """
+    product = layout(integers, scales)
+
+    def product_of_halves(x: Tensor) -> Tensor:
+        rows = x.reshape(x.shape[:-1].numel(), x.size(-1))
+        floor = rows >> 1
+        first, second = product(torch.cat([floor, rows - floor])).chunk(2)
+        return first.add_(second).view(*x.shape[:-1], len(scales))
+
+    return product_of_halves
+
+
+def _is_exact(layout: Layout) -> bool:
+    """The largest inputs with weights whose pairs overflow, come close to it, and cancel out."""
+    weight = torch.tensor([[127, 127], [-127, -127], [64, 65], [127, -127]]).repeat(16, 128)
+    product = layout(weight.to(torch.int8), torch.ones(len(weight)))
+    inputs = [torch.full((rows, 256), 255, dtype=torch.uint8) for rows in (1, 64)]
+    return all(torch.equal(product(x).long(), x.long() @ weight.t()) for x in inputs)  # fp32 is exact below 2^24

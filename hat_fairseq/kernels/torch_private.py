@@ -18,6 +18,7 @@ from torch import Tensor
 
 from . import naive
 
+ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
 IntegerProduct = Callable[[Tensor], Tensor]  # (..., I) uint8 -> (..., O) fp32
 # oneDNN and torch's layer above it keep a kernel for each shape, 1,024 of each kind: 0.7 GB after 400 lengths of
 # documents. Both read their limit when they are first used.
@@ -75,10 +76,10 @@ def pack(weight: Tensor, rows: int) -> Tensor:
 
 
 def onednn_int8(integers: Tensor, scales: Tensor) -> IntegerProduct:
-    """The product with a (O, I) int8 weight, whose outputs have (O,) fp32 scales; layout for about 512 rows."""
+    """The product with a (O, I) int8 weight, whose outputs have (O,) fp32 scales."""
     if not INT8:
         return lambda x: F.linear(x.float(), integers.float()) * scales
-    packed = _qlinear_prepack(integers, [512, integers.size(1)])
+    packed = _qlinear_prepack(integers, [ROWS, integers.size(1)])
     zeros = torch.zeros(len(integers), dtype=torch.int64)
     return lambda x: _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
 

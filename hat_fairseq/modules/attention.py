@@ -112,8 +112,8 @@ class HeadProjections(nn.Module):
         """Attends from (B, T, C) to (B, K, C) `memory`; `mask`: as `kernels.attend` takes it. Returns (B, T, C)."""
         keys, values = self.keys_and_values(memory)
         queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        kinds = {"self_attention": query is memory, "rows_alone": self.q_proj.rounds_inputs}
-        out = attend(queries, keys, values, mask, self.dropout_rate, **kinds)
+        alone = self.q_proj.rounds_inputs
+        out = attend(queries, keys, values, mask, self.dropout_rate, self_attention=query is memory, rows_alone=alone)
         return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -82,8 +82,10 @@ class SlidingWindowAttention(HeadProjections):
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
         real = None if (padding := layout.key_mask(x)) is None else padding.allowed
         if x.size(1) <= self.window + 1:
-            kinds = {"self_attention": True, "rows_alone": self.q_proj.rounds_inputs}
-            return join_heads(attend(queries, keys, values, real, self.dropout_rate, **kinds))
+            alone = self.q_proj.rounds_inputs
+            return join_heads(
+                attend(queries, keys, values, real, self.dropout_rate, self_attention=True, rows_alone=alone)
+            )
         mask = layout.cached(("window", x.dtype, x.size(1), self.windows), lambda: self._mask(x, layout))
         if (where := layout.global_tokens) is None:
             return join_heads(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))

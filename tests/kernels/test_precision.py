@@ -64,12 +64,12 @@ def test_a_map_in_bf16_stays_in_bf16() -> None:
 
 
 def test_int8_is_naive_int8() -> None:
-    """Inputs rounded to 1/254 of each row's range (0 included), weights to 1/127 or 1/64 of an output's largest."""
+    """Inputs rounded to 1/254 of each row's range (0 included), weights to 1/127 of an output's largest."""
     module, x = make(), torch.randn(33, 257) + torch.randn(33, 1)
     x[1] *= 1000
     module.weight[2] *= 1e-6
     steps = (x.amax(-1, keepdim=True).clamp(min=0) - x.amin(-1, keepdim=True).clamp(max=0)) / 254
-    weight_steps = module.weight.abs().amax(1, keepdim=True) / precision.largest_weight()
+    weight_steps = module.weight.abs().amax(1, keepdim=True) / 127
     rounded = (x / steps).round() * steps, (module.weight / weight_steps).round() * weight_steps
     for activation in (None, *ACTIVATIONS):
         expected, out = naive.linear(*rounded, module.bias, activation), PackedLinear(module, "int8")(x, activation)
@@ -82,12 +82,11 @@ def test_int8_is_naive_int8() -> None:
 def test_all_libraries_give_the_same_products_of_integers(rows: int) -> None:
     """To the last bit, also of sums beyond 2^24, so it makes no difference which one is chosen."""
     torch.manual_seed(rows)
-    largest = precision.largest_weight()
     x, scales = torch.randint(0, 256, (rows, 3072), dtype=torch.uint8), torch.rand(301)
-    weight = torch.randint(-largest, largest + 1, (301, 3072), dtype=torch.int8)
-    weight[0], x[0] = largest, 255
+    weight = torch.randint(-127, 128, (301, 3072), dtype=torch.int8)
+    weight[0], x[0] = 127, 255
     expected = (x.double() @ weight.double().t() * scales.double()).float()
-    outs = [make(weight, scales)(x) for make in torch_private.INT8_PRODUCTS.values()]
+    outs = [layout(weight, scales)(x) for layout in precision.exact_layouts().values()]
     assert all(torch.equal(out, outs[0]) for out in outs) and error(outs[0], expected) < 1e-6
 
 
@@ -143,8 +142,8 @@ def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision:
     module, cache = MultiheadAttention(256, 4).eval(), KeyCache()
     assert pack_linears(module, precision) == 4
     module(torch.randn(6, 5, 256), torch.randn(2, 40, 256), cache=cache)
-    narrow = precision != "fp32" and torch_private.BF16
-    assert cache.keys.dtype is (torch.bfloat16 if narrow else torch.float32)
+    in_bf16 = precision != "fp32" and torch_private.BF16
+    assert cache.keys.dtype is (torch.bfloat16 if in_bf16 else torch.float32)
 
 
 def test_elsewhere_than_on_a_cpu_the_whole_model_changes() -> None:
@@ -170,9 +169,10 @@ def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> 
 
 @needs_onednn
 def test_wrong_products_of_integers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    product = torch_private.INT8_PRODUCTS["onednn"]
-    monkeypatch.setitem(torch_private.INT8_PRODUCTS, "onednn", lambda *weight: lambda x: 0.9 * product(*weight)(x))
-    precision.largest_weight.cache_clear()
+    for name, layout in torch_private.INT8_PRODUCTS.items():
+        wrong = lambda *weight, layout=layout: lambda x: 0.9 * layout(*weight)(x)  # noqa: E731
+        monkeypatch.setitem(torch_private.INT8_PRODUCTS, name, wrong)
+    precision.exact_layouts.cache_clear()
     with pytest.raises(ValueError, match="precision int8: torch's products of 8-bit integers are wrong on this"):
         set_precision(nn.Sequential(Linear(8, 8)), "int8")
 
