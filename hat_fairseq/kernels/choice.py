@@ -1,13 +1,13 @@
 """The choice between kernels that compute the same: the faster one here, timed once in a process for each purpose.
 
-Which one that is depends on the processor, the number of threads and the version of torch. A choice is logged. The
-environment variable HAT_KERNELS fixes choices: `HAT_KERNELS="few_rows=mkl many_rows=onednn"`. Kernels round
+Which one that is depends on the processor, the number of threads and the version of torch. The first candidate is the
+default; another one is taken if it is clearly faster. So if both are level, chance does not decide. A choice is logged.
+The environment variable HAT_KERNELS fixes choices: `HAT_KERNELS="few_rows=mkl many_rows=onednn"`. Kernels round
 differently, so a training that goes on from a checkpoint keeps the choices that it began with.
 """
 
 import logging
 import os
-import statistics
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,13 +15,14 @@ import torch
 
 logger = logging.getLogger(__name__)
 PURPOSES = ("few_rows", "many_rows", "int8_few_rows", "int8_many_rows")  # `linear.py`, `precision.py`
-ROUNDS = 5  # in which each candidate is timed
+ROUNDS = 5  # in which each candidate is timed; the least time counts, for other processes only add to it
+CLEARLY = 0.9  # of the default's time
 Choices = dict[str, str]  # purpose -> name of a candidate
 _choices: Choices = {}
 
 
 def fastest(purpose: str, candidates: Callable[[], Mapping[str, Callable[[], object]]]) -> str:
-    """Returns the name of the fastest candidate.
+    """Returns the name of the fastest candidate, or of the first one if that takes up to a tenth longer.
 
     Args:
         candidates: makes the calls that are timed, by the name of their kernel, if there is no choice yet.
@@ -64,7 +65,9 @@ def _timed(purpose: str, calls: Mapping[str, Callable[[], object]]) -> str:
             begin = time.perf_counter()
             call()
             seconds[name].append(time.perf_counter() - begin)
-    medians = {name: statistics.median(each) for name, each in seconds.items()}
-    name = min(medians, key=lambda name: medians[name])
-    logger.info(f"kernel for {purpose}: {name} ({', '.join(f'{n} {1000 * s:.2f} ms' for n, s in medians.items())})")
+    least = {name: min(each) for name, each in seconds.items()}
+    default, name = next(iter(least)), min(least, key=lambda name: least[name])
+    if least[name] > CLEARLY * least[default]:
+        name = default
+    logger.info(f"kernel for {purpose}: {name} ({', '.join(f'{n} {1000 * s:.2f} ms' for n, s in least.items())})")
     return name

@@ -28,6 +28,11 @@ def test_the_faster_kernel_is_chosen_once(caplog: pytest.LogCaptureFixture) -> N
     assert choice.chosen() == {"few_rows": "fast"}
 
 
+def test_a_level_candidate_does_not_replace_the_first() -> None:
+    level = {"first": partial(time.sleep, 0.05), "little_faster": partial(time.sleep, 0.049)}
+    assert choice.fastest("few_rows", lambda: level) == "first"
+
+
 def test_the_environment_fixes_a_choice_also_against_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAT_KERNELS", "few_rows=slow")
     choice.keep({"few_rows": "fast", "many_rows": "fast"})
