@@ -1,9 +1,9 @@
 """The choice between kernels that compute the same: the faster one here, timed once in a process for each purpose.
 
 Which one that is depends on the processor, the number of threads and the version of torch. The first candidate is the
-default; another one is taken if it is clearly faster. So if both are level, chance does not decide. A choice is logged.
-The environment variable HAT_KERNELS fixes choices: `HAT_KERNELS="few_rows=mkl many_rows=onednn"`. Kernels round
-differently, so a training that goes on from a checkpoint keeps the choices that it began with.
+default. Another one is taken if it needs less than `SHARE` of the default's time; noise is usually smaller than that.
+A choice is logged. The environment variable HAT_KERNELS fixes choices: `HAT_KERNELS="few_rows=mkl many_rows=onednn"`.
+Kernels round differently, so a training that goes on from a checkpoint keeps the choices that it began with.
 """
 
 import logging
@@ -16,13 +16,13 @@ import torch
 logger = logging.getLogger(__name__)
 PURPOSES = ("few_rows", "many_rows", "int8_few_rows", "int8_many_rows")  # `linear.py`, `precision.py`
 ROUNDS = 5  # in which each candidate is timed; the least time counts, for other processes only add to it
-CLEARLY = 0.9  # of the default's time
+SHARE = 0.9  # of the default's time that another candidate may need
 Choices = dict[str, str]  # purpose -> name of a candidate
 _choices: Choices = {}
 
 
 def fastest(purpose: str, candidates: Callable[[], Mapping[str, Callable[[], object]]]) -> str:
-    """Returns the name of the fastest candidate, or of the first one if that takes up to a tenth longer.
+    """Returns the name of the fastest candidate; the first one stays if no other needs less than `SHARE` of its time.
 
     Args:
         candidates: makes the calls that are timed, by the name of their kernel, if there is no choice yet.
@@ -67,7 +67,7 @@ def _timed(purpose: str, calls: Mapping[str, Callable[[], object]]) -> str:
             seconds[name].append(time.perf_counter() - begin)
     least = {name: min(each) for name, each in seconds.items()}
     default, name = next(iter(least)), min(least, key=lambda name: least[name])
-    if least[name] > CLEARLY * least[default]:
+    if least[name] > SHARE * least[default]:
         name = default
     logger.info(f"kernel for {purpose}: {name} ({', '.join(f'{n} {1000 * s:.2f} ms' for n, s in least.items())})")
     return name
