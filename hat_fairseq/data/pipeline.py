@@ -26,12 +26,25 @@ from hat_fairseq.data.text import (
     WITHOUT_SPACES,
     restore_control_tokens,
 )
+from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
 LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
-BPE_FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
-LOAD: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe, "none": NoBpe}
+BPE_FILES = {
+    "learned": ("bpe.codes",),
+    "gpt2": ("encoder.json", "vocab.bpe"),
+    "sentencepiece": (MODEL,),
+    "tokenizer": ("bpe.json",),  # not tokenizer.json: transformers would take it for the whole tokenizer of a model
+    "none": (),
+}
+LOAD: dict[str, Any] = {
+    "learned": LearnedBpe.load,
+    "gpt2": Gpt2Bpe,
+    "sentencepiece": SentencePieceBpe,
+    "tokenizer": TokenizerBpe.load,
+    "none": NoBpe,
+}
 
 
 @dataclass
@@ -78,6 +91,7 @@ class TextPipeline:
                 segments.append([])
             elif token == "<unk>" or token not in CONTROL_TOKENS:
                 segments[-1].append(token)
+        self.counts.update(f"texts_decoded_without_{what}" for what in self.bpe.loses)
         join, language = self.settings.word_tokenizer(side).detokenize, getattr(self.settings, f"{side}_language")
         # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
         # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
@@ -171,6 +185,10 @@ def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | 
         else:
             Dictionary.of(bpe.pieces()).save(dictionary)
         return bpe
+    if options.bpe == "tokenizer":
+        entries = TokenizerBpe.load(find_tokenizer(bpe_dir))
+        Dictionary.of(entries.symbols).save(dictionary)
+        return entries
     return None
 
 
