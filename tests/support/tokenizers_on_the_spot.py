@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sentencepiece_model import tydi_lines
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # where BERT has them: not where fairseq has them
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -18,6 +18,8 @@ def word_piece(lowercase: bool) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.train_from_iterator(tydi_lines(), trainers.WordPieceTrainer(special_tokens=BERT, **QUIET))
+    ends = [(name, BERT.index(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     return tokenizer
 
 
