@@ -106,6 +106,18 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+def package_flags(starts: list[list[str]], own: int, longest: int | None) -> list[str]:
+    """Returns the flags of a `hat_roberta` for `longest` tokens, by default the `own` positions of the weights.
+
+    `starts`: of `start_flags`. ValueError for a length that is no positive number.
+    """
+    if longest is not None and longest < 3:
+        raise ValueError(f"--max-positions {longest}: give at least 3")
+    flat, windows, *_ = starts
+    flags = windows if (longest or own) > own else flat
+    return [*flags, "--max-positions", str(longest or own)]
+
+
 def _name(name: str) -> str:
     """Returns the name that transformers' RoBERTa has for a tensor of BERT."""
     name = name.removeprefix("bert.")

@@ -31,6 +31,7 @@ from ..package_files import bare_checkpoint
 from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
+from .untrained import write_untrained
 
 MINILM = "minilm"  # the BERT of an installed package
 EXPORTED = "hat_fairseq"  # a folder of `hat export`
@@ -71,9 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
     text = "folder with config.json and the weights; of minilm that of the installed package"
     parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="checkpoint to write; dict.txt goes beside it"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="checkpoint to write; dict.txt goes beside it")
+    text = "bert, minilm: write a folder as hat package does, without hierarchy and labels, for hat embed"
+    parser.add_argument("--package", type=Path, metavar="DIR", help=text)
+    text = "with --package: longest document in tokens; for more than the weights have, attention has windows and"
+    text += " positions are copied (default: that of the weights)"
+    parser.add_argument("--max-positions", type=int, metavar="N", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 
 
@@ -86,6 +90,12 @@ def main(args: argparse.Namespace) -> int:
         args.release, args.directory = "bert", minilm.find()
     if args.directory is None:
         raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE")
+    if args.out is None and args.package is None:
+        raise ValueError("give --out FILE, a checkpoint to write; or of a BERT --package DIR")
+    if args.package is not None and args.release != "bert":
+        raise ValueError(f"--package is for bert and minilm; train with the checkpoint of {args.release} first")
+    if args.max_positions is not None and args.package is None:
+        raise ValueError("--max-positions is for --package; a training has a flag of this name")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     if args.release == EXPORTED:
@@ -108,11 +118,29 @@ def main(args: argparse.Namespace) -> int:
     )
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
-    for path in [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]:
+    for path in files_of(args.out, symbols):
         if path.exists() and not args.overwrite:
             raise ValueError(f"{path} exists; give another --out or --overwrite")
     converted = release.convert(read_weights(args.directory), config, **options)
-    write_files(args.out, converted.model, symbols)
+    if args.package is not None:
+        flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)
+        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite)
+        print(f"wrote {args.package}: {size}")
+    if args.out is not None:
+        write_files(args.out, converted.model, symbols)
+        print_starts(args, release, converted, symbols)
+    for line in converted.report:
+        print(line)
+    return 0
+
+
+def files_of(out: Path | None, symbols: list[str] | None) -> list[Path]:
+    """Returns the files that `write_files` writes."""
+    return [] if out is None else [out] if symbols is None else [out, out.parent / "dict.txt"]
+
+
+def print_starts(args: argparse.Namespace, release: Release, converted: Converted, symbols: list[str] | None) -> None:
+    """Prints how to preprocess for a checkpoint, and to train from it."""
     if symbols is None:
         print(f"no {release.vocabulary} in the folder: no dict.txt written")
     elif release.vocabulary == MODEL or release.tokenizer is not None:
@@ -121,9 +149,6 @@ def main(args: argparse.Namespace) -> int:
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
         print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")
-    for line in converted.report:
-        print(line)
-    return 0
 
 
 def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:
