@@ -37,6 +37,7 @@ OF_WORDS = ("lm_head.bias", "lm_head.decoder.bias", "lm_head.decoder.weight")  #
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer norms in folders of 2019
 FLAT, SEGMENTS = (*roberta.FLAT, "hat_roberta_minilm"), (*roberta.SEGMENTS, "hierarchical_transformer_minilm")
 POOLED_LAYERS = {12: "6-8", 24: "15-20"}  # of the paper, by the number of layers
+WINDOW = 256  # tokens on either side in a folder for long documents: as in Longformer
 LONGEST = 4096  # tokens of the starts for long documents
 MOST_UNUSED = 127  # rows beyond the vocabulary: tables are filled up to a multiple of 128 at most
 
@@ -114,7 +115,7 @@ def package_flags(starts: list[list[str]], own: int, longest: int | None) -> lis
     if longest is not None and longest < 3:
         raise ValueError(f"--max-positions {longest}: give at least 3")
     flat, windows, *_ = starts
-    flags = windows if (longest or own) > own else flat
+    flags = [*windows, "--attention-window", str(WINDOW)] if (longest or own) > own else flat
     return [*flags, "--max-positions", str(longest or own)]
 
 

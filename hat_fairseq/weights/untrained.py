@@ -12,7 +12,7 @@ from ..data.options import Settings
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..data.tokenizer_bpe import TokenizerBpe
-from ..package_files import MANIFEST, is_package
+from ..package_files import MANIFEST
 from .package import Trained, write_package
 from .rename import parse_flags
 
@@ -33,8 +33,6 @@ def write_untrained(
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from fairseq.tasks import setup_task
 
-    if out.exists() and not is_package(out):
-        raise ValueError(f"--package {out} exists and is no folder of hat package; choose another directory")
     with atomic_directory(out, MANIFEST, overwrite) as folder, tempfile.TemporaryDirectory() as data:
         pipeline = TextPipeline(Settings(kind=PretrainingKind.name, splitter="punctuation"), tokenizer)
         pipeline.save(data)
