@@ -15,6 +15,7 @@ from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionar
 from hat_fairseq.data.files import parse_json, sha256_of
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.language import has_space_after_sentence
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row, RowEncoder
@@ -23,13 +24,12 @@ from hat_fairseq.data.text import (
     CONTROL_TOKENS,
     SEPARATOR,
     SPACE_AFTER_SENTENCE,
-    WITHOUT_SPACES,
     restore_control_tokens,
 )
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
-LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
+LATER = {"max_chunk_tokens": None, "line_breaks": "space"}  # settings that earlier versions do not have: what they did
 BPE_FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
 LOAD: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe, "none": NoBpe}
 
@@ -83,7 +83,7 @@ class TextPipeline:
         # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
         texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
         decoded = "\t".join(" ".join(text.split()) for text in texts)
-        return SPACE_AFTER_SENTENCE.sub("", decoded) if language in WITHOUT_SPACES else decoded
+        return decoded if has_space_after_sentence(language) else SPACE_AFTER_SENTENCE.sub("", decoded)
 
     def save(self, directory: str | Path) -> None:
         """Write `pipeline.json` and the files of the BPE."""
@@ -93,7 +93,7 @@ class TextPipeline:
         settings = asdict(self.settings)
         record = {
             "format": FORMAT,
-            "settings": {name: value for name, value in settings.items() if name not in LATER or value is not None},
+            "settings": {name: value for name, value in settings.items() if value != LATER.get(name, ...)},
             "bpe": {"kind": self.bpe.kind, "sha256": {name: sha256_of(directory / name) for name in names}},
         }
         (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -110,9 +110,9 @@ class TextPipeline:
                 raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
             settings, known = record["settings"], {item.name for item in fields(Settings)}
-            if settings.keys() | LATER != known:
+            if settings.keys() | LATER.keys() != known:
                 raise ValueError(f"it has the settings {sorted(settings)}, this version needs {sorted(known)}")
-            settings = Settings(**{**settings, "role_labels": tuple(settings["role_labels"])})
+            settings = Settings(**{**LATER, **settings, "role_labels": tuple(settings["role_labels"])})
             expected = {name: hashes[name] for name in BPE_FILES[kind]}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
