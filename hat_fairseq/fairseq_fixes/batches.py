@@ -1,4 +1,4 @@
-"""Batches of an epoch: together they have every sample once, in every task.
+"""Batches of an epoch: together they have every sample once, and random choices differ from epoch to epoch.
 
 fairseq drops a last batch that does not fill up to `--required-batch-size-multiple`, also in validation and generation,
 and with `--grouped-shuffling` the batches that are not one for each process.
@@ -28,3 +28,12 @@ def ordered_batches(original: Callable[..., Any], self: Any, epoch: int, fix_to_
     if shuffle and self.grouped_shuffling and first < number and len(own) * self.num_shards == first:
         return [*own, self.frozen_batches[first + self.shard_id] if first + self.shard_id < number else []]
     return own
+
+
+def start_workers_anew(iterator: Any, task: Any) -> None:
+    """Starts the processes that load data in each epoch, unless the task has an option for it.
+
+    In fairseq they live on with the dataset of the first epoch, and repeat its random masks.
+    """
+    if not hasattr(getattr(task, "cfg", None), "reuse_dataloader"):
+        iterator.reuse_dataloader = False
