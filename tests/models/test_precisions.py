@@ -1,4 +1,7 @@
-"""Every network with every encoder attention in every precision computes nearly what it computes in fp32."""
+"""Every network with every encoder attention in every precision computes nearly what it computes in fp32.
+
+And of a document it computes the same in every batch, to the last bit or nearly.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -104,3 +107,47 @@ def test_a_network(name: str, precision: str) -> None:
     source = test_networks.source_of(name)
     real = slice(None) if test_networks.NETWORKS[name][3] == "targets" else source != PAD
     check(lambda: test_networks.model_of(name), source, real, PRECISIONS[precision])
+
+
+LONG = [300, 151, 77, 40]
+WIDE = "-embed-dim 64 --{0}-ffn-embed-dim 128 --{0}-layers 2 --{0}-attention-heads 4".format
+SEQ2SEQ = f"--encoder{WIDE('encoder')} --decoder{WIDE('decoder')}"
+ENCODER = f"--encoder{WIDE('encoder')} --max-positions 320"
+# What an encoder computes of a document does not depend on the others to the last bit in bf16 and int8, where True.
+STATES = {
+    "hat_bart_base": (SEQ2SEQ, True),
+    "hat_bart_base --no-hierarchy": (SEQ2SEQ, True),
+    "hat_transformer_tiny --decoder-kv-heads 2": (SEQ2SEQ, True),
+    "hat_roberta_base --no-hierarchy": (ENCODER, True),
+    "hat_roberta_base": (ENCODER, False),
+    "ernie_sparse_base --sparse-block 16": (ENCODER, False),
+    "poolingformer_base --encoder-attention-layers 1": (ENCODER, False),
+    "hat_bart_base --encoder-attention window --attention-window 32": (SEQ2SEQ, False),
+    "hat_bart_base --encoder-attention pooling --attention-window 32 --pooling-window 64": (SEQ2SEQ, False),
+    "hat_bart_base --encoder-attention block-sparse --sparse-block 16": (SEQ2SEQ, False),
+}
+LARGEST = {"fp32": 1e-6, "bf16": 5e-3, "int8": 5e-3}  # relative difference, where it is not none
+
+
+@pytest.mark.parametrize("precision", [name.split()[1] for name in PRECISIONS if name.startswith("--precision")])
+@pytest.mark.parametrize("name", STATES)
+def test_a_document_alone_and_in_a_batch(name: str, precision: str) -> None:
+    """docs/speed.md says for which models a batch changes no bit, and by how much it changes the others."""
+    (arch, _, more), (flags, exact) = name.partition(" "), STATES[name]
+    positions = {"max_source_positions": 320} if flags is SEQ2SEQ else {}
+    model = vary(build(arch, f"{flags} {more}", **positions))
+    set_precision(model, precision)
+    source = documents(LONG, sentence=16)
+    with torch.no_grad():
+        together = states_of(model, source)
+        for row, length in enumerate(LONG):
+            alone = states_of(model, source[row : row + 1, :length])[0]
+            if exact and precision != "fp32":
+                assert torch.equal(together[row, :length], alone)
+            assert_near(together[row, :length], alone.float(), LARGEST[precision])
+
+
+def states_of(model: Any, source: Tensor) -> Tensor:
+    """(B, T, C) states of the tokens."""
+    out = model.encoder(source)
+    return out if isinstance(out, Tensor) else out.tokens
