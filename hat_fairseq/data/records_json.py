@@ -76,9 +76,9 @@ def _with_references(value: dict[str, Any]) -> dict[str, Any]:
 
 def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
     """Puts an empty text for null, if no form of the text is given."""
-    given = [form for form in forms if form in value]
-    if given and all(value[form] is None for form in given):
-        return {**value, given[0]: "" if given[0] == "text" else []}
+    present = [form for form in forms if form in value]
+    if present and all(value[form] is None for form in present):
+        return {**value, present[0]: "" if present[0] == "text" else []}
     return value
 
 
