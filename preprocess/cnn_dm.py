@@ -22,6 +22,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 from release import find_table, read_table, release_folder
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
@@ -63,7 +64,7 @@ def _read_stories(root: Path, split: str) -> Iterator[Document]:
 
 def _read_story(path: Path) -> Document:
     """Paragraphs, with a blank line after each, then each highlight behind a line `@highlight`."""
-    lines = [stripped for _, line in read_lines(path) if (stripped := line.strip())]
+    lines = [line.strip() for _, line in read_lines(path) if not is_blank(line)]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]
     if not highlights:

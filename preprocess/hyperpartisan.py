@@ -25,6 +25,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, note_input, read_json
 from hat_fairseq.data.kinds import LabelledText
+from hat_fairseq.data.text import is_blank
 from markup import unescape
 from release import release_file, release_folder
 
@@ -87,4 +88,4 @@ def _body(article: ElementTree.Element, counts: Counter[str]) -> str:
     lines = [" ".join(piece.split()) for piece in pieces]
     resolved = [unescape(line) for line in lines]
     counts["lines_with_references_resolved"] += sum(map(str.__ne__, lines, resolved))
-    return "\n\n".join(filter(None, resolved))
+    return "\n\n".join(line for line in resolved if not is_blank(line))

@@ -9,6 +9,7 @@ from typing import Any
 
 from hat_fairseq.data.files import Fields, read_json, read_json_lines, read_lines
 from hat_fairseq.data.tables import read_csv
+from hat_fairseq.data.text import is_blank
 
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}
 ENDINGS = (".csv", ".jsonl", ".json")
@@ -76,11 +77,14 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield place and cells of each row of a table of texts; `.json` may be one list. ValueError for other columns."""
+    """Yield place and cells of each row of a table of texts; `.json` may be one list. ValueError for other columns.
+
+    Null is an empty text.
+    """
     for where, row in read_csv(path) if _ending(path) == ".csv" else _json_rows(path):
         if row.keys() != set(columns):
             raise ValueError(f"{where}: expected {', '.join(columns)}, and this has {', '.join(row) or 'none'}")
-        fields = Fields(row, where)
+        fields = Fields({column: "" if cell is None else cell for column, cell in row.items()}, where)
         yield where, {column: fields.text(column) for column in columns}
 
 
@@ -113,7 +117,7 @@ def _ending(file: Path) -> str:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    first = next((line for _, line in read_lines(path) if not is_blank(line)), "")
     if _ending(path) == ".json" and first.lstrip().startswith("["):
         for number, record in enumerate(read_json(path), start=1):
             yield (where := f"{path}, record {number}"), dict(Fields(record, where).record)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
+from hat_fairseq.data.text import is_blank
 from release import find_table, read_table, release_folder
 
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}
@@ -49,7 +50,7 @@ def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:
     """Split a dialogue into turns: `text`, name included, and `role`."""
     turns: list[dict[str, str]] = []
     role_of: dict[str | None, str] = {}
-    for line in filter(None, map(str.strip, dialogue.split("\n"))):
+    for line in (line.strip() for line in dialogue.split("\n") if not is_blank(line)):
         name = speaker(line)
         if name is None:
             counts["lines_without_speaker"] += 1

@@ -28,6 +28,7 @@ from pathlib import Path
 from bitext import Side, join, read_sides
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 from markup import unescape
 from release import find_one, release_folder
 
@@ -92,7 +93,7 @@ def read_training(path: Path, counts: Counter[str]) -> Iterator[Side]:
         elif side is not None:
             side.segments.append(unescape(line.removesuffix("\r")))
             side.last = number
-        elif line.strip():
+        elif not is_blank(line):
             raise ValueError(f"{path}:{number}: text before the first <talkid>: {line.strip():.60}")
     if side is None:
         raise ValueError(f"{path}: no <talkid> in it; take the file with tags (train.tags...)")

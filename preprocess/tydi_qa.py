@@ -16,7 +16,7 @@ from typing import Any
 
 from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.kinds import Annotation, Answer, DocumentQuestion
-from hat_fairseq.data.kinds.windows import kept_characters
+from hat_fairseq.data.text import is_blank
 from release import release_folder
 
 KIND = "document_qa"
@@ -93,7 +93,7 @@ def _record(article: Fields, is_train: bool, counts: Counter[str]) -> DocumentQu
     for number, candidate in enumerate(article.objects("passage_answer_candidates")):
         begin, end = _bytes(candidate, data, counts)
         text = _text(data[begin:end])
-        if not kept_characters(text):
+        if is_blank(text):
             counts["candidates_without_text_skipped"] += 1
             continue
         passages[number] = len(texts), begin, end
@@ -120,7 +120,7 @@ def _find(
     if has_answer:
         begin, end = _bytes(answer, data, counts)
         text = _text(data[begin:end])
-        if first <= begin and end <= last and kept_characters(text):
+        if first <= begin and end <= last and not is_blank(text):
             return paragraph, (Answer(text, len(_text(data[first:begin]))),)
         counts["minimal_answers_outside_passage"] += 1
     return paragraph, ()

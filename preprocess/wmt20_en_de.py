@@ -46,6 +46,7 @@ from pathlib import Path
 from bitext import Side, join, pair, read_sides, read_test_set
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.text import is_blank
 from markup import Tag, scan
 from release import find, release_folder
 
@@ -113,7 +114,7 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
     name, documents, width = "", 0, 0
     for number, line in read_lines(path):
         columns = line.removesuffix("\r").split("\t")
-        has_text = any(column.strip() for column in columns[:2])
+        has_text = not all(map(is_blank, columns[:2]))
         width = width or (has_text and len(columns))
         if has_text and len(columns) != width:
             counts["lines_with_other_columns_left_out"] += 1

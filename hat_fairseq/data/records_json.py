@@ -17,13 +17,15 @@ Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in
 
 
 def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record]:
-    """Read the records of a kind: JSON lines, one on each, or the rows of a table, in which empty cells are no keys.
+    """Read the records of a kind: JSON lines, one on each, or the rows of a table.
+
+    An empty cell of a table is null in a column of texts that the model reads, in others no key.
 
     ValueError with file and line as `files.read_json_lines` and `record_from_json`, and for an id twice.
     """
     kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
-    lines = read_table(path) if is_table(path) else ((f"{path}:{n}", value) for n, value in read_json_lines(path))
+    lines = _rows(path, kind) if is_table(path) else ((f"{path}:{n}", value) for n, value in read_json_lines(path))
     for number, (where, value) in enumerate(lines, start=1):
         record = record_from_json(value, where, kind)
         if record.id in line_of:
@@ -32,13 +34,24 @@ def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record
         yield record
 
 
+def _rows(path: Path, kind: Kind) -> Iterator[tuple[str, dict[str, Any]]]:
+    texts = {*kind.record.one_of, *kind.record.reads}
+    for where, row in read_table(path):
+        yield where, {key: cell for key, cell in row.items() if cell is not None or key in texts}
+
+
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
-    """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin."""
+    """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin.
+
+    Null in place of a text is an empty text. In place of something that may be missing it is the same as no key.
+    """
     kind = kind_of(kind)
-    if kind.packs and isinstance(value, dict):  # ids may be missing
-        value = {"id": Path(where).name, **value}
-    if kind.has_target and isinstance(value, dict):
-        value = _with_references(value)
+    if isinstance(value, dict):
+        if kind.packs and value.get("id") is None:  # ids may be missing
+            value = {**value, "id": Path(where).name}
+        if kind.has_target:
+            value = _with_references(value)
+        value = _with_text(value, kind.record.one_of)
     record: Record = decode(kind.record, value, where)
     object.__setattr__(record, "origin", where)  # not before: the messages above have it already
     return record
@@ -58,6 +71,14 @@ def _with_references(value: dict[str, Any]) -> dict[str, Any]:
         match value.get(key):
             case [list() as first, *others]:
                 return {**value, key: first, "other_references": others}
+    return value
+
+
+def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
+    """Puts an empty text for null, if no form of the text is given."""
+    present = [form for form in forms if form in value]
+    if present and all(value[form] is None for form in present):
+        return {**value, present[0]: "" if present[0] == "text" else []}
     return value
 
 
@@ -115,6 +136,8 @@ def _decoder(hint: Any) -> Decode:
         decoders = {get_origin(each) is tuple: _decoder(each) for each in arguments if each is not NoneType}
         one, several = decoders.get(False) or decoders[True], decoders.get(True) or decoders[False]
         return lambda value, name: None if value is None else (several if isinstance(value, list) else one)(value, name)
+    if hint is str:
+        return lambda value, name: of_type("" if value is None else value, str, name)
     kind = dict if origin is Mapping else hint
     return lambda value, name: of_type(value, kind, name)
 
@@ -123,6 +146,7 @@ def _items(hint: Any) -> Decode:
     item_of = _decoder(hint)
 
     def items(value: Any, name: str) -> tuple[Any, ...]:
+        value = [] if value is None else value
         if set(map(type, of_type(value, list, name))) <= {hint}:  # strings or numbers, quickly
             return tuple(value)
         name = f"each item of {name}"

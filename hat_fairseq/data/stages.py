@@ -55,10 +55,10 @@ def clean_record(
             f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
             "use --splitter given"
         )
-    if kind.has_target and record.target is None and not may_be_blind:
-        raise ValueError(f"{record.name} has no target")
     record_counts: Counter[str] = Counter()
     try:
+        if kind.has_target and record.target is None and not may_be_blind:
+            raise EmptyDocumentError(f"{record.name} has no target")
         cleaned: Record = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":

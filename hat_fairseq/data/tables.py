@@ -12,6 +12,7 @@ from typing import Any
 
 from hat_fairseq.data.files import MAX_LINE, note_input, read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 
 TABLES = (".csv", ".csv.gz", ".parquet")  # what files of tables end in
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
@@ -27,9 +28,10 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> Rows:
-    """Yields the rows without empty cells; ValueError for a damaged file."""
+    """Yields the rows, with None for empty cells; ValueError for a damaged file."""
     rows = read_csv(path) if path.name.endswith((".csv", ".csv.gz")) else _read_arrow(path)
-    yield from ((where, {key: cell for key, cell in row.items() if cell not in (None, "")}) for where, row in rows)
+    for where, row in rows:
+        yield where, {key: None if isinstance(cell, str) and is_blank(cell) else cell for key, cell in row.items()}
 
 
 def read_csv(path: Path) -> Rows:
@@ -107,6 +109,6 @@ def read_parallel(source: Path, target: Path) -> Iterator[Document]:
 
 def _documents(path: Path) -> Iterator[dict[int, str]]:
     """The segments of each document, by the numbers of their lines."""
-    for is_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
+    for is_text, lines in groupby(read_lines(path), key=lambda line: not is_blank(line[1])):
         if is_text:
             yield {number: text.removesuffix("\r") for number, text in lines}

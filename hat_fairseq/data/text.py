@@ -1,5 +1,8 @@
 r"""Text before the BPE: line breaks, control characters and control tokens, sentence boundaries, and aligned segments.
 
+A text that shows nothing is empty, wherever it stands; `is_blank` decides. Between visible characters, invisible ones
+stay (but control characters): joiners in Persian or in emoji, for example, have a meaning.
+
 No Unicode normalisation form is applied, because pretrained models have seen text as written, and scores are computed
 against the reference's own characters.
 
@@ -33,6 +36,8 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
+import regex
+
 from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_end
 
 if TYPE_CHECKING:
@@ -50,6 +55,31 @@ Languages = tuple[str, str]  # of source and target
 
 class EmptyDocumentError(ValueError):
     """Nothing is left of a document, or of its target or a part of it, after normalisation."""
+
+
+# Default_Ignorable_Code_Point: the byte order mark, zero width spaces and joiners, soft hyphens, marks of direction,
+# fillers of Hangul, variation selectors. Marks that are prepended to numbers are format characters (Cf), but visible.
+# U+2800 is the braille pattern without dots, U+1D159 the note without a head.
+_INVISIBLE = (
+    r"[\p{White_Space}\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\U0001D159"
+    r"[\p{Cf}--\p{Prepended_Concatenation_Mark}]]"
+)
+_VISIBLE, _HIDDEN = (regex.compile(f"(?V1){pattern}") for pattern in (f"[^{_INVISIBLE}]", f"{_INVISIBLE}+"))
+
+
+def is_blank(text: str) -> bool:
+    """Tells whether a text shows nothing: it is empty, or has only white space and invisible characters."""
+    return not "!" <= text[:1] <= "~" and _VISIBLE.search(text) is None
+
+
+def shown(text: str) -> str:
+    """Returns the text, or an empty one if it shows nothing."""
+    return "" if is_blank(text) else text
+
+
+def visible_characters(text: str) -> str:
+    """Returns the characters that show something."""
+    return str(_HIDDEN.sub("", text))
 
 
 # What is counted, what it matches, what takes its place; in this order.
@@ -75,14 +105,18 @@ ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that `
 
 
 def normalise(text: str, counts: Counter[str]) -> str:
-    """Put `text` on one line of plain spaces and printable characters; each replacement is added to `counts`."""
-    if text.isprintable() and "  " not in text:  # no white space but spaces, nothing invisible: the usual case
-        return text.strip(" ")
+    """Put `text` on one line of plain spaces, without control characters; empty if it shows nothing.
+
+    Each replacement is added to `counts`.
+    """
+    blank = is_blank(text)  # before a lone surrogate has become U+FFFD, which is visible
+    if text.isprintable() and "  " not in text:  # no white space but spaces, no control characters: the usual case
+        return "" if blank else text.strip(" ")
     for name, treated, replacement in _TREATMENTS:
         text, number = treated.subn(replacement, text)
         if number:
             counts[name] += number
-    return text.strip(" ")
+    return "" if blank else text.strip(" ")
 
 
 def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
@@ -106,7 +140,7 @@ def split_segments(decoded: str) -> list[str]:
     return [segment.strip() for segment in decoded.split("\t")]
 
 
-_LINE = r"[^\S\n]*\n"
+_LINE = rf"[{_INVISIBLE}--\n]*\n"
 _BLANK_LINES = rf"{_LINE}(?:{_LINE})+\s*"
 _BEFORE_ITEM = rf"{_LINE}(?=[^\S\n]*(?:[-*+•‣▪◦●·–—]|\d{{1,3}}[.)]|#{{1,6}})[^\S\n])"
 _AFTER_HEADING = r"(?m:(?<=^)#{1,6}[^\S\n][^\n]*\K\n)"
@@ -124,8 +158,9 @@ def split_lines(text: str, line_breaks: str) -> list[str]:
 def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     """Split running text by one of `SPLITTERS`; `language`: a code of BCP 47.
 
-    Nothing but white space is lost; no sentence is empty. Text without a sentence end is one sentence; text without
-    words is none. ValueError for an unknown method or language, a missing package, or `given`.
+    Nothing but white space is lost; no sentence is empty: what shows nothing belongs to the sentence before it. Text
+    without a sentence end is one sentence; text without words is none. ValueError for an unknown method or
+    language, a missing package, or `given`.
     """
     if method not in SPLITTERS:
         raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(SPLITTERS)}")
@@ -139,7 +174,17 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     else:
         ends = [0, *(match.end() for match in sentence_end(language).finditer(text)), len(text)]
         pieces = [text[begin:end] for begin, end in pairwise(ends)]
-    return [piece for piece in map(str.strip, pieces) if piece]
+    return _visible_sentences(pieces)
+
+
+def _visible_sentences(pieces: Iterable[str]) -> list[str]:
+    sentences: list[str] = []
+    for piece in pieces:
+        if is_blank(piece) and sentences:
+            sentences[-1] += piece
+        else:
+            sentences.append(piece)
+    return [sentence for sentence in map(str.strip, sentences) if sentence]
 
 
 def _split_with_library(text: str, language: str) -> list[str]:
@@ -176,11 +221,15 @@ def count_words(text: str, language: str) -> int:
 
 
 def join_sentences(sentences: Iterable[str], language: str) -> str:
-    """Returns sentences with spaces between them; of Chinese and Japanese, only between ASCII characters."""
+    """Returns sentences with spaces between them; of Chinese and Japanese, only between ASCII characters.
+
+    Those that show nothing are left out.
+    """
+    sentences = (sentence for sentence in sentences if not is_blank(sentence))
     if has_space_after_sentence(language):
-        return " ".join(filter(None, sentences))
+        return " ".join(sentences)
     text = ""
-    for sentence in filter(None, sentences):
+    for sentence in sentences:
         text += (" " if text and (text[-1] + sentence[0]).isascii() else "") + sentence
     return text
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from hat_fairseq.data.language import base_language, has_spaces, language_of_texts, parse_code
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.text import join_sentences
+from hat_fairseq.data.text import join_sentences, shown, visible_characters
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report
 
@@ -83,9 +83,9 @@ def bleu(
     if not references:
         raise ValueError("no documents to score")
     whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
-    if number := next((number for number, each in enumerate(whole, start=1) if "" in each), None):
+    if number := next((number for number, each in enumerate(whole, start=1) if not all(each)), None):
         raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
-    texts = {name: [document.text for document in documents] for name, documents in systems.items()}
+    texts = {name: [shown(document.text) for document in documents] for name, documents in systems.items()}
     first = next(iter(texts))
     figures, signatures = _document_figures(texts, _streams(whole), settings)
     sentence_metric, reports = make_bleu(settings), {}
@@ -103,7 +103,7 @@ def bleu(
             segments=sum(len(each[0]) for each in references),
             unmatched_documents=len(unmatched),
             unmatched_segments=sum(unmatched),
-            empty_hypotheses=sum(not text.strip() for text in texts[name]),
+            empty_hypotheses=texts[name].count(""),
             without_segments=sum(document.segments is None for document in documents),
             same_as_first=name != first and texts[name] == texts[first],
         )
@@ -131,8 +131,8 @@ def tokenizer_of(code: str) -> str | None:
 
 def _segment_pairs(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:
     """Each segment with its references, from those that have as many segments; nothing without such."""
-    matching = [other for other in references if segments is not None and len(other) == len(segments)]
-    return list(zip(segments or (), zip(*matching, strict=True), strict=True)) if matching else []
+    matching = [map(shown, other) for other in references if segments is not None and len(other) == len(segments)]
+    return list(zip(map(shown, segments or ()), zip(*matching, strict=True), strict=True)) if matching else []
 
 
 def _streams(references: Iterable[Sequence[str]]) -> list[list[Any]]:
@@ -241,7 +241,7 @@ def _read_translations(path: str, references: DocumentTexts, language: str) -> l
     translations = []
     for number, (text, segments) in enumerate(zip(texts, parts, strict=True)):
         whole = text if isinstance(text, str) else join_sentences(text, language)
-        if not isinstance(segments, str) and "".join("".join(segments).split()) != "".join(whole.split()):
+        if not isinstance(segments, str) and visible_characters("".join(segments)) != visible_characters(whole):
             name = f"document {references.ids[number]!r}" if references.ids else f"document {number + 1}"
             raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
         translations.append(Translation(whole, None if isinstance(segments, str) else segments))

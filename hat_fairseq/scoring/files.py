@@ -57,6 +57,8 @@ class DocumentTexts:
 def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     """Reads JSON lines (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
+    Null is an empty text where no other key has one.
+
     Without an id in the first line the file has no ids. A list of lists of strings is several texts of the document.
     ValueError with file and line.
     """
@@ -77,10 +79,11 @@ def _without_id(fields: Fields) -> Fields:
 
 
 def _texts(fields: Fields, keys: Sequence[str]) -> list[Summary]:
-    key = next((key for key in keys if fields.record.get(key) is not None), None)
-    if key is None:
+    present = [key for key in keys if key in fields.record]
+    if not present:
         raise fields.error(f"no {' or '.join(map(repr, keys))} among its keys {sorted(fields.record)}")
-    value = fields.record[key]
+    key = next((key for key in present if fields.record[key] is not None), present[0])
+    value = "" if fields.record[key] is None else fields.record[key]
     texts = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     for text in texts:
         if not (isinstance(text, str) or (isinstance(text, list) and all(isinstance(item, str) for item in text))):

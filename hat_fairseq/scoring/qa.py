@@ -27,6 +27,7 @@ from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.text import is_blank, shown
 from hat_fairseq.scoring.files import check_joined, json_lines, read_by_id
 from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean, digits, resampling
 
@@ -111,15 +112,20 @@ def _gold(record: Record) -> Gold:
         return Gold(tuple(answers), any(each.yes_no for each in record.annotations), paragraphs)
     if record.answers is None:
         raise ValueError(f"{record.name} has no answers or annotations, so its prediction cannot be scored")
-    return Gold(tuple(answer.text for answer in record.answers))
+    return Gold(tuple(answer.text for answer in record.answers if not is_blank(answer.text)))
 
 
 def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:
-    """The short answer; None if there is none."""
+    """The short answer; None if there is none, and empty if it shows nothing."""
     if annotation.yes_no or not annotation.spans:
         return annotation.yes_no
     first, last = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
-    return paragraphs[annotation.paragraph or 0][first:last]
+    return shown(paragraphs[annotation.paragraph or 0][first:last])
+
+
+def _predicted(fields: Fields) -> str:
+    """The predicted answer; empty for null, and if it shows nothing."""
+    return "" if fields.record.get("answer", "") is None else shown(fields.text("answer"))
 
 
 def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
@@ -173,7 +179,7 @@ def score_squad(args: argparse.Namespace) -> Report:
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
-        texts = {i: fields.text("answer") for i, fields in predictions.items()}
+        texts = {i: _predicted(fields) for i, fields in predictions.items()}
         name, odds = "SQuAD 2.0" if args.metric == "squad" else "SQuAD 2.0, words of all scripts", {}
         if args.metric == "squad" and (odds := _no_answer_scores(path, predictions)):
             name = f"{name} | no-answer-threshold: {args.no_answer_threshold:g}"
@@ -217,7 +223,7 @@ def score_triviaqa(args: argparse.Namespace) -> Report:
 
 def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[str]) -> str | None:
     """The answer to a question from those on its pages; None without any."""
-    texts = {i: predictions[i].text("answer") for i in pages if i in predictions}
+    texts = {i: _predicted(predictions[i]) for i in pages if i in predictions}
     odds = _no_answer_scores(path, {i: predictions[i] for i in texts})
     if len(texts) > 1 and not odds:
         text = f"several answers to a question, none with a no_answer_score, so none can be chosen: {', '.join(texts)}"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hat_fairseq.data.language import is_other_alphabet, words_of
+from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Interval, Report, bootstrap_mean
@@ -143,7 +144,7 @@ def split_summary(summary: Summary, method: str) -> list[str]:
 
         sentences = split_sentences(text, method) if text else []  # ValueError for an unknown method
     lines = (" ".join(sentence.split()) for sentence in sentences)
-    return [line for line in lines if line]
+    return [line for line in lines if not is_blank(line)]
 
 
 def _score(

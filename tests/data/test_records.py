@@ -76,7 +76,7 @@ BAD_RECORDS: list[tuple[str, Any, str]] = [
     ("text", {"id": "a", "text": "x", "sentences": []}, "not text and sentences"),
     ("text", {"id": "a", "text": "x", "lang": "en"}, "unknown key 'lang'"),
     ("text", {"id": "a", "text": "x", "target": "y", "summary": "y"}, "two names for the same thing"),
-    ("text", {"id": "a", "sentences": ["x", None]}, "sentences must be a string, not None"),
+    ("text", {"id": "a", "sentences": ["x", 3]}, "sentences must be a string, not 3"),
     ("text", {"id": "a", "turns": [{"text": "x", "mood": "good"}]}, "turns: unknown key 'mood'"),
     ("text", {"id": "a", "turns": [{"text": "x", "role": "PM"}, {"text": "y"}]}, "turn 2 has neither role nor speaker"),
     ("text", {"id": "a", "turns": ["x"]}, "each item of turns: expected a JSON object, found 'x'"),

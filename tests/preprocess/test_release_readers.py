@@ -177,6 +177,45 @@ def test_every_form_of_a_table_gives_the_same_articles(tmp_path: Path) -> None:
         assert [(one.id, one.text, one.target) for one in read("xsum", "valid", folder)] == articles
 
 
+INVISIBLE_LINES = [  # a release, a file of it, what stands there and what is put there
+    ("wmt20_en_de", "news-commentary-v15.de-en.tsv.gz", "\n\t\r\n", "\n\u200b\t\ufeff\r\n"),
+    ("wmt20_en_de", "dev/newstest2018-ende-src.en.sgm", "<p>\n", "<p>\n\u200e\u00ad\n"),
+    ("ted17_zh_en", "zh-en/train.tags.zh-en.en", '<doc docid="1"', '\u2060\n<doc docid="1"'),
+    ("cnn_dm", "cnn/stories/34698e339b2cdaf8ce6cd1115342a69fa736ab7c.story", "\n\n", "\n\u2800\u200b\n"),
+    ("samsum", "val.json", "\\r\\n", "\\r\\n\\u200b\\u3164\\n"),
+]
+
+
+@pytest.mark.parametrize(("release", "name", "old", "new"), INVISIBLE_LINES)
+def test_lines_that_show_nothing_are_blank(release: str, name: str, old: str, new: str, tmp_path: Path) -> None:
+    def texts() -> list[object]:
+        splits = find_reader(release).splits
+        return [(one.id, one.parts, one.target, one.roles) for split in splits for one in read(release, split, root)]
+
+    root = write_release(release, tmp_path)
+    expected, path = texts(), root / name
+    unpack, pack = (gzip.decompress, gzip.compress) if path.suffix == ".gz" else (bytes, bytes)
+    content = unpack(path.read_bytes()).decode()
+    assert old in content
+    path.write_bytes(pack(content.replace(old, new).encode()))
+    assert texts() == expected
+
+
+def test_paragraphs_that_show_nothing_are_no_candidates(tmp_path: Path) -> None:
+    root = write_release("natural_questions", tmp_path)
+    counts, more = Counter[str](), Counter[str]()
+    expected = read("natural_questions", "train", root, counts)
+    (path,) = root.glob("*train.jsonl.gz")
+    pages = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    for page in pages:
+        end = len(page["document_text"].split(" "))
+        page["document_text"] += " <P> \u200b \ufeff </P>"
+        page["long_answer_candidates"].append({"start_token": end, "end_token": end + 4, "top_level": True})
+    path.write_bytes(gzip.compress("".join(json.dumps(page) + "\n" for page in pages).encode()))
+    assert read("natural_questions", "train", root, more) == expected
+    assert more - counts == {"candidates_without_text_skipped": len(pages)}
+
+
 def test_an_incomplete_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--bpe", "learned", "--out", str(tmp_path / "out")]
     assert cli.main(["preprocess", "samsum", "--root", str(RELEASES / "samsum"), *options]) == 2

@@ -99,7 +99,10 @@ class DocumentKind(Kind):
         roles = None
         if record.roles is not None:
             pairs = zip(record.roles, sentences, strict=True)
-            roles = (*[QUESTION] * len(question), *(normalise(role, counts) for role, sentence in pairs if sentence))
+            clean = [normalise(role, counts) if sentence else None for role, sentence in pairs]
+            if "" in clean and (settings.roles or settings.role_in_text):
+                raise ValueError(f"turn {clean.index('') + 1} of {record.name} has an empty role")
+            roles = (*[QUESTION] * len(question), *(role for role in clean if role is not None))
         counts["sentences_empty"] += sentences.count("")
         if target is not None:
             counts["target_sentences_empty"] += target.count("")
@@ -159,8 +162,8 @@ def _roles_of(record: Record, known: Texts | None = None) -> Texts:
     if record.roles is None:
         raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
     for role in record.roles:
-        if not role or (known is not None and role not in known):
-            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known or ())}")
+        if known is not None and role not in known:
+            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")
     return record.roles
 
 
