@@ -29,9 +29,9 @@ def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
     return _by_id(records(path, LABEL_KEYS), path, parse)
 
 
-def _by_id(found: Iterable[Fields], path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
+def _by_id(rows: Iterable[Fields], path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
     results: dict[str, T] = {}
-    for fields in found:
+    for fields in rows:
         if fields.record.get("id") is None:
             raise fields.error(f"no 'id' among its keys {sorted(fields.record)!r:.80}")
         identifier = str(fields.record["id"])
@@ -71,9 +71,9 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     with opened(Path(path), ("id", *keys)) as file:
         if file.format == TEXT:
             return DocumentTexts(path, [[line] for _, line in file.lines()], None, is_plain=True)
-        found = (Fields(record, where) for where, record in file.rows(keep_empty=True))
-        first = next(found, None)
-        every = chain([first] if first else [], found)
+        rows = (Fields(record, where) for where, record in file.rows(keep_empty=True))
+        first = next(rows, None)
+        every = chain([first] if first else [], rows)
         if first is None or first.record.get("id") is None:
             return DocumentTexts(path, [_texts(_without_id(fields), keys) for fields in every], None)
         texts = _by_id(every, path, lambda fields: _texts(fields, keys))
