@@ -45,7 +45,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     folder = release_folder(root, f"{STORIES}the files of the Hugging Face release")
     if (folder / "url_lists").is_dir():
         return _read_stories(folder, split)
-    rows = read_table(find_table(folder, split, STORIES), COLUMNS)
+    rows = read_table(find_table(folder, split, STORIES), COLUMNS, counts)
     return (
         Document(row["id"], text=row["article"], target=tuple(row["highlights"].split("\n")), origin=where)
         for where, row in rows

@@ -33,7 +33,7 @@ Words = dict[int, tuple[int, int]]  # by the number of its token, the characters
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """Yield the questions of a split, each with its page."""
-    return (_record(page, split == "train", counts) for page in pages(root, FILES[split], CONTENT))
+    return (_record(page, split == "train", counts) for page in pages(root, FILES[split], CONTENT, counts))
 
 
 def _record(page: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuestion:

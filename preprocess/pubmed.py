@@ -49,7 +49,8 @@ def read_articles(archive: str, split: str, root: Path | None, counts: Counter[s
     folder in the release. ValueError with file and line for a missing file or another format.
     """
     content = f"{', '.join(FILES.values())}, as the folder {archive} of the release does"
-    for number, record in read_json_lines(release_file(release_folder(root, content) / FILES[split], content)):
+    path = release_file(release_folder(root, content) / FILES[split], content)
+    for number, record in read_json_lines(path, counts):
         where = f"{root}/{FILES[split]}:{number}"
         missing = [key for key in KEYS if key not in record]
         if missing:

@@ -41,7 +41,7 @@ LONGEST_NAME = 4  # words
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the chats of a split, one turn a sentence."""
     folder = release_folder(root, "train.json, val.json and test.json, out of corpus.7z")
-    for where, row in read_table(find_table(folder, split), COLUMNS):
+    for where, row in read_table(find_table(folder, split), COLUMNS, counts):
         turns = split_turns(row["dialogue"], counts)
         yield record_from_json({"id": row["id"], "turns": turns, "summary": row["summary"]}, where)
 

@@ -31,16 +31,16 @@ Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """Yield the questions of a split, each with its article."""
-    return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT))
+    return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT, counts))
 
 
-def pages(root: Path | None, pattern: str, content: str) -> Iterator[Fields]:
+def pages(root: Path | None, pattern: str, content: str, counts: Counter[str]) -> Iterator[Fields]:
     """Yield the questions in the files of JSON lines under `--root` that match `pattern`; ValueError for none."""
     folder = release_folder(root, content)
     paths = sorted(folder.rglob(pattern))
     if not paths:
         raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
-    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
+    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path, counts))
 
 
 def question_record(

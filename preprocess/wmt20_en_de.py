@@ -91,7 +91,7 @@ def _test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Ite
     if source is None or target is None or both is not None:
         present = ", ".join(str(file) for file in (source, target, both) if file is not None)
         raise ValueError(f"{root}: expected {sgm[0]} with {sgm[1]}, or {xml}, found {present or 'neither'}")
-    return join(read_sides(source), read_sides(target))
+    return join(read_sides(source), read_sides(target), counts)
 
 
 def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Record]:

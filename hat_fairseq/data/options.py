@@ -9,6 +9,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from hat_fairseq.data import bpe, text
+from hat_fairseq.data.columns import COLUMNS, METAVAR, NUMBER_IDS
 from hat_fairseq.data.files import at
 from hat_fairseq.data.language import base_language, parse_code
 from hat_fairseq.data.long_input import POLICIES
@@ -111,6 +112,8 @@ class Options(Settings):
     on_misaligned: str = option(
         "error", "with --aligned: what to do with segments without counterpart", text.ON_MISALIGNED, group=TARGETS
     )
+    columns: tuple[str, ...] = option((), COLUMNS, metavar=METAVAR)
+    number_ids: bool = option(False, NUMBER_IDS)
     limit: int | None = option(None, "read only the first documents of each split", least=1)
     partial: bool = option(False, "accept an incomplete release")
 
@@ -150,13 +153,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
     for item in options_of(Options):
         group, default = groups[item.metadata["group"]], item.default
-        shown = "" if default is None or item.type is bool else f" (default: {default})"
+        shown = "" if default in (None, ()) or item.type is bool else f" (default: {default})"
         words = {"help": item.metadata["help"] + shown, "default": None}
         if item.type is bool:
             group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
         else:
             number = int if item.type in (int, int | None) else float if item.type is float else str
             choices = item.metadata["choices"]
+            words |= {"nargs": "+"} if isinstance(default, tuple) else {}
             metavar = "|".join(choices) or item.metadata["metavar"]
             group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
 

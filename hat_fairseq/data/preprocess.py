@@ -10,6 +10,7 @@ from typing import Any
 
 from hat_fairseq.data import manifest
 from hat_fairseq.data.blocks import blocks_of
+from hat_fairseq.data.columns import columns_of
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.options import Options, Settings, add_options, flag, options_of, with_languages
 from hat_fairseq.data.outputs import atomic_directory
@@ -21,6 +22,7 @@ from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
+OF_TABLES = {"columns", "number_ids"}  # options that a reader cannot have a default for: it names the keys itself
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    reader = choose_splits(find_reader(args.reader, args.kind), args.splits)
+    reader = choose_splits(find_reader(args.reader, args.kind, columns_of(args.columns, args.number_ids)), args.splits)
     options = resolve_options(vars(args), reader)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
@@ -71,9 +73,10 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     """The options of the arguments, else of the reader, of the kind, or the defaults; ValueError if they disagree."""
     kind, names = kind_of(reader.kind), {item.name for item in options_of(Options)}
     arguments = with_languages(arguments)
-    if unknown := sorted(reader.defaults.keys() - names):
+    if unknown := sorted(reader.defaults.keys() - names | reader.defaults.keys() & OF_TABLES):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")
     chosen = {name: value for name, value in arguments.items() if name in names and value is not None}
+    chosen |= {"columns": tuple(chosen.get("columns", ()))}
     options = Options(**{**with_languages(reader.defaults), **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, arguments)

@@ -1,6 +1,7 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -8,36 +9,48 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from hat_fairseq.data.files import at, of_type, read_json_lines
+from hat_fairseq.data.columns import AS_NAMED, Columns
+from hat_fairseq.data.files import at, of_type
+from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record, is_unicode
-from hat_fairseq.data.tables import is_table, read_table
 
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
-def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record]:
-    """Read the records of a kind: JSON lines, one on each, or the rows of a table.
+def read_records(
+    path: str | Path,
+    kind: str | Kind = "text",
+    columns: Columns = AS_NAMED,
+    counts: Counter[str] | None = None,
+) -> Iterator[Record]:
+    """Read the records of a kind from a file of any format of `formats`.
 
     An empty cell of a table is null in a column of texts that the model reads, in others no key.
 
-    ValueError with file and line as `files.read_json_lines` and `record_from_json`, and for an id twice.
+    `counts`: what is skipped is added to them. ValueError with the place as `DataFile.rows` and `record_from_json`, and
+    for an id twice.
     """
     kind, path = kind_of(kind), Path(path)
-    line_of: dict[str, int] = {}
-    lines = _rows(path, kind) if is_table(path) else ((f"{path}:{n}", value) for n, value in read_json_lines(path))
-    for number, (where, value) in enumerate(lines, start=1):
-        record = record_from_json(value, where, kind)
-        if record.id in line_of:
-            raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
-        line_of[record.id] = number
-        yield record
-
-
-def _rows(path: Path, kind: Kind) -> Iterator[tuple[str, dict[str, Any]]]:
+    split, number_of = path.name.partition(".")[0], dict[str, int]()
     texts = {*kind.record.one_of, *kind.record.reads}
-    for where, row in read_table(path):
-        yield where, {key: cell for key, cell in row.items() if cell is not None or key in texts}
+    with opened(path, keys_of(kind, columns), counts) as file:
+        for number, (where, row) in enumerate(file.rows(columns, keep_empty=True), start=1):
+            if file.is_table:
+                row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
+            record = record_from_json(columns.with_id(row, where, split, number), where, kind)
+            if record.id in number_of:
+                raise ValueError(
+                    f"{where}: document id {record.id!r} was used before, in record {number_of[record.id]}"
+                )
+            number_of[record.id] = number
+            yield record
+
+
+def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
+    """Returns the names that columns of a table with records of a kind may have."""
+    record: Any = kind_of(kind).record
+    return {*_keys(record)[0], *columns.key_of}
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:

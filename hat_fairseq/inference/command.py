@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
+from ..data.columns import AS_NAMED, Columns
+from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
 from ..data.outputs import atomic_file, locked
@@ -25,7 +27,6 @@ from ..data.pipeline import FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
-from ..data.tables import is_table
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
 from ..package_files import BIN, is_package
@@ -201,20 +202,29 @@ def bin_of(folder: Path) -> Path | None:
     return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
 
 
-def records_of(path: Path, split: str, kind: Kind) -> Iterable[Record]:
-    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data."""
+def records_of(path: Path, split: str, kind: Kind, columns: Columns = AS_NAMED) -> Iterable[Record]:
+    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped."""
     if (folder := bin_of(path)) is not None:
+        columns.check_for(f"{path}, which hat preprocess wrote")
         check_files(folder, split, contents=True)
         stored = folder.resolve().parent / "text" / f"{split}.jsonl"
         if not stored.is_file():
             raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
         return read_records(stored, kind)
-    if path.is_dir() and not is_table(path):
-        reader = find_reader(f"{path}/", kind.name)
+    counts = Counter[str]()
+    if path.is_dir() and not is_saved_dataset(path):
+        reader = find_reader(f"{path}/", kind.name, columns)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
-        return reader.read(split, None, Counter())
-    return read_records(path, kind)
+        records = reader.read(split, None, counts)
+    else:
+        records = read_records(path, kind, columns, counts)
+    return _with_log(records, counts)
+
+
+def _with_log(records: Iterable[Record], counts: Counter[str]) -> Iterator[Record]:
+    yield from records
+    log_changes(counts)
 
 
 def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str) -> set[str]:

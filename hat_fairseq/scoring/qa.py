@@ -26,9 +26,9 @@ from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
 from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.records_json import keys_of, read_records
 from hat_fairseq.data.text import is_blank, shown
-from hat_fairseq.scoring.files import check_joined, json_lines, read_by_id
+from hat_fairseq.scoring.files import check_joined, read_by_id, records
 from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean, digits, resampling
 
 Figures = dict[str, float | Interval]  # x 100, but counts, and thresholds as they are
@@ -97,7 +97,7 @@ class Gold:
 
 def read_golds(path: str) -> dict[str, Gold]:
     """Reads the gold answers of each question; ValueError for other files, and where answers are not known."""
-    first = next(json_lines(path), None)
+    first = next(records(path, keys_of(DocumentQuestionKind.name)), None)
     kind = DocumentQuestionKind.name if first and "paragraphs" in first else QuestionKind.name
     golds = {record.id: _gold(record) for record in read_records(path, kind)}
     if not golds:

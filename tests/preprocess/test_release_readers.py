@@ -226,3 +226,61 @@ def test_several_test_sets_are_numbered_as_fairseq_does() -> None:
     check_splits(find_reader("wmt20_en_de").splits)
     with pytest.raises(ValueError, match="cannot number the splits train, test1; use test, test1"):
         check_splits(("train", "test1"))
+
+
+def changed(release: str, root: Path, file: str, *changes: tuple[str, str]) -> Path:
+    """A release in which something is replaced in a file."""
+    path = write_release(release, root) / file
+    text = path.read_bytes().decode()
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path.write_bytes(text.encode())
+    return root
+
+
+def test_documents_in_one_language_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A reference was withdrawn from a test set with all languages, another one from a file of references."""
+    xml, sgm = "dev/xml/newstest2018.en-cs.xml", "dev/newstest2018-ende-ref.de.sgm"
+    whole = {name: read(name, "valid", write_release(name, tmp_path / name)) for name in ("wmt20_en_cs", "wmt20_en_de")}
+    text = (tmp_path / "wmt20_en_cs" / xml).read_text(encoding="utf-8")
+    second = text.index('<doc origlang="en" id="2018.1">')
+    references = text[text.index("<ref", second) : text.index("</doc>", second)]
+    for name, file, change in [
+        ("wmt20_en_cs", xml, (references, "")),
+        ("wmt20_en_de", sgm, ('docid="2018.1"', 'docid="elsewhere"')),
+    ]:
+        counts = Counter[str]()
+        records = read(name, "valid", changed(name, tmp_path / f"{name} changed", file, change), counts)
+        assert records == [record for record in whole[name] if record.id != "2018.1"] and len(records) > 0
+        assert counts["documents_without_reference_left_out"] == 1
+        assert counts["documents_without_source_left_out"] == (name == "wmt20_en_de")
+
+
+def test_segments_are_paired_by_their_ids(tmp_path: Path) -> None:
+    """Two segments of a reference have changed places, and one is missing."""
+    file, (first, second) = (
+        "dev/xml/newstest2018.en-cs.xml",
+        ("Carla Roth maluje ptáky.<", "Mnozí koupili obrazy: ptáky.<"),
+    )
+    swap = (f'"1">{first}', f'"3">{second}'), (f'"3">{second}/seg>\n      </p>', f'"1">{first}/seg></p>')
+    (before, *_) = read("wmt20_en_cs", "valid", write_release("wmt20_en_cs", tmp_path / "whole"))
+    (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "swapped", file, *swap))
+    assert after == before
+    missing = (f'<seg id="1">{first}/seg>', "")
+    (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "missing", file, missing))
+    assert after.sentences == before.sentences and after.target == ("", *(before.target or ())[1:])
+    assert after.other_references == before.other_references  # type: ignore[attr-defined]
+
+
+def test_squad_1_1_has_answers_only(tmp_path: Path) -> None:
+    old = changed("squad2", tmp_path / "a", "train-v2.0.json", ('"v2.0"', '"1.1"'), (', "is_impossible": false', ""))
+    counts = Counter[str]()
+    records = read("squad2", "train", old, counts)
+    assert records == read("squad2", "train", write_release("squad2", tmp_path / "b"))
+    assert counts == {"questions_of_squad_1_1": len(records)}
+    (old / "train-v2.0.json").rename(old / "train-v1.1.json")
+    assert read("squad2", "train", old) == records
+    wrong = (', "is_impossible": true', ""), ('"v2.0"', '"1.1"')
+    with pytest.raises(ValueError, match="0 answers, but is_impossible is False"):
+        read("squad2", "train", changed("squad2", tmp_path / "c", "train-v2.0.json", *wrong))
