@@ -118,9 +118,7 @@ class DocumentKind(Kind):
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
         units = encoder.units(record, sentences)
-        target = None
-        if record.target is not None:
-            target = [sentence.tokens for sentence in encoder.tokenize(record.target, "target")]
+        target = None if record.target is None else encoder.target(record.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
         roles: list[str | None] = [None] * len(units)
