@@ -62,10 +62,10 @@ def _read_stories(root: Path, split: str) -> Iterator[Document]:
 
 
 def _read_story(path: Path) -> Document:
-    """Paragraphs, then each highlight behind a line `@highlight`."""
+    """Paragraphs, with a blank line after each, then each highlight behind a line `@highlight`."""
     lines = [stripped for _, line in read_lines(path) if (stripped := line.strip())]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]
     if not highlights:
         raise ValueError(f"{path}: no {HIGHLIGHT}, so this is no complete story")
-    return Document(path.stem, text="\n".join(lines[:end]), target=tuple(highlights), origin=str(path))
+    return Document(path.stem, text="\n\n".join(lines[:end]), target=tuple(highlights), origin=str(path))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import regex
 
+from hat_fairseq.data.language import has_spaces
 from hat_fairseq.data.moses import AS_MOSES, ELISION, SUFFIX
 
 Sides = tuple[bool, bool]  # whether a word is written together with the one before, and with the one after
@@ -24,7 +25,6 @@ _EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]")
 _CURRENCY = regex.compile(r"\p{Sc}")
 _APOSTROPHES = "'’"
 
-_WITHOUT_SPACES = frozenset({"ja", "zh"})
 _SPACE_BEFORE_PERCENT = frozenset({"cs", "de", "fi", "fr", "ru", "sv"})
 _PERCENT_FIRST = frozenset({"eu", "tr"})  # %50
 _FRENCH_SPACE = frozenset(":;!?»")
@@ -77,7 +77,7 @@ def _sides(place: _Place, opened: list[str], later: Counter[str]) -> Sides:
     before, word, after, _, language = place
     sides = _apostrophe(place, word in opened or later[word] > 0) if word in _APOSTROPHES else None
     left, right = sides or _quotation(place, opened, later) or _part_of_word(place) or _mark(place)
-    if language in _WITHOUT_SPACES and not word[0].isalnum():
+    if not word[0].isalnum() and not has_spaces(language):
         left, right = left or _is_east_asian(before[-1:]), right or _is_east_asian(after[:1])
     elif language in AS_MOSES and _is_east_asian(word):  # the only languages in which Moses cuts between them
         left = left or _is_east_asian(before[-1:])

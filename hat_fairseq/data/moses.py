@@ -109,7 +109,7 @@ def _inside(language: str) -> str:
 
 
 def _without_cuts(text: str, lengths: Iterable[int], inside: regex.Pattern[str]) -> str:
-    """Returns the words of a text, whose lengths are given, with a space between them; not where the pattern matches."""
+    """Puts a space between the words of a text, whose lengths are given, except where the pattern matches."""
     pieces, place = [], 0
     for length in lengths:
         apart = place < len(text) and text[place].isspace()

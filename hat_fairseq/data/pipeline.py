@@ -24,7 +24,7 @@ from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
-LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
+LATER = {"max_chunk_tokens": None, "line_breaks": "space"}  # settings that earlier versions do not have: what they did
 BPE_FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
 LOAD: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe, "none": NoBpe}
 
@@ -83,7 +83,7 @@ class TextPipeline:
         settings = asdict(self.settings)
         record = {
             "format": FORMAT,
-            "settings": {name: value for name, value in settings.items() if name not in LATER or value is not None},
+            "settings": {name: value for name, value in settings.items() if value != LATER.get(name, ...)},
             "bpe": {"kind": self.bpe.kind, "sha256": {name: sha256_of(directory / name) for name in names}},
         }
         (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -100,9 +100,9 @@ class TextPipeline:
                 raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
             settings, known = record["settings"], {item.name for item in fields(Settings)}
-            if settings.keys() | LATER != known:
+            if settings.keys() | LATER.keys() != known:
                 raise ValueError(f"it has the settings {sorted(settings)}, this version needs {sorted(known)}")
-            settings = Settings(**{**settings, "role_labels": tuple(settings["role_labels"])})
+            settings = Settings(**{**LATER, **settings, "role_labels": tuple(settings["role_labels"])})
             expected = {name: hashes[name] for name in BPE_FILES[kind]}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(

@@ -11,12 +11,12 @@ from typing import Any
 from hat_fairseq.data import manifest
 from hat_fairseq.data.blocks import blocks_of
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
-from hat_fairseq.data.options import Options, Settings, add_options, flag, options_of
+from hat_fairseq.data.options import Options, Settings, add_options, flag, options_of, with_languages
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader
 from hat_fairseq.data.run import Run
-from hat_fairseq.data.text import SEPARATOR
+from hat_fairseq.data.text import LINE_BREAKS, SEPARATOR
 from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
@@ -70,10 +70,11 @@ def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
 def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     """The options of the arguments, else of the reader, of the kind, or the defaults; ValueError if they disagree."""
     kind, names = kind_of(reader.kind), {item.name for item in options_of(Options)}
+    arguments = with_languages(arguments)
     if unknown := sorted(reader.defaults.keys() - names):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")
     chosen = {name: value for name, value in arguments.items() if name in names and value is not None}
-    options = Options(**{**reader.defaults, **chosen, "kind": kind.name})
+    options = Options(**{**with_languages(reader.defaults), **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, arguments)
     check_options(options, kind)
@@ -128,6 +129,8 @@ def check_options(options: Options, kind: Kind) -> None:
         )
     if kind.keeps_segments and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
+    if options.line_breaks not in (Options.line_breaks, LINE_BREAKS[0]) and options.splitter == "given":
+        raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
     if options.bpe != "learned" and options.target_separator:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces
 from hat_fairseq.data.options import Settings
-from hat_fairseq.data.text import SPACE_AFTER_SENTENCE, WITHOUT_SPACES, join_sentences, restore_control_tokens
-from hat_fairseq.data.word_tokenizer import NOT_FOR_MOSES
+from hat_fairseq.data.text import SPACE_AFTER_SENTENCE, join_sentences, restore_control_tokens
 
 ORDER = 4  # of the longest n-grams of BLEU
 
@@ -26,7 +26,7 @@ def running_text(segments: Iterable[str], settings: Settings, side: str) -> str:
     # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
     texts = (join(restore_control_tokens(words)) for words in segments)
     text = "\t".join(" ".join(each.split()) for each in texts)
-    return SPACE_AFTER_SENTENCE.sub("", text) if language in WITHOUT_SPACES else text
+    return text if has_space_after_sentence(language) else SPACE_AFTER_SENTENCE.sub("", text)
 
 
 def is_exact(settings: Settings, bpe: str) -> bool:
@@ -65,6 +65,6 @@ def summary(figures: Mapping[str, int]) -> dict[str, float]:
 def _bleu(language: str) -> Any:
     from sacrebleu.metrics import BLEU
 
-    language = language.lower().split("-")[0]
-    tokenize = "zh" if language == "zh" else "char" if language in {"ja", *NOT_FOR_MOSES} else "13a"
+    # Japanese and Korean, too, without the packages that their tokenizers need.
+    tokenize = "zh" if base_language(language) == "zh" else "13a" if has_spaces(language) else "char"
     return BLEU(tokenize=tokenize, max_ngram_order=ORDER, force=True)

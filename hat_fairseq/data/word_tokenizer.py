@@ -17,12 +17,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.detokenizer import detokenize
+from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces
 from hat_fairseq.data.moses import moses
 from hat_fairseq.data.text import ESCAPED_TOKEN
 
 NAMES = ("none", "moses", "jieba")
-# Languages whose writing puts no spaces between words and which Moses does not know: their text stays as it is.
-NOT_FOR_MOSES = frozenset({"bo", "dz", "km", "lo", "my", "shn", "th"})
 
 # A letter or digit of a script that puts spaces between words.
 _SPACED = r"[^\W\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
@@ -41,11 +40,11 @@ class WordTokenizer(NamedTuple):
 def word_tokenizer(name: str, language: str) -> WordTokenizer:
     """Returns one of `NAMES` for a language, made once a process; ValueError if its package is missing.
 
-    `language`: its code (ISO 639-1, or BCP 47 such as `pt-BR`, whose region makes no difference).
+    `language`: its code of BCP 47, such as `pt-BR`, whose region makes no difference.
     """
     if name == "none":
         return WordTokenizer(str, str)
-    language = re.split("[-_]", language.lower())[0]
+    language = base_language(language)
     try:
         separate, join = _moses(language) if name == "moses" else _jieba()
     except ImportError as error:
@@ -64,7 +63,8 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
 
 
 def _moses(language: str) -> WordTokenizer:
-    if language in NOT_FOR_MOSES:
+    # Thai, Tibetan and the like have no spaces between words, and Moses does not know them: their text stays as it is.
+    if not has_spaces(language) and has_space_after_sentence(language):
         return WordTokenizer(str, str)
     return WordTokenizer(moses(language), lambda text: detokenize(text.split(), language))
 

@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     write_texts(job, records, set(), out, workers)
     if score is None:
         return 0
-    print(f"hat score {shlex.join(score.words)}", flush=True)
+    print(f"hat score {shlex.join(score.arguments)}", flush=True)
     return int(score_command.main(score))
 
 
@@ -76,7 +76,7 @@ def parse_score(words: str, data: Path, hypotheses: Path) -> argparse.Namespace:
         arguments += ["--json", str(hypotheses.with_suffix(".score.json")), "--overwrite"]
     parser = argparse.ArgumentParser(prog="hat score")
     score_command.add_arguments(parser)
-    args = parser.parse_args(arguments, argparse.Namespace(words=arguments))
+    args = parser.parse_args(arguments, argparse.Namespace(arguments=arguments))
     if args.metric == "bleu":
         make_bleu(settings_of(args))
     return args

@@ -2,7 +2,8 @@
 
 SQuAD (Rajpurkar et al. 2016, section 6.1, and 2018) compares answers as bags of words without case, punctuation and
 articles. Of several gold answers the best one counts; for a question without answer the empty text is right. Questions
-of one's own are compared in the same way. Their answer is yes or no, or the text from the first to the last span of an
+of one's own are compared in the same way, but the punctuation is that of all scripts, and where words have no spaces,
+characters are compared. Their answer is yes or no, or the text from the first to the last span of an
 annotation, as in training; a question has an answer if an annotation has one.
 
 TriviaQA on Wikipedia (Joshi et al. 2017, section 6, and `triviaqa_evaluation.py`) puts spaces for underscores and
@@ -13,8 +14,9 @@ with the lowest no-answer score answers, among those with a text; a question wit
 import argparse
 import re
 import string
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -22,6 +24,7 @@ import numpy as np
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
 from hat_fairseq.data.kinds.questions import QuestionKind
+from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import check_joined, json_lines, read_by_id
@@ -32,14 +35,19 @@ Match = tuple[float, float]  # exact match and F1, 0 to 1
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 DELETED = str.maketrans("", "", string.punctuation)
+UNICODE_PUNCTUATION = r"[\p{P}\p{S}]+"
 SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 
 
-def squad_match(answer: str, golds: Sequence[str]) -> Match:
-    """Returns the best match by SQuAD's definition; no gold answers: there is no answer."""
-    words = _words(answer, DELETED)
+def squad_match(answer: str, golds: Sequence[str], words_of: Callable[[str], list[str]] | None = None) -> Match:
+    """Returns the best match by SQuAD's definition; no gold answers: there is no answer.
+
+    `words_of`: another definition of the words that are compared.
+    """
+    words_of = words_of or squad_words
+    words = words_of(answer)
     # A gold answer of nothing but articles and punctuation is none; if no other is left, there is no answer.
-    accepted = [gold_words for gold in golds if (gold_words := _words(gold, DELETED))] or [[]]
+    accepted = [gold_words for gold in golds if (gold_words := words_of(gold))] or [[]]
     exact = max(float(words == gold) for gold in accepted)
     return exact, max(word_f1(words, gold) if words and gold else float(words == gold) for gold in accepted)
 
@@ -48,6 +56,20 @@ def triviaqa_match(answer: str, golds: Sequence[str]) -> Match:
     """Returns the best match by TriviaQA's definition."""
     words, accepted = _words(answer, SPACES), [_words(gold, SPACES) for gold in golds]
     return max(float(words == gold) for gold in accepted), max(word_f1(words, gold) for gold in accepted)
+
+
+def squad_words(text: str) -> list[str]:
+    """Returns SQuAD's words: lower case, without ASCII punctuation and English articles."""
+    return _words(text, DELETED)
+
+
+def words_by_script(text: str) -> list[str]:
+    """Returns the words of texts in any script: SQuAD's for ASCII.
+
+    All punctuation and symbols of Unicode are left out, and a character of a script without spaces is a word.
+    """
+    text = text if text.isascii() else pattern(UNICODE_PUNCTUATION).sub("", unicodedata.normalize("NFC", text))
+    return squad_words(separate_unspaced(text))
 
 
 def _words(text: str, punctuation: Mapping[int, int | str | None]) -> list[str]:
@@ -116,7 +138,8 @@ def _squad_figures(
     texts: Mapping[str, str], golds: Mapping[str, Gold], odds: Mapping[str, float], args: argparse.Namespace
 ) -> Figures:
     """The figures of SQuAD 2.0; questions with `odds`, no-answer scores, above the threshold count as unanswered."""
-    matches = {i: squad_match(texts[i], gold.answers) for i, gold in golds.items()}
+    words = squad_words if args.metric == "squad" else words_by_script
+    matches = {i: squad_match(texts[i], gold.answers, words) for i, gold in golds.items()}
     unanswered = {i for i, score in odds.items() if score > args.no_answer_threshold}
     final = {i: (float(not golds[i].answers),) * 2 if i in unanswered else match for i, match in matches.items()}
     figures: Figures = {}
@@ -151,7 +174,7 @@ def score_squad(args: argparse.Namespace) -> Report:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
         texts = {i: fields.text("answer") for i, fields in predictions.items()}
-        name, odds = "SQuAD 2.0", {}
+        name, odds = "SQuAD 2.0" if args.metric == "squad" else "SQuAD 2.0, words of all scripts", {}
         if args.metric == "squad" and (odds := _no_answer_scores(path, predictions)):
             name = f"{name} | no-answer-threshold: {args.no_answer_threshold:g}"
         figures = _squad_figures(texts, golds, odds, args)

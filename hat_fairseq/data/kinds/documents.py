@@ -13,7 +13,7 @@ from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn
-from hat_fairseq.data.rows import BOS, Row, RowEncoder, Unit, split_text, tokens_of, unit
+from hat_fairseq.data.rows import BOS, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, align, escape_control_tokens, normalise
 
 
@@ -91,11 +91,11 @@ class DocumentKind(Kind):
         if record.text is None:
             sentences = _normalised(record.sentences, counts)
         else:
-            sentences = split_text(record, normalise(record.text, counts), settings)
+            sentences = split_text(record, record.text, settings, counts)
         target = None if record.target is None else _normalised(record.target, counts)
         if not any(sentences) or (target is not None and not any(target)):
             what = "target" if any(sentences) else "source"
-            raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
+            raise EmptyDocumentError(f"{record.name} has an empty {what}: {NOTHING}")
         roles = None
         if record.roles is not None:
             pairs = zip(record.roles, sentences, strict=True)
@@ -118,6 +118,7 @@ class DocumentKind(Kind):
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
         units = encoder.units(record, sentences)
+        encoder.count_undivided(map(tokens_of, units))
         target = None if record.target is None else encoder.target(record.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
