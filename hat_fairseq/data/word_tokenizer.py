@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.detokenizer import detokenize
-from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces
+from hat_fairseq.data.language import has_space_after_sentence, has_spaces
 from hat_fairseq.data.moses import moses
 from hat_fairseq.data.text import ESCAPED_TOKEN
 
@@ -36,15 +36,19 @@ class WordTokenizer(NamedTuple):
     detokenize: Callable[[str], str]  # words with spaces between them as running text
 
 
+def leaves_as_it_is(name: str, language: str) -> bool:
+    """Tells whether a word tokenizer leaves text of a language as it is, as Moses does with Thai, Tibetan and the like.
+
+    These have spaces between sentences only, and Moses does not know their words.
+    """
+    return name == "moses" and not has_spaces(language) and has_space_after_sentence(language)
+
+
 @cache
 def word_tokenizer(name: str, language: str) -> WordTokenizer:
-    """Returns one of `NAMES` for a language, made once a process; ValueError if its package is missing.
-
-    `language`: its code of BCP 47, such as `pt-BR`, whose region makes no difference.
-    """
+    """Returns one of `NAMES` for a language (ISO 639), made once a process; ValueError if its package is missing."""
     if name == "none":
         return WordTokenizer(str, str)
-    language = base_language(language)
     try:
         separate, join = _moses(language) if name == "moses" else _jieba()
     except ImportError as error:
@@ -63,8 +67,7 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
 
 
 def _moses(language: str) -> WordTokenizer:
-    # Thai, Tibetan and the like have no spaces between words, and Moses does not know them: their text stays as it is.
-    if not has_spaces(language) and has_space_after_sentence(language):
+    if leaves_as_it_is("moses", language):
         return WordTokenizer(str, str)
     return WordTokenizer(moses(language), lambda text: detokenize(text.split(), language))
 

@@ -229,7 +229,24 @@ LETTERS = {  # and marks
 }
 # What stands between two words, W for a word and N for a number; of all languages, of those that write spaces, and of
 # each language.
-SPACED = ["W", "W,", "W;", "W:", "(W W)", '"W W"', "N:N", "N,N", "[W]", "W-W", "W?", "W!", "W. W.", "N/N", "W – W", "W@W"]
+SPACED = [
+    "W",
+    "W,",
+    "W;",
+    "W:",
+    "(W W)",
+    '"W W"',
+    "N:N",
+    "N,N",
+    "[W]",
+    "W-W",
+    "W?",
+    "W!",
+    "W. W.",
+    "N/N",
+    "W – W",
+    "W@W",
+]
 OWN = {
     "fr": ["W'W", "W’W", "« W W »", "N %", "W ?", "W !", "W :", "W ;", "W'« W »", "“W”", "W...", "W_W"],
     "it": ["W'W", "W’W", "«W W»", "N%", "W'N", "“W”", "W..."],
