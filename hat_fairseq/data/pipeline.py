@@ -15,17 +15,12 @@ from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionar
 from hat_fairseq.data.files import parse_json, sha256_of
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.language import has_space_after_sentence
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.round_trip import running_text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
-from hat_fairseq.data.text import (
-    CONTROL_TOKENS,
-    SEPARATOR,
-    SPACE_AFTER_SENTENCE,
-    restore_control_tokens,
-)
+from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
@@ -78,12 +73,7 @@ class TextPipeline:
                 segments.append([])
             elif token == "<unk>" or token not in CONTROL_TOKENS:
                 segments[-1].append(token)
-        join, language = self.settings.word_tokenizer(side).detokenize, getattr(self.settings, f"{side}_language")
-        # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
-        # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
-        texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
-        decoded = "\t".join(" ".join(text.split()) for text in texts)
-        return decoded if has_space_after_sentence(language) else SPACE_AFTER_SENTENCE.sub("", decoded)
+        return running_text(map(self.bpe.decode, segments), self.settings, side)
 
     def save(self, directory: str | Path) -> None:
         """Write `pipeline.json` and the files of the BPE."""

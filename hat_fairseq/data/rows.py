@@ -18,6 +18,7 @@ from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import LongInputError, fit_parts, pack_segments, segment_limit, token_limit
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
+from hat_fairseq.data.round_trip import compare, is_exact, running_text
 from hat_fairseq.data.text import (
     BOS,
     EOS,
@@ -108,6 +109,7 @@ class RowEncoder:
     # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators. A
     # text that several rows share counts once.
     totals: Counter[str] = field(default_factory=Counter)
+    round_trip: Counter[str] | None = None  # takes the sums of `round_trip.compare`; None: targets are not compared
 
     def limit(self, side: str) -> int | None:
         """Longest source or target without its `</s>`."""
@@ -163,6 +165,14 @@ class RowEncoder:
             self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += len(tokens) > LONG_SENTENCE
             sentences.append(Sentence(text, words, tokens))
         return sentences
+
+    def target(self, texts: Sequence[str]) -> list[list[str]]:
+        """Returns the tokens of each normalised sentence or segment of a target; counts which of them come back."""
+        sentences, settings = self.tokenize(texts, "target"), self.settings
+        if self.round_trip is not None and not is_exact(settings, self.bpe.kind):
+            back = [running_text([self.bpe.decode(each.tokens)], settings, "target") for each in sentences]
+            self.round_trip.update(compare(texts, back, settings.target_language))
+        return [sentence.tokens for sentence in sentences]
 
     def units(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Unit]:
         """Returns the tokens of each sentence of `text`, without markers; arguments as of `sentences`."""

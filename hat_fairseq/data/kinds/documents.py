@@ -122,9 +122,7 @@ class DocumentKind(Kind):
             sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
         units = encoder.units(record, sentences)
         encoder.count_undivided(map(tokens_of, units))
-        target = None
-        if record.target is not None:
-            target = [sentence.tokens for sentence in encoder.tokenize(record.target, "target")]
+        target = None if record.target is None else encoder.target(record.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
         roles: list[str | None] = [None] * len(units)
