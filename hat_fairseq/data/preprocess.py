@@ -17,7 +17,7 @@ from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader
 from hat_fairseq.data.run import Run
-from hat_fairseq.data.text import LINE_BREAKS, SEPARATOR
+from hat_fairseq.data.text import SEPARATOR
 from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
@@ -102,6 +102,8 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
     same_kind = settings.kind == options.kind
     names = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
     inherited = {name: getattr(settings, name) for name in names}
+    if settings.splitter == "given":  # then line breaks had no effect
+        inherited.pop("line_breaks", None)
     if is_text:
         inherited["bpe"] = pipeline.bpe.kind
     for name in ("bpe_dir", "num_codes"):
@@ -132,7 +134,7 @@ def check_options(options: Options, kind: Kind) -> None:
         )
     if kind.keeps_segments and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
-    if options.line_breaks not in (Options.line_breaks, LINE_BREAKS[0]) and options.splitter == "given":
+    if options.line_breaks != Options.line_breaks and options.splitter == "given":
         raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")

@@ -102,11 +102,11 @@ class Record:
         cls.reads, cls.one_of, cls.gold = reads, one_of, gold
 
     def __post_init__(self) -> None:
-        if is_blank(self.id) or any(character in self.id for character in "\t\r\n"):
-            raise ValueError(f"{self.name}: its id is empty or contains a tab or a line break")
         labels = [label for label in (self.label, *(self.labels or ())) if isinstance(label, str)]
         if not all(map(is_unicode, (self.id, *labels))):
             raise ValueError(f"{self.name}: its id or label has a lone surrogate, which UTF-8 cannot represent")
+        if is_blank(self.id) or any(character in self.id for character in "\t\r\n"):
+            raise ValueError(f"{self.name}: its id is empty or contains a tab or a line break")
         if any(map(is_blank, labels)):
             raise ValueError(f"{self.name} has an empty label")
         forms = [name for name in self.one_of if getattr(self, name) is not None]
