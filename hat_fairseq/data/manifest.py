@@ -1,15 +1,12 @@
 """The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
 import json
-import platform
 import shlex
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from os import stat_result
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
+from hat_fairseq.versions import versions
 
 FILE_NAME = "manifest.json"
 HASHED = 1_000_000_000  # bytes; of a file up to this size the hash is always compared, in less than a second
@@ -30,7 +28,6 @@ LABEL_ROWS = 40  # of the table; the manifest has all
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.
 PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
-_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sentencepiece", "sacremoses", "jieba")
 
 
 @dataclass
@@ -126,7 +123,7 @@ def write_manifest(
         "date": _date(datetime.now().timestamp()),
         "inputs": describe_inputs(inputs),
         "options": asdict(options),
-        "versions": versions(),
+        "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
         "splits": {split: report.to_json() for split, report in reports.items()},
         "paper": dict(reader.paper),
         "sha256": {name: sha256_of(directory / name) for name in files},
@@ -155,17 +152,6 @@ def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
 
 def _date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions of all packages that can change the result."""
-    installed = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
-    for package in _PACKAGES:
-        try:
-            installed[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            installed[package] = "not installed"
-    return installed
 
 
 def check_files(data: str | Path, split: str, contents: bool = False) -> None:

@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     with (
         Workers(args.workers, args.cluster) as workers,
         atomic_directory(args.out, manifest.FILE_NAME, args.overwrite, "reader") as directory,
-        (blocks := blocks_of(args.out, workers)).kept_for_next_run(after_refusal=False),
+        (blocks := blocks_of(args.out, workers, reader.sources)).kept_for_next_run(after_refusal=False),
     ):
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
         record = manifest.write_manifest(directory, reader, options, run.run(), run.inputs)

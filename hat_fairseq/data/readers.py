@@ -24,6 +24,7 @@ from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, keys_of, read_records
 from hat_fairseq.data.tables import read_parallel
+from hat_fairseq.versions import digest_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -63,6 +64,7 @@ class Reader:
     kind: str = "text"  # of its records
     size: int = 0  # bytes of its files, 0 if that is not known
     files: Mapping[str, Path] = field(default_factory=dict)  # of splits whose records are the JSON of a file as it is
+    sources: str = ""  # digest of its module and of those beside it that it imports; empty for a folder of data
 
     def lines(self, split: str, root: Path | None, counts: Counter[str]) -> Iterator[tuple[str, str]]:
         """Where each record of a split stands, and the record as a JSON line, not checked yet if it is of a file."""
@@ -105,7 +107,7 @@ def names() -> list[str]:
 
 
 def _module_reader(path: Path) -> Reader:
-    module = _imported(path)
+    module, files = _imported(path)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
     with at(path):
@@ -118,11 +120,16 @@ def _module_reader(path: Path) -> Reader:
         release=getattr(module, "RELEASE", {}),
         paper=getattr(module, "PAPER", {}),
         kind=kind,
+        sources=digest_of(files, path.resolve().parent),
     )
 
 
-def _imported(path: Path) -> ModuleType:
-    """A reader may import modules beside it by their names; another folder may have others of the same names."""
+def _imported(path: Path) -> tuple[ModuleType, set[Path]]:
+    """Imports a reader, and modules beside it by their names; another folder may have others of the same names.
+
+    Returns:
+        the module, and the files of it and of those beside it that it imports.
+    """
     spec = importlib.util.spec_from_file_location(f"hat_reader_{path.stem}", path)
     assert spec is not None and spec.loader is not None, path
     sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
@@ -132,10 +139,17 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(folder))
+        files = {name: Path(getattr(each, "__file__", None) or "/") for name, each in sys.modules.items()}
         for name in sys.modules.keys() - loaded:
-            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
+            if files[name].parent == folder:
                 del sys.modules[name]
-    return module
+    return module, {path.resolve(), *(file for name, file in files.items() if _is_beside(name, file, folder))}
+
+
+def _is_beside(name: str, file: Path, folder: Path) -> bool:
+    """Tells whether a module, or the package that it is in, lies in a folder; site-packages below it do not."""
+    top = name.partition(".")[0]
+    return file.is_relative_to(folder) and file.relative_to(folder).parts[0].partition(".")[0] == top != _PACKAGE.name
 
 
 def _folder_reader(folder: Path, kind: str, columns: Columns) -> Reader:

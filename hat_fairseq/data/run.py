@@ -25,7 +25,7 @@ from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.documents import role_token
 from hat_fairseq.data.kinds.pretraining import pack_documents
 from hat_fairseq.data.long_input import cut
-from hat_fairseq.data.manifest import SplitReport, versions
+from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
@@ -82,7 +82,7 @@ class Run:
     def clean(self) -> None:
         """Reads, prepares (`Kind.prepare`) and checks the records of all splits; stores them in `text/SPLIT.jsonl`."""
         earlier: set[object] = set()
-        key = digest("clean", versions(), self.options)
+        key = digest("clean", self.options)
         for split, report in self.reports.items():
             counts: Counter[str] = Counter()  # of what the reader drops
             function = partial(stages.clean_block, self.options, split.startswith("test"))

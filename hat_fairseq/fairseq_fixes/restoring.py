@@ -27,7 +27,7 @@ from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from ..data.outputs import lock
+from ..data.outputs import lock, open_as_it_is
 from ..kernels import choice
 from ..package_files import is_package
 from . import batches, checkpoints, processes
@@ -35,6 +35,7 @@ from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"
+HOLDER = re.compile(r"(process \d+ on \S*)?")  # the content of training.lock
 CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.pt")
 # settings that change the function of a model and no shape
 SAME = (
@@ -118,18 +119,24 @@ def _choose(cfg: Any, trainer: Any) -> str | None:
 
 def _lock(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _locks.append(file := open(folder / "training.lock", "a+", encoding="utf-8"))  # noqa: SIM115
+    try:
+        _locks.append(file := open_as_it_is(folder / "training.lock"))
+    except ValueError as error:
+        raise CheckpointError(f"--save-dir {folder}: {error}") from None
+    file.seek(0)
+    holder = HOLDER.fullmatch(file.read(1000))
     try:
         lock(file, folder, function=fcntl.lockf)
     except BlockingIOError:
-        file.seek(0)
+        name = f" ({holder[0]})" if holder else ""
         raise CheckpointError(
-            f"--save-dir {folder}: another training ({file.read()}) writes its checkpoints there; choose another "
-            "--save-dir, or wait for its end"
+            f"--save-dir {folder}: another training{name} writes its checkpoints there; choose another --save-dir, or "
+            "wait for its end"
         ) from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()}")
-    file.flush()
+    if holder:  # else it is a file of the user
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
 
 
 def _problem_of(path: Path) -> str:

@@ -14,24 +14,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.columns import AS_NAMED, Columns
+from ..data.dictionary import DICTIONARIES
+from ..data.files import sha256_of
 from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
 from ..data.outputs import atomic_file, locked
-from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
-from ..package_files import BIN, is_package
+from ..package_files import BIN, GENERATION, MANIFEST, is_package
+from ..versions import versions
 from ..workers import Workers, add_workers, progress
-from ..workers.cluster import environment
 from .loading import Loaded, checked, load, local_paths, split_with
 from .rows import Line, log_changes
 
@@ -86,42 +89,62 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelFiles:
-    """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`."""
+    """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`.
+
+    `content` and `stats` are those of the files when `pipeline` read them. `content` is in `repr`, and so in the keys
+    of results: what the files hold decides, not their times.
+    """
 
     path: str  # a result of `local_paths`
     data: Path | None
     device: str | None
     precision: str
     splitter: str | None
-    state: str = field(init=False)  # when the command began
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "state", self.state_now())
+    content: str | None = field(default=None, init=False)
+    stats: str | None = field(default=None, init=False, repr=False)
 
     def pipeline(self, workers: Workers) -> TextPipeline:
-        """Loads the pipeline of the models alone; ValueError for a mistake that is known without the models."""
+        """Loads the pipeline of the models alone, and records what is in their files.
+
+        ValueError for a mistake that is known without the models.
+        """
         if workers.cluster is None:  # whose machines may have other devices
             checked(self.path, self.data, self.device, self.precision)
+        self.stats, self.content = self.stats_now(), self.content_now()
         pipeline = TextPipeline.load(self.data or Path(self.path.split(os.pathsep)[0], BIN))
         split_with(pipeline, self.splitter)
         return pipeline
 
     def load(self) -> Loaded:
-        """Loads the models, in a worker; ValueError if they have changed since the command began."""
+        """Loads the models, in a worker; ValueError if they have changed since the command began.
+
+        A file whose number, size and times are the same is not read again to compare it.
+        """
         loaded = load(self.path, self.data, self.device, self.precision)
-        if self.state_now() != self.state:
+        if self.stats is not None and self.stats_now() != self.stats and self.content_now() != self.content:
             raise ValueError(f"{self.path} or its data changed while the command ran: run it again")
         split_with(loaded.pipeline, self.splitter)
         return loaded
 
-    def state_now(self) -> str:
-        """Returns a digest of the sizes and times of the files, and of the versions of packages."""
-        roots = [*map(Path, self.path.split(os.pathsep)), *([self.data] if self.data else [])]
-        paths = sorted(path for root in roots for path in (root, *root.glob("**/[!.]*")) if path.is_file())
-        stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-        return digest(environment(), stats)
+    def content_now(self) -> str:
+        """Returns a digest of what is in the files, and of the versions of packages."""
+        return digest(versions(), [(str(path), sha256_of(path)) for path in self.files()])
+
+    def stats_now(self) -> str:
+        """Returns a digest of the numbers, sizes and times of the files, and of the versions of packages."""
+        stats = [path.stat() for path in self.files()]
+        numbers = [(each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
+        return digest(versions(), numbers)
+
+    def files(self) -> list[Path]:
+        """Lists the files that decide the result: of a package its manifest, with which loading compares the others."""
+        places = [FILE_NAME, *chain(*BPE_FILES.values(), *DICTIONARIES.values())]
+        paths = [] if self.data is None else [self.data / place for place in places]
+        for path in map(Path, self.path.split(os.pathsep)):
+            paths += [path / name for name in (MANIFEST, GENERATION)] if path.is_dir() else [path]
+        return [path for path in paths if path.is_file()]
 
 
 @dataclass

@@ -5,6 +5,7 @@ was.
 """
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 
@@ -51,8 +52,9 @@ def main(args: argparse.Namespace) -> int:
     check_writes_texts(files.path, pipeline.kind)
     records = list(command.records_of(args.input, args.gen_subset, pipeline.kind))
     score = parse_score(args.score, data, out) if args.score else None
+    inputs: list[str | Path] = [data, data.resolve().parent / "text", *files.path.split(os.pathsep)]
     for path in [out, *([out.with_suffix(".score.json")] if score else [])]:
-        check_output(path, args.overwrite, (), "--results-path")
+        check_output(path, args.overwrite, inputs, "--results-path")
     options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
     job = Texts(files, options, args.batch_size, args.max_tokens, args.seed)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -110,7 +110,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError("say what to write: --out page.html, --png or --json")
     for name, path in wanted.items():
         check_folder(path, f"--{name}")
-        check_output(path, args.overwrite, [args.input, args.model], f"--{name}")
+        check_output(path, args.overwrite, [args.input, args.data, args.model], f"--{name}")
     if len({path.resolve() for path in wanted.values()}) < len(wanted):
         raise ValueError("two of --out, --png and --json name the same file")
     if args.png:

@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, and files for official scorers."""
     if args.out.suffix != ".jsonl":  # predictions.json would be SQuAD's own file
         raise ValueError(f"--out {args.out} must end in .jsonl")
-    inputs = [args.input, *args.model.split(os.pathsep)]
+    inputs = [args.input, args.data, *args.model.split(os.pathsep)]
     check_output(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
     workers, files = command.workers_of(args), command.model_files(args, args.model)

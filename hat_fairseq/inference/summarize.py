@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts."""
     check_folder(args.out)
-    check_output(args.out, args.overwrite, [args.input, *args.path.split(os.pathsep)])
+    check_output(args.out, args.overwrite, [args.input, args.data, *args.path.split(os.pathsep)])
     workers, files = command.workers_of(args), command.model_files(args, args.path)
     options = parse_generation_options(args.generation, "--generation")
     job = Texts(files, options, args.batch_size, args.max_tokens)
