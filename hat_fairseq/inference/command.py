@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
+from ..data.files import json_text
 from ..data.kinds import Kind
 from ..data.manifest import check_files
 from ..data.outputs import atomic_file, locked
@@ -146,7 +147,7 @@ class Job(ABC):
         before = Counter(self.model.pipeline.counts)
         lines = self.lines(records)
         counts = self.model.pipeline.counts - before
-        return {"lines": json.dumps(lines, ensure_ascii=False), "counts": json.dumps(counts)}
+        return {"lines": json_text(lines), "counts": json_text(counts)}
 
 
 @contextmanager
@@ -246,4 +247,4 @@ def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> N
     """Writes one JSON object a line; the file appears when it is complete."""
     with atomic_file(out) as file:
         for line in lines:
-            file.write(json.dumps(line, ensure_ascii=False, indent=indent).encode() + b"\n")
+            file.write(json_text(line, indent=indent).encode() + b"\n")

@@ -1,11 +1,11 @@
 """Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `qa` for predictions."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_file, check_output
 from hat_fairseq.scoring import bleu, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Report
@@ -85,5 +85,5 @@ def main(args: argparse.Namespace) -> int:
         print(*report.notes, sep="\n", file=sys.stderr)
     if args.json:
         with atomic_file(args.json) as file:
-            file.write((json.dumps(report.record, indent=2, ensure_ascii=False) + "\n").encode())
+            file.write((json_text(report.record, indent=2) + "\n").encode())
     return 0

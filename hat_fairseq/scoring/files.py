@@ -1,12 +1,11 @@
 """Files of hypotheses and references: texts, labels or answers, joined by id."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hat_fairseq.data.files import Fields, read_json_lines, read_lines
+from hat_fairseq.data.files import Fields, json_text, read_json_lines, read_lines
 from hat_fairseq.data.outputs import atomic_file
 
 Summary = str | Sequence[str]  # a text, or its sentences
@@ -123,4 +122,4 @@ def write_summaries(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as file:
-        file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
+        file.writelines((json_text(row) + "\n").encode() for row in rows)
