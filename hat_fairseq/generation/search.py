@@ -111,7 +111,7 @@ def refuse_nan(documents: list[list[Hypothesis]], names: Sequence[str] = ()) -> 
 
     Comparing candidates with NaN gives an arbitrary text; fairseq's loop fails an assertion.
     """
-    bad = [n for n, found in enumerate(documents) if not found or any(math.isnan(h.score) for h in found)]
+    bad = [n for n, each in enumerate(documents) if not each or any(math.isnan(h.score) for h in each)]
     if bad:
         first = f" (the first is {names[bad[0]]!r})" if names else ""
         raise ValueError(

@@ -52,6 +52,7 @@ class Predictor:
                 are NaN.
         """
         check_batch_size(batch_size)
+        check_details(self.kind, details)
         if details and self.kind.has_segment_weights and len(self.models) > 1:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         records = iter(records)
@@ -115,6 +116,12 @@ def refuse_nan(record: Record, outputs: Iterable[Any]) -> None:
             f"{record.name}: the model's scores are not numbers (NaN, or infinite). Its weights are NaN, or fp16 "
             "overflows: predict in fp32 or bf16"
         )
+
+
+def check_details(kind: LabelledKind, details: bool) -> None:
+    """Raises ValueError for details of a kind whose predictions have none."""
+    if details and not kind.has_details:
+        raise ValueError(f"--details has no effect on the kind {kind.name}, whose predictions have none: remove it")
 
 
 def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:

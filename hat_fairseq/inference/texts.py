@@ -79,5 +79,5 @@ class DocumentToText:
         decoders = [model.decoder for model in self.models]
         memories = [model.encoder(source, **more) for model in self.models]
         names = [each.row.id for each in rows]
-        found = beam_search(decoders, memories, len(rows), device, options, names)
-        return [beams[0].tokens for beams in found]
+        documents = beam_search(decoders, memories, len(rows), device, options, names)
+        return [beams[0].tokens for beams in documents]
