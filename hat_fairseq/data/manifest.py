@@ -14,6 +14,7 @@ from os import stat_result
 from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data import round_trip
 from hat_fairseq.data.files import json_text, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
@@ -42,6 +43,7 @@ class SplitReport:
     # how many lines of each side have how many tokens; markers, separators and the final `</s>` count
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {"source": Counter(), "target": Counter()})
     totals: Counter[str] = field(default_factory=Counter)  # the sums of `PAPER_ROWS`
+    round_trip: Counter[str] = field(default_factory=Counter)  # sums of `round_trip.compare`
     labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
     first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
     role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
@@ -74,7 +76,7 @@ class SplitReport:
         self.with_gold = self.with_gold or later["with_gold"]
         self.without_gold = self.without_gold or later["without_gold"]
         self.first_with = later["first_with"] | self.first_with
-        for name in ("totals", "labels", "role_counts", "treatments"):
+        for name in ("totals", "round_trip", "labels", "role_counts", "treatments"):
             getattr(self, name).update(later[name])
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
@@ -103,6 +105,7 @@ class SplitReport:
         record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
         record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
         record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
+        record |= {"round_trip": round_trip.summary(self.round_trip)} if self.round_trip else {}
         return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
@@ -218,6 +221,11 @@ def table(manifest: Mapping[str, Any]) -> str:
     figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits))
     for name in figures[0]:
         add(name, [split[name] for split in figures])
+    if any("round_trip" in split for split in splits):
+        trips = [split.get("round_trip") for split in splits]
+        changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
+        add("target segments that come back changed", changed)
+        add("BLEU of what comes back", [f"{trip['bleu']:.2f}" if trip else "-" for trip in trips])
     for name in sorted({name for split in splits for name in split["treatments"]}):
         add(name, [split["treatments"].get(name, 0) for split in splits])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

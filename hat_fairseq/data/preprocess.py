@@ -10,17 +10,19 @@ from typing import Any
 
 from hat_fairseq.data import manifest
 from hat_fairseq.data.blocks import blocks_of
+from hat_fairseq.data.columns import columns_of
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
-from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of
+from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of, with_languages
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader, names
 from hat_fairseq.data.run import Run
-from hat_fairseq.data.text import SEPARATOR
+from hat_fairseq.data.text import LINE_BREAKS, SEPARATOR
 from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
+OF_TABLES = {"columns", "number_ids"}  # options that a reader cannot have a default for: it names the keys itself
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    reader = choose_splits(find_reader(args.reader, args.kind), args.splits)
+    reader = choose_splits(find_reader(args.reader, args.kind, columns_of(args.columns, args.number_ids)), args.splits)
     options = resolve_options(vars(args), reader)
     check_files(args, options)
     if os.pathsep in str(args.out):
@@ -71,10 +73,12 @@ def choose_splits(reader: Reader, splits: Sequence[str] | None) -> Reader:
 def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     """The options of the arguments, else of the reader, of the kind, or the defaults; ValueError if they disagree."""
     kind, known = kind_of(reader.kind), {item.name for item in options_of(Options)}
-    if unknown := sorted(reader.defaults.keys() - known):
+    arguments = with_languages(arguments)
+    if unknown := sorted(reader.defaults.keys() - known | reader.defaults.keys() & OF_TABLES):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(known))}")
     chosen = {name: value for name, value in arguments.items() if name in known and value is not None}
-    options = Options(**{**reader.defaults, **chosen, "kind": kind.name})
+    chosen |= {"columns": tuple(chosen.get("columns", ()))}
+    options = Options(**{**with_languages(reader.defaults), **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, arguments)
     check_options(options, kind)
@@ -132,6 +136,8 @@ def check_options(options: Options, kind: Kind) -> None:
         )
     if kind.keeps_segments and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
+    if options.line_breaks not in (Options.line_breaks, LINE_BREAKS[0]) and options.splitter == "given":
+        raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
     if kind.is_one_segment and (options.segments == "none" or options.segments != "packed" and options.max_segments):

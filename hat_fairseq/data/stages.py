@@ -55,10 +55,10 @@ def clean_record(
             f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
             "use --splitter given"
         )
-    if kind.has_target and record.target is None and not may_be_blind:
-        raise ValueError(f"{record.name} has no target")
     record_counts: Counter[str] = Counter()
     try:
+        if kind.has_target and record.target is None and not may_be_blind:
+            raise EmptyDocumentError(f"{record.name} has no target")
         cleaned: Record = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":
@@ -108,8 +108,7 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Members:
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:
     """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
     report = SplitReport(kind := encoder.kind)
-    encoder.counts.clear()
-    encoder.totals.clear()
+    encoder = replace(encoder, counts=report.treatments, totals=report.totals, round_trip=report.round_trip)
     rows: list[Row] = []
     units: list[str] = []
     for record in stored_records(archive, kind):
@@ -119,8 +118,6 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
             continue
         encoded = kind.encode(encoder, record)
         rows += sample_negatives(encoded, negative_share, encoder.counts) if negative_share < 1 else encoded
-    report.totals.update(encoder.totals)
-    report.treatments.update(encoder.counts)
     files = lines_of_rows(rows, split, report)
     return files | {"units": "\n".join(units), "figures": report.to_add()}
 

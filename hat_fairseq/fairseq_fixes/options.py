@@ -112,8 +112,9 @@ def _check_values(value: Any, name: str = "") -> None:
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
     """fairseq's arguments; in generation the checkpoint, in training the task has defaults for some.
 
-    `--bf16` runs on a GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a
-    checkpoint without this setting is an older one, with the cells of the document.
+    Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
+    GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a checkpoint without
+    this setting is an older one, with the cells of the document.
     """
     words = list(sys.argv[1:] if input_args is None else input_args)
     names = {action.dest for action in parser._actions}  # generation has nbest, training arch
@@ -127,6 +128,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
         logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
         words = [f"--criterion={criterion}", *words]
+    if "required_batch_size_multiple" in names:
+        parser.set_defaults(required_batch_size_multiple=1)
     parsed = original(parser, input_args=words, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     args.tpu = False

@@ -30,7 +30,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from ..data.outputs import lock
 from ..kernels import choice
 from ..package_files import is_package
-from . import checkpoints, processes
+from . import batches, checkpoints, processes
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -189,6 +189,7 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
     """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen."""
     iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
+    batches.start_workers_anew(iterator, self.task)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "entered"):
         self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
         iterator.drawn, iterator.data = epoch, self.data_fingerprint
@@ -219,8 +220,8 @@ def _order(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[l
         iterator.num_shards, iterator.shard_id = number, shard
         parts.append(EpochBatchIterator.ordered_batches(iterator, epoch, False, shuffle))
     iterator.num_shards, iterator.shard_id = own
-    batches = (np.asarray(batch, np.int64) for group in zip(*parts, strict=True) for batch in group)
-    return [rest.tolist() for batch in batches if len(rest := batch[~seen[batch]])]
+    ordered = (np.asarray(batch, np.int64) for group in zip(*parts, strict=True) for batch in group)
+    return [rest.tolist() for batch in ordered if len(rest := batch[~seen[batch]])]
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:

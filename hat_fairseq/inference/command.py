@@ -19,7 +19,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
+from ..data.columns import AS_NAMED, Columns
 from ..data.files import json_text
+from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
 from ..data.outputs import atomic_file, check_output, locked
@@ -27,7 +29,6 @@ from ..data.pipeline import FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
-from ..data.tables import is_table
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
 from ..package_files import BIN, is_package
@@ -216,26 +217,35 @@ def bin_of(folder: Path) -> Path | None:
     return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
 
 
-def records_of(path: Path, split: str | None, kind: Kind) -> Iterable[Record]:
-    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data.
+def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterable[Record]:
+    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
 
     `split`: None for `SPLIT`; ValueError for a split of a file.
     """
     stated, split = split, split or SPLIT
     if (folder := bin_of(path)) is not None:
+        columns.check_for(f"{path}, which hat preprocess wrote")
         check_files(folder, split, contents=True)
         stored = folder.resolve().parent / "text" / f"{split}.jsonl"
         if not stored.is_file():
             raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
         return read_records(stored, kind)
-    if path.is_dir() and not is_table(path):
-        reader = find_reader(f"{path}/", kind.name)
+    counts = Counter[str]()
+    if path.is_dir() and not is_saved_dataset(path):
+        reader = find_reader(f"{path}/", kind.name, columns)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
-        return reader.read(split, None, Counter())
-    if stated is not None:
+        records = reader.read(split, None, counts)
+    elif stated is not None:
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
-    return read_records(path, kind)
+    else:
+        records = read_records(path, kind, columns, counts)
+    return _with_log(records, counts)
+
+
+def _with_log(records: Iterable[Record], counts: Counter[str]) -> Iterator[Record]:
+    yield from records
+    log_changes(counts)
 
 
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:

@@ -58,12 +58,12 @@ def main(args: argparse.Namespace) -> int:
     write_texts(job, records, set(), out, workers)
     if score is None:
         return 0
-    print(f"hat score {shlex.join(score.words)}", flush=True)
+    print(f"hat score {shlex.join(score.arguments)}", flush=True)
     return int(score_command.write_scores(score))
 
 
 def parse_score(words: str, data: Path, hypotheses: Path, overwrite: bool) -> argparse.Namespace:
-    """Parses the value of --score as arguments of `hat score`, `words`; a mistake in them ends the process.
+    """Parses the value of --score as arguments of `hat score`, `arguments`; a mistake in them ends the process.
 
     The scores are written to the file of their own `--json`, or beside the texts.
 
@@ -84,5 +84,5 @@ def parse_score(words: str, data: Path, hypotheses: Path, overwrite: bool) -> ar
     args = score_command.checked(args)
     if args.metric == "bleu":
         make_bleu(settings_of(args))
-    args.words = arguments
+    args.arguments = arguments
     return args

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..data.columns import add_columns, columns_of
 from ..data.kinds import KINDS, LabelledKind
 from ..data.outputs import check_output
 from ..data.record import Record
@@ -43,10 +44,11 @@ class Labels(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=command.MODEL)
-    text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
+    text = "JSON or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
     parser.add_argument("input", metavar="INPUT", type=Path, help=text)
     command.add_split(parser)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
+    add_columns(parser)
     command.add_splitter(parser)
     command.add_out(parser, "predictions to write: .jsonl")
     command.add_batches(parser)
@@ -82,7 +84,8 @@ def main(args: argparse.Namespace) -> int:
     official = sorted(kind.official([]))
     if "n_best" in values and not (args.details or official):
         raise ValueError(f"--n-best has no effect on the kind {kind.name} without --details, which writes the answers")
-    records = list(command.records_of(args.input, args.split, kind))
+    columns = columns_of(args.columns, args.number_ids)
+    records = list(command.records_of(args.input, args.split, kind, columns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to predict")
     command.check_splitter(records, args.splitter)

@@ -25,13 +25,14 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from ..data.kinds.documents import DocumentKind
+from ..data.language import base_language
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
 from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
-from ..scoring.rouge import score_documents, split_summary
+from ..scoring.rouge import score_documents, split_summary, words_by_script
 from .document_dataset import load_documents
 from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 
@@ -135,7 +136,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
             logger.info("example hypothesis: %s", generated[0])
             logger.info("example reference: %s", references[0])
         if self.bleu is None:
-            language = self.pipeline.settings.target_language if self.pipeline else BleuSettings.language
+            language = base_language(self.pipeline.settings.target_language) if self.pipeline else BleuSettings.language
             settings, reason = settings_by_script(BleuSettings(language=language), references)
             self.bleu = make_bleu(settings)
             if reason:
@@ -203,9 +204,13 @@ def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterabl
 
 
 def sums_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts."""
+    """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts.
+
+    Words are those of the references' script.
+    """
     generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
-    scores = score_documents(generated, references, stem=True)
+    words = words_by_script(reference for _, reference in pairs)
+    scores = score_documents(generated, references, stem=True, words=words)
     sums = {f"_{log}_sum": 100 * float(scores[name].sum()) for name, log in ROUGE.items()}
     return sums | {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
 

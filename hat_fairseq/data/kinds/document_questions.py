@@ -44,6 +44,7 @@ from hat_fairseq.data.kinds.windows import (
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked
+from hat_fairseq.data.text import is_blank
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
 NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs
@@ -271,7 +272,8 @@ def _label_rows(
         return
     places = [_place(row, number) for row in rows]
     if annotation.spans:
-        begin, end = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
+        spans = [span for span in annotation.spans if not is_blank(span.text)]
+        begin, end = min((span.start for span in spans), default=0), max((span.end for span in spans), default=0)
         characters = characters_of(begin, end, positions[number])
         counts["answers_not_found"] += characters is None
         for row, (marker, tokens) in zip(rows, places, strict=True):

@@ -30,6 +30,7 @@ from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row, RowEncoder, marked
+from hat_fairseq.data.text import is_blank
 
 NO_ANSWER = ["0", "0"]  # the label of a window of a text
 
@@ -158,12 +159,12 @@ class QuestionKind(LabelledKind):
 def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
     """Label each row with the answers that are wholly in it, each place once and in the order of `answers`, else `0 0`.
 
-    Positions count tokens of the row from 0, both inclusive. Counts answers that no token stands for
+    Positions count tokens of the row from 0, both inclusive. Counts answers that show nothing
     (`answers_not_found`), that are cut off or longer than what two windows share (`answers_in_no_row`), and rows in
     which the first or the last token stands for more than the answer (`answers_inside_tokens`).
     """
-    places = (characters_of(answer.start, answer.end, positions) for answer in answers)
-    characters = [span for span in places if span is not None]
+    visible = [answer for answer in answers if not is_blank(answer.text)]
+    characters = [span for each in visible if (span := characters_of(each.start, each.end, positions)) is not None]
     counts["answers_not_found"] += len(answers) - len(characters)
     by_row = [[find_span(row.spans, *span) for span in characters] for row in rows]
     counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
