@@ -155,13 +155,15 @@ def check_options(options: Options, kind: Kind) -> None:
 
 def check_effects(options: Options, kind: Kind, stated: Iterable[str]) -> None:
     """Raises ValueError for one of the `stated` options that has no effect without another one."""
-    limited = options.max_source_tokens is not None or options.max_segments is not None
+    limits = [options.max_source_tokens, options.max_segments]
+    if options.aligned:  # chunks end where the source or the target is full
+        limits += [options.max_target_tokens, options.max_chunk_tokens]
     of_source = "--max-source-tokens or --max-segments" if ROWS in kind.options else "--max-source-tokens"
     needed = {
-        "long_source": (limited, of_source),
+        "long_source": (any(limits), of_source),
         "long_target": (options.max_target_tokens is not None, "--max-target-tokens"),
         "on_misaligned": (options.aligned, "--aligned"),
-        "segment_length": (options.segments == "packed", "--segments packed"),
+        "segment_length": (options.segments == "packed" or options.max_segments, "--segments packed or --max-segments"),
         "window_overlap": (options.long_source == "chunk", "--long-source chunk"),
         "num_codes": (options.bpe == "learned", "--bpe learned"),
     }
