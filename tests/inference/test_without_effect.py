@@ -42,13 +42,13 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
         "--device",
         "cpu",
         "--generation",
-        '{"max_len_b": 5}',
+        '{"min_len": 1, "max_len_b": 20}',
     ]
     assert hat(*words, "--out", "-") == 0
     lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert [line["id"] for line in lines] == ["a", "b"]
     assert hat(*words, "--out", "out.jsonl") == 0
-    assert [json.loads(line) for line in Path("out.jsonl").open()] == lines
+    assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == lines
     capfdbinary.readouterr()
     assert hat("look", "demo", "--input", "in.jsonl", "--out", "-") == 2
     assert b"--out -: `hat look` does not write this to the standard output" in capfdbinary.readouterr().err
@@ -57,5 +57,5 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
 
 def test_look_at_the_demo(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert hat("look", "demo", "--generation", '{"max_len_b": 5}', "--device", "cpu") == 0
+    assert hat("look", "demo", "--generation", '{"min_len": 1, "max_len_b": 20}', "--device", "cpu") == 0
     assert "<html" in Path("look.html").read_text()
