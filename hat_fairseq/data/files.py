@@ -3,6 +3,8 @@
 import codecs
 import hashlib
 import json
+import math
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -118,18 +120,38 @@ def parse_json(text: str) -> Any:
     """Returns the value of a JSON text.
 
     Raises:
-        ValueError: no JSON (NaN and Infinity are none), a number of thousands of digits, a key twice, or nested deeply.
+        ValueError: no JSON (NaN and Infinity are none), a number of thousands of digits, or one that is too large for
+            64 bits such as 1e999, a key twice, or nested deeply.
     """
 
     def refuse(constant: str) -> None:
         raise ValueError(f"it has the number {constant}, which JSON does not have")
 
+    hooks: dict[str, Any] = {"parse_constant": refuse, "parse_float": _finite}
     try:
-        return json.loads(text, object_pairs_hook=_without_repeated_keys, parse_constant=refuse)
+        return json.loads(text, object_pairs_hook=_without_repeated_keys, **hooks)
     except json.JSONDecodeError as error:
         raise ValueError(f"not a JSON object ({error}); is the file cut off?") from error
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def json_text(value: Any, **layout: Any) -> str:
+    """Returns a value as JSON, with all characters as they are; `layout`: further arguments of `json.dumps`.
+
+    Raises:
+        ValueError: it has NaN or an infinite number, which JSON does not have.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, **{"ensure_ascii": False, **layout})
+    except ValueError as error:
+        raise ValueError(f"a number is NaN or infinite, which JSON does not have ({error})") from None
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"the number {digits:.60} is too large: at most {sys.float_info.max:.4g}")
+    return number
 
 
 def is_deeper(value: Any, levels: int) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data import round_trip
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.files import json_text, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
@@ -80,7 +80,7 @@ class SplitReport:
 
     def to_add(self) -> str:
         """Returns all figures as JSON."""
-        return json.dumps({**vars(self), "kind": None})
+        return json_text({**vars(self), "kind": None}, ensure_ascii=True)
 
     def check_gold(self, split: str) -> None:
         """Raises ValueError for a split without records, or in which only some records have targets or labels."""
@@ -130,7 +130,7 @@ def write_manifest(
         "files": {name: (directory / name).stat().st_size for name in files},
     }
     path = directory / FILE_NAME
-    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
 
 

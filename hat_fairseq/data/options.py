@@ -4,6 +4,7 @@ The command line, `pipeline.json` and the page of commands are made from these f
 """
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
@@ -88,8 +89,9 @@ class Settings:
             value, choices, least = getattr(self, item.name), item.metadata["choices"], item.metadata["least"]
             if choices and value not in choices:
                 raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
-            if least is not None and value is not None and not value >= least:
-                raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
+            if least is not None and value is not None and not least <= value < math.inf:
+                finite = " and finite" if value == math.inf else ""
+                raise ValueError(f"{flag(item)} must be at least {least}{finite}, not {value}")
 
     def word_tokenizer(self, side: str) -> WordTokenizer:
         """Returns that of the `source` or the `target`; ValueError if its package is missing."""

@@ -3,7 +3,6 @@
 `Vocabulary` is what such a folder has; `ready_made` finds the BPE of a new one.
 """
 
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Self
 
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
 from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary, read_labels
-from hat_fairseq.data.files import parse_json, sha256_of
+from hat_fairseq.data.files import json_text, parse_json, sha256_of
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options, Settings
@@ -86,7 +85,7 @@ class TextPipeline:
             "settings": {name: value for name, value in settings.items() if value != LATER.get(name, ...)},
             "bpe": {"kind": self.bpe.kind, "sha256": {name: sha256_of(directory / name) for name in names}},
         }
-        (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (directory / FILE_NAME).write_text(json_text(record, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:

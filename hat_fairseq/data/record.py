@@ -1,12 +1,11 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
-from hat_fairseq.data.files import is_deeper
+from hat_fairseq.data.files import is_deeper, json_text
 from hat_fairseq.data.text import is_blank
 
 Texts = tuple[str, ...]
@@ -21,7 +20,7 @@ def is_unicode(text: str) -> bool:
 
 
 def _storable(meta: Any) -> Any:
-    if is_deeper(meta, DEEPEST_META) or not is_unicode(json.dumps(meta, ensure_ascii=False)):
+    if is_deeper(meta, DEEPEST_META) or not is_unicode(json_text(meta)):
         raise ValueError(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
     return meta
 

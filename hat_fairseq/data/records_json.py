@@ -1,6 +1,5 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -10,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
-from hat_fairseq.data.files import at, of_type
+from hat_fairseq.data.files import at, json_text, of_type
 from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record, is_unicode
@@ -96,10 +95,11 @@ def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
 
 
 def json_line(record: Record) -> str:
-    """Returns the record as a line of a JSON lines file."""
-    line = json.dumps(value := record_to_json(record), ensure_ascii=False)
+    """Returns the record as a line of a JSON lines file; ValueError for NaN or infinity in its `meta`."""
+    with at(record.name):
+        line = json_text(value := record_to_json(record))
     # A text as given may hold lone surrogates, which UTF-8 cannot represent.
-    return line if is_unicode(line) else json.dumps(value)
+    return line if is_unicode(line) else json_text(value, ensure_ascii=True)
 
 
 def decode(cls: Any, value: Any, where: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hat_fairseq.data.blocks import Members, digest, read_member
 from hat_fairseq.data.bpe import NoBpe
-from hat_fairseq.data.files import parse_object
+from hat_fairseq.data.files import json_text, parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.pretraining import units_to_pack
 from hat_fairseq.data.kinds.windows import sample_negatives
@@ -39,8 +39,8 @@ def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], by
             places.append(where)
     return {
         "records": "".join(stored),
-        "places": json.dumps(places),
-        "headers": json.dumps(headers),
+        "places": json_text(places, ensure_ascii=True),
+        "headers": json_text(headers, ensure_ascii=True),
         "figures": report.to_add(),
         "name": f"{headers[0][2]} to {headers[-1][2]}",
     }
@@ -102,7 +102,7 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Members:
     encoder = RowEncoder(kind, unlimited, counter := _WordCounter())
     for record in chain.from_iterable(stored_records(archive, kind) for archive in archives):
         kind.encode(encoder, record if kind.has_target else record.without_gold())
-    return {"words": json.dumps(counter.words)}
+    return {"words": json_text(counter.words, ensure_ascii=True)}
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:

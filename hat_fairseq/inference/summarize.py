@@ -12,7 +12,7 @@ import torch
 
 from ..data.blocks import digest
 from ..data.columns import add_columns, columns_of
-from ..data.outputs import check_folder, check_output
+from ..data.outputs import check_folder
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
 from ..generation.join_chunks import warn_of_texts
@@ -23,6 +23,7 @@ from .loading import Loaded, check_writes_texts
 from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, log_changes, longest_first
 from .texts import DocumentToText
 
+WRITES_STDOUT = True  # with --out -
 DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
 
 
@@ -62,7 +63,7 @@ def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Pat
         lines = (by_id[record.id] for record in records if record.id in by_id)
         rows = command.in_order(records, lines, empty, text="")
         command.write_lines(out, rows)
-    print(f"{out}: {len(rows)} texts")
+    command.say(out, f"{len(rows)} texts")
     warn_of_texts(rows, counts[OTHER_SEGMENTS])
 
 
@@ -81,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts."""
     check_folder(args.out)
-    check_output(args.out, args.overwrite, [args.input, args.data, *args.path.split(os.pathsep)])
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.path.split(os.pathsep)])
     workers, files = command.workers_of(args), command.model_files(args, args.path)
     options = parse_generation_options(args.generation, "--generation")
     job = Texts(files, options, args.batch_size, args.max_tokens)
@@ -92,5 +93,6 @@ def main(args: argparse.Namespace) -> int:
     log_changes(skipped)
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
+    command.check_splitter(documents, args.splitter)
     write_texts(job, documents, command.find_empty(documents, pipeline, args.on_empty), args.out, workers)
     return 0

@@ -12,6 +12,7 @@ with the lowest no-answer score answers, among those with a text; a question wit
 """
 
 import argparse
+import math
 import re
 import string
 import unicodedata
@@ -34,6 +35,7 @@ from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean
 Figures = dict[str, float | Interval]  # x 100, but counts, and thresholds as they are
 Match = tuple[float, float]  # exact match and F1, 0 to 1
 
+SQUAD_THRESHOLD = 1.0
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 DELETED = str.maketrans("", "", string.punctuation)
 UNICODE_PUNCTUATION = r"[\p{P}\p{S}]+"
@@ -141,12 +143,16 @@ def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str,
 
 
 def _squad_figures(
-    texts: Mapping[str, str], golds: Mapping[str, Gold], odds: Mapping[str, float], args: argparse.Namespace
+    texts: Mapping[str, str],
+    golds: Mapping[str, Gold],
+    odds: Mapping[str, float],
+    threshold: float,
+    args: argparse.Namespace,
 ) -> Figures:
     """The figures of SQuAD 2.0; questions with `odds`, no-answer scores, above the threshold count as unanswered."""
     words = squad_words if args.metric == "squad" else words_by_script
     matches = {i: squad_match(texts[i], gold.answers, words) for i, gold in golds.items()}
-    unanswered = {i for i, score in odds.items() if score > args.no_answer_threshold}
+    unanswered = {i for i, score in odds.items() if score > threshold}
     final = {i: (float(not golds[i].answers),) * 2 if i in unanswered else match for i, match in matches.items()}
     figures: Figures = {}
     answerable = [i for i in golds if golds[i].answers]
@@ -169,12 +175,16 @@ def _squad_figures(
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
-    text = "a question with a higher no-answer score counts as unanswered (default: %(default)s, as SQuAD's)"
-    parser.add_argument("--no-answer-threshold", type=float, default=1.0, metavar="X", help=text)
+    text = f"a question with a higher no-answer score counts as unanswered (default: {SQUAD_THRESHOLD:g}, as SQuAD's)"
+    parser.add_argument("--no-answer-threshold", type=float, metavar="X", help=text)
 
 
 def score_squad(args: argparse.Namespace) -> Report:
     """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
+    stated = getattr(args, "no_answer_threshold", None)
+    threshold = SQUAD_THRESHOLD if stated is None else stated
+    if math.isnan(threshold):
+        raise ValueError("--no-answer-threshold must be a number, not nan")
     golds, report = read_golds(args.references[0]), Report()
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
@@ -182,8 +192,10 @@ def score_squad(args: argparse.Namespace) -> Report:
         texts = {i: _predicted(fields) for i, fields in predictions.items()}
         name, odds = "SQuAD 2.0" if args.metric == "squad" else "SQuAD 2.0, words of all scripts", {}
         if args.metric == "squad" and (odds := _no_answer_scores(path, predictions)):
-            name = f"{name} | no-answer-threshold: {args.no_answer_threshold:g}"
-        figures = _squad_figures(texts, golds, odds, args)
+            name = f"{name} | no-answer-threshold: {threshold:g}"
+        elif stated is not None:
+            raise ValueError(f"--no-answer-threshold has no effect: {path} has no no_answer_score")
+        figures = _squad_figures(texts, golds, odds, threshold, args)
         if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
             figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
         if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
