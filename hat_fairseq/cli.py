@@ -1,8 +1,9 @@
 """The `hat` command. Each of its verbs, such as `hat score`, is a module of its own, listed in `GROUPS`.
 
 The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text. Flags
-that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`. Only the
-module of the called verb is imported, so `hat --help` and `hat doctor` work in a broken installation.
+that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`. With
+`WRITES_STDOUT` its `--out -` is the standard output; of other verbs it is an error. Only the module of the called verb
+is imported, so `hat --help` and `hat doctor` work in a broken installation.
 """
 
 import argparse
@@ -83,6 +84,7 @@ LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md 
     "train --eval-doc-bleu": "--eval-bleu, and hat generate --score bleu for documents",
     "train --strict-restore": "nothing",
 }
+OUTPUTS = ("out", "results_path", "json", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -143,6 +145,7 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
             module = import_verb(name)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.main, passes_flags_on=getattr(module, "PASSES_FLAGS_ON", False))
+            subparser.set_defaults(writes_stdout=getattr(module, "WRITES_STDOUT", False))
     return parser
 
 
@@ -152,6 +155,14 @@ def refuse_what_left(arguments: Sequence[str]) -> None:
     for name in [verb, *(f"{verb} {option}" for option in options)]:
         if name in LEFT:
             raise ValueError(f"`hat {name}` left in 0.5; instead: {LEFT[name]}")
+
+
+def refuse_dash(args: argparse.Namespace) -> None:
+    """Raises ValueError for an output `-`, the standard output, of a verb that writes files only."""
+    for name in OUTPUTS:
+        if str(getattr(args, name, None)) == "-" and not (name == "out" and args.writes_stdout):
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} -: `hat {args.verb}` does not write this to the standard output; name a file")
 
 
 def describe(error: Exception) -> str:
@@ -221,6 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if others and not args.passes_flags_on:
             parser.error(f"unrecognized arguments: {' '.join(others)}")
         args.others = others
+        refuse_dash(args)
         with ending_signals():
             status = int(args.run(args))
         flush_output()

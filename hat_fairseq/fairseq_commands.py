@@ -23,7 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Shows how to call the command; fairseq reads the flags."""
     verb = parser.prog.split()[-1]
     parser.usage = f"hat {verb} DATA [flags of fairseq-{verb} and of this package ...]"
-    parser.epilog = f"All flags: fairseq-{verb} --user-dir {PACKAGE} [--task TASK] [--arch ARCH] --help"
+    chosen = "--task document_to_text" + " --arch hat_transformer_tiny" * (verb == "train")
+    parser.epilog = (
+        f"All flags, with those of the task and the model that you name: fairseq-{verb} --user-dir {PACKAGE} "
+        f"{chosen} --help"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ were released again in this form.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hat_fairseq.data.kinds import Document
@@ -46,36 +46,74 @@ class Side:
         self.segments[-1] = f"{self.segments[-1]} {text.strip()}".strip()
 
 
-def pair(source: Side, target: Side, id_: str | None = None) -> Document:
-    """Make one document of two sides; ValueError for equally many segments with different ids, no translations."""
-    if len(source.keys) == len(target.keys):
-        for key, other in zip(source.keys, target.keys, strict=True):
-            if key != other:
-                raise ValueError(
-                    f"{source.where}: document {source.id!r} has the segment {key!r} where {target.where} has "
-                    f"{other!r}; the two files do not belong together"
-                )
+def pair(source: Side, target: Side, id_: str | None = None, others: Sequence[Side] = ()) -> Document:
+    """Make one document of two sides, and of `others`, which are further references.
+
+    Segments are paired by their ids, with an empty one where a side lacks an id; by position where a side has no ids.
+    ValueError for sides that share no id, and for equally many segments with different ids, one of them twice.
+    """
+    sides = (source, target, *others)
+    keys = _keys_of_all((source, target)) if all(map(_has_ids, sides)) else []
+    if keys and not set(source.keys) & set(target.keys):
+        raise _other_segment(source, target)
+    if not keys and len(source.keys) == len(target.keys) and source.keys != target.keys:
+        raise _other_segment(source, target)
+    texts = [dict(zip(side.keys, side.segments, strict=True)) if keys else {} for side in sides]
+    segments = [
+        tuple(text.get(key, "") for key in keys) or tuple(side.segments)
+        for side, text in zip(sides, texts, strict=True)
+    ]
     return Document(
         id=source.id if id_ is None else id_,
-        sentences=tuple(source.segments),
-        target=tuple(target.segments),
+        sentences=segments[0],
+        target=segments[1],
+        other_references=tuple(segments[2:]),
         origin=", ".join(f"{side.path.name}:{side.first}-{side.last}" for side in (source, target)),
     )
 
 
-def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Document]:
-    """Join two files by document id, in the order of the first; ValueError for an id twice, or in one file only."""
+def _has_ids(side: Side) -> bool:
+    return bool(side.keys) and all(side.keys) and len(set(side.keys)) == len(side.keys)
+
+
+def _keys_of_all(sides: Iterable[Side]) -> list[str]:
+    """The ids of all segments in the order of the first side; one that it lacks is behind the one before it."""
+    keys: list[str] = []
+    for side in sides:
+        for number, key in enumerate(side.keys):
+            if key not in keys:
+                keys.insert(keys.index(side.keys[number - 1]) + 1 if number else 0, key)
+    return keys
+
+
+def _other_segment(source: Side, target: Side) -> ValueError:
+    key, other = next(keys for keys in zip(source.keys, target.keys, strict=False) if keys[0] != keys[1])
+    return ValueError(
+        f"{source.where}: document {source.id!r} has the segment {key!r} where {target.where} has {other!r}; the two "
+        "files do not belong together"
+    )
+
+
+def join(
+    sources: Iterable[Side], targets: Iterable[Side], counts: Counter[str], prefix: str = ""
+) -> Iterator[Document]:
+    """Join two files by document id, in the order of the first; those in one file only are left out and counted.
+
+    ValueError for an id twice, and for files that share no document.
+    """
     first, second = _by_id(sources), _by_id(targets)
-    for sides, others in ((first, second), (second, first)):
-        lonely = [side for id_, side in sides.items() if id_ not in others]
-        if lonely:
-            other = next(iter(others.values())).path if others else "the other file"
-            raise ValueError(
-                f"{lonely[0].where}: document {lonely[0].id!r} is not in {other} ({len(lonely)} of {len(sides)} "
-                f"documents are missing there, which has {len(others)}); fetch both files of the same release"
-            )
+    lonely = [side for id_, side in first.items() if id_ not in second]
+    if len(lonely) == len(first):
+        other = next(iter(second.values())).path if second else "the other file"
+        raise ValueError(
+            f"{lonely[0].where}: document {lonely[0].id!r} is not in {other}, and neither is any other of the "
+            f"{len(first)} documents; fetch both files of the same release"
+        )
+    counts["documents_without_source_left_out"] += len(second.keys() - first.keys())
+    counts["documents_without_reference_left_out"] += len(lonely)
     for id_, source in first.items():
-        yield pair(source, second[id_], prefix + id_)
+        if id_ in second:
+            yield pair(source, second[id_], prefix + id_)
 
 
 def _by_id(sides: Iterable[Side]) -> dict[str, Side]:
@@ -97,11 +135,11 @@ class TaggedDocument:
     descriptions: dict[str, str] = field(default_factory=dict)
 
     def sides_in(self, language: str, name: str) -> list[Side]:
-        """Return the sides of an element in a language: `en` is also `en-US`, and one without `lang` is in any."""
+        """Return the sides with segments of an element in a language: `en` is also `en-US`, one without `lang` any."""
         return [
             side
             for tag, side in self.sides
-            if tag.name == name and tag.attributes.get("lang", language).partition("-")[0] == language
+            if side.segments and tag.name == name and tag.attributes.get("lang", language).partition("-")[0] == language
         ]
 
 
@@ -125,10 +163,11 @@ def read_sides(path: Path, described_by: Sequence[str] = (), id_element: str | N
 def read_test_set(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Document]:
     """Yield the documents of a file with all languages, with all their references in `target_language`.
 
-    Documents of test suites are left out and counted. ValueError with file and line for a
-    document without id, source or reference, an id twice, text outside of a segment, a file without documents.
+    Documents of test suites, and those without source or reference, are left out and counted. ValueError with file and
+    line for a document without id, an id twice, text outside of a segment, a file without documents to translate.
     """
     seen: dict[str, str] = {}
+    lonely, pairs = "", 0
     for document in _documents(path, SIDES):
         id_ = document.tag.attributes.get("id", "")
         if document.tag.attributes.get("testsuite"):
@@ -142,12 +181,16 @@ def read_test_set(path: Path, source_language: str, target_language: str, counts
         sources, targets = document.sides_in(source_language, "src"), document.sides_in(target_language, "ref")
         if not sources or not targets:
             missing = f"<ref lang={target_language}>" if sources else f"<src lang={source_language}>"
-            raise ValueError(f"{document.where}: document {id_!r} has no {missing}")
+            counts[f"documents_without_{'reference' if sources else 'source'}_left_out"] += 1
+            lonely = lonely or f"{document.where}: document {id_!r} has no {missing}"
+            continue
         sources[0].id = id_
-        others = tuple(tuple(side.segments) for side in targets[1:])
-        yield replace(pair(sources[0], targets[0]), other_references=others)
+        pairs += 1
+        yield pair(sources[0], targets[0], others=targets[1:])
     if not seen:
         raise ValueError(f"{path}: no <doc> in it, so this is no test set")
+    if not pairs:
+        raise ValueError(f"{lonely}, and no other has both")
 
 
 def _documents(path: Path, side_names: Sequence[str], described_by: Sequence[str] = ()) -> Iterator[TaggedDocument]:

@@ -33,7 +33,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Pretra
     if not files:
         raise ValueError(f"{folder} has no {NAMES[split]}.*.json.gz; it must be a folder with {CONTENT}")
     for path in files:
-        for number, record in read_json_lines(path):
+        for number, record in read_json_lines(path, counts):
             where = f"{path}:{number}"
             text = Fields(record, where).text("text")
             if len(text.split()) <= MIN_WORDS:

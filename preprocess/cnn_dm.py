@@ -22,6 +22,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 from release import find_table, read_table, release_folder
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
@@ -44,7 +45,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     folder = release_folder(root, f"{STORIES}the files of the Hugging Face release")
     if (folder / "url_lists").is_dir():
         return _read_stories(folder, split)
-    rows = read_table(find_table(folder, split, STORIES), COLUMNS)
+    rows = read_table(find_table(folder, split, STORIES), COLUMNS, counts)
     return (
         Document(row["id"], text=row["article"], target=tuple(row["highlights"].split("\n")), origin=where)
         for where, row in rows
@@ -62,10 +63,10 @@ def _read_stories(root: Path, split: str) -> Iterator[Document]:
 
 
 def _read_story(path: Path) -> Document:
-    """Paragraphs, then each highlight behind a line `@highlight`."""
-    lines = [stripped for _, line in read_lines(path) if (stripped := line.strip())]
+    """Paragraphs, with a blank line after each, then each highlight behind a line `@highlight`."""
+    lines = [line.strip() for _, line in read_lines(path) if not is_blank(line)]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]
     if not highlights:
         raise ValueError(f"{path}: no {HIGHLIGHT}, so this is no complete story")
-    return Document(path.stem, text="\n".join(lines[:end]), target=tuple(highlights), origin=str(path))
+    return Document(path.stem, text="\n\n".join(lines[:end]), target=tuple(highlights), origin=str(path))

@@ -4,8 +4,8 @@
 bbabd848f66ddd102651745930b50c41a11ade8d2a9273a6bd6b2db1e0642229) and
 `ground-truth-training-byarticle-20181122.xml` of https://zenodo.org/record/1489920: 645 articles, 238 of them
 hyperpartisan. Licence: CC BY 4.0. Labels are the release's `true` and `false`. The text is the body, without its
-title, as in Longformer's preparation of the data, but nothing is cleaned away. Paragraphs are line breaks. References
-such as `&amp;` that are left when the XML has been read are resolved, and counted.
+title, as in Longformer's preparation of the data, but nothing is cleaned away. Paragraphs have blank lines between
+them. References such as `&amp;` that are left when the XML has been read are resolved, and counted.
 
 The official test part is hidden; papers split the 645 articles themselves. Which split is made depends on a file:
 
@@ -25,6 +25,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, note_input, read_json
 from hat_fairseq.data.kinds import LabelledText
+from hat_fairseq.data.text import is_blank
 from markup import unescape
 from release import release_file, release_folder
 
@@ -80,11 +81,11 @@ def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], c
 
 
 def _body(article: ElementTree.Element, counts: Counter[str]) -> str:
-    """All text of an article, a line for each paragraph; what stands between paragraphs is one as well."""
+    """All text of an article, with a blank line after each paragraph; what stands between paragraphs is one as well."""
     pieces = [article.text or ""]
     for element in article:
         pieces += ["".join(element.itertext()), element.tail or ""]
     lines = [" ".join(piece.split()) for piece in pieces]
     resolved = [unescape(line) for line in lines]
     counts["lines_with_references_resolved"] += sum(map(str.__ne__, lines, resolved))
-    return "\n".join(filter(None, resolved))
+    return "\n\n".join(line for line in resolved if not is_blank(line))

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 from release import release_folder
 
 DEFAULTS = {
@@ -123,7 +124,7 @@ def _read_blocks(path: Path) -> dict[str, Block]:
 
 
 def _why_not(source: Block, target: Block) -> str | None:
-    if not source.text or not target.text:
+    if is_blank(source.text) or is_blank(target.text):
         return "segments_empty_in_a_language"
     if "code" in source.style:
         return "segments_of_code"

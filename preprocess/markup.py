@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.text import is_blank
 
 _VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s>"']+)"""
 _ATTRIBUTES = re.compile(rf"\s+([\w:.-]+)\s*=\s*({_VALUE})")
@@ -59,8 +60,8 @@ def unescape(text: str) -> str:
 
 
 def is_stray(text: str) -> bool:
-    """Whether text between known tags is more than white space and an element of a name that is not known."""
-    return bool(text.strip()) and not re.fullmatch(r"<.*>", text.strip())
+    """Whether text between known tags shows something other than an element of a name that is not known."""
+    return not is_blank(text) and not re.fullmatch(r"<.*>", text.strip())
 
 
 def _values(attributes: str) -> dict[str, str]:

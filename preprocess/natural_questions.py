@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, DocumentQuestion
-from hat_fairseq.data.kinds.windows import kept_characters
+from hat_fairseq.data.text import is_blank
 from tydi_qa import Place, pages, question_record
 
 KIND = "document_qa"
@@ -33,7 +33,7 @@ Words = dict[int, tuple[int, int]]  # by the number of its token, the characters
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """Yield the questions of a split, each with its page."""
-    return (_record(page, split == "train", counts) for page in pages(root, FILES[split], CONTENT))
+    return (_record(page, split == "train", counts) for page in pages(root, FILES[split], CONTENT, counts))
 
 
 def _record(page: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuestion:
@@ -49,7 +49,7 @@ def _record(page: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuest
             counts["nested_candidates_skipped"] += 1
             continue
         text, word_spans = _paragraph(tokens, begin, end)
-        if not kept_characters(text):
+        if is_blank(text):
             counts["candidates_without_text_skipped"] += 1
             continue
         words[number] = len(texts), word_spans
@@ -113,9 +113,9 @@ def _find(
         if not 0 <= first < end <= size:
             raise answer.error(f"a short answer has the tokens {first} to {end} of {size}")
         inside = [word_spans[number] for number in range(first, end) if number in word_spans]
-        if inside:
-            begin = inside[0][0]
-            spans.append(Answer(texts[paragraph][begin : inside[-1][1]], begin))
+        text = texts[paragraph][inside[0][0] : inside[-1][1]] if inside else ""
+        if not is_blank(text):
+            spans.append(Answer(text, inside[0][0]))
         else:
             counts["short_answers_outside_paragraph"] += 1
     return paragraph, tuple(spans)

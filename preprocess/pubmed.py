@@ -24,6 +24,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 from release import release_file, release_folder
 
 DEFAULTS = {"splitter": "given", "on_empty": "drop"}
@@ -48,7 +49,8 @@ def read_articles(archive: str, split: str, root: Path | None, counts: Counter[s
     folder in the release. ValueError with file and line for a missing file or another format.
     """
     content = f"{', '.join(FILES.values())}, as the folder {archive} of the release does"
-    for number, record in read_json_lines(release_file(release_folder(root, content) / FILES[split], content)):
+    path = release_file(release_folder(root, content) / FILES[split], content)
+    for number, record in read_json_lines(path, counts):
         where = f"{root}/{FILES[split]}:{number}"
         missing = [key for key in KEYS if key not in record]
         if missing:
@@ -60,7 +62,7 @@ def _article(fields: Fields, counts: Counter[str]) -> Document:
     body, abstract = fields.texts("article_text"), fields.texts("abstract_text")
     sections = [fields.checked(t, str, "a sentence of sections") for s in fields.items("sections", list) for t in s]
     counts["articles_unlike_their_sections"] += list(filter(str.strip, body)) != list(filter(str.strip, sections))
-    counts["abstract_sentences_without_marks"] += sum(not MARK.search(line) for line in abstract if line.strip())
+    counts["abstract_sentences_without_marks"] += sum(not MARK.search(line) for line in abstract if not is_blank(line))
     target = [MARK.sub(" ", sentence).strip() for sentence in abstract]
     return Document(fields.text("article_id"), sentences=body, target=tuple(target), origin=fields.where)
 

@@ -1,17 +1,18 @@
 """The folder and files of a downloaded release, checked before anything is read, or found by name at any depth.
 
-And their tables of texts with named columns: CSV, JSON lines or one JSON list, columns with tabs.
+And their tables of texts with named columns: of any format that `hat preprocess` reads, or columns with tabs.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from hat_fairseq.data.files import Fields, read_json, read_json_lines, read_lines
-from hat_fairseq.data.tables import read_csv
+from hat_fairseq.data import compression
+from hat_fairseq.data.files import Fields, read_lines
+from hat_fairseq.data.formats import ending_of, opened
 
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}
-ENDINGS = (".csv", ".jsonl", ".json")
+ENDINGS = ("csv", "tsv", "jsonl", "ndjson", "json", "parquet")
 
 
 def release_folder(root: Path | None, content: str) -> Path:
@@ -43,9 +44,10 @@ def read_text(path: Path) -> str:
 
 
 def find(root: Path, *patterns: str) -> Path | None:
-    """Find the file with one of these names (`*`, also `.gz`) in `root`, the first name first; ValueError for two."""
+    """Find the file with one of these names (`*`, also compressed) in `root`, the first first; ValueError for two."""
     for pattern in patterns:
-        files = sorted(file for ending in ("", ".gz") for file in root.rglob(pattern + ending) if file.is_file())
+        endings = ("", *compression.ENDINGS)
+        files = sorted(file for ending in endings for file in root.rglob(pattern + ending) if file.is_file())
         if len(files) > 1:
             raise ValueError(f"found more than one file for {pattern}: {', '.join(map(str, files))}; keep only one")
         if files:
@@ -56,7 +58,7 @@ def find(root: Path, *patterns: str) -> Path | None:
 def find_one(root: Path, *patterns: str) -> Path:
     """Like `find`; ValueError also if no file matches."""
     if (file := find(root, *patterns)) is None:
-        raise ValueError(f"{root}: {' or '.join(patterns)} is missing (also looked for .gz, in all folders)")
+        raise ValueError(f"{root}: {' or '.join(patterns)} is missing (also looked for .gz and so on, in all folders)")
     return file
 
 
@@ -65,23 +67,28 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
 
     `otherwise`: another form that the folder might have had, for the message.
     """
-    files = [file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*")) if _ending(file) in ENDINGS]
+    files = [file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*"))]
+    files = [file for file in files if ending_of(file.name) in ENDINGS]
     if len(files) != 1:
         name = NAMES[split][0]
         raise ValueError(
-            f"{folder}: expected {otherwise}one file {name}.csv or {name}.jsonl or {name}.json (also .gz), found "
-            f"{' and '.join(map(str, files)) or 'none'}"
+            f"{folder}: expected {otherwise}one file {name}.csv or {name}.jsonl or {name}.json (also compressed), "
+            f"found {' and '.join(map(str, files)) or 'none'}"
         )
     return files[0]
 
 
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield place and cells of each row of a table of texts; `.json` may be one list. ValueError for other columns."""
-    for where, row in read_csv(path) if _ending(path) == ".csv" else _json_rows(path):
-        if row.keys() != set(columns):
-            raise ValueError(f"{where}: expected {', '.join(columns)}, and this has {', '.join(row) or 'none'}")
-        fields = Fields(row, where)
-        yield where, {column: fields.text(column) for column in columns}
+def read_table(path: Path, columns: Sequence[str], counts: Counter[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield place and cells of each row of a table of texts, in any format; ValueError for other columns.
+
+    Null is an empty text.
+    """
+    with opened(path, columns, counts) as file:
+        for where, row in file.rows(keep_empty=True):
+            if row.keys() != set(columns):
+                raise ValueError(f"{where}: expected {', '.join(columns)}, and this has {', '.join(row) or 'none'}")
+            fields = Fields({column: "" if cell is None else cell for column, cell in row.items()}, where)
+            yield where, {column: fields.text(column) for column in columns}
 
 
 def read_tsv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -106,16 +113,3 @@ def read_tsv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str
         yield number, {column: fields[place] for column, place in places.items()}
     if not header:
         raise ValueError(f"{path} is empty")
-
-
-def _ending(file: Path) -> str:
-    return Path(file.name.removesuffix(".gz")).suffix
-
-
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    first = next((line for _, line in read_lines(path) if line.strip()), "")
-    if _ending(path) == ".json" and first.lstrip().startswith("["):
-        for number, record in enumerate(read_json(path), start=1):
-            yield (where := f"{path}, record {number}"), dict(Fields(record, where).record)
-    else:
-        yield from ((f"{path}:{number}", record) for number, record in read_json_lines(path))

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
+from hat_fairseq.data.text import is_blank
 from release import find_table, read_table, release_folder
 
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}
@@ -40,7 +41,7 @@ LONGEST_NAME = 4  # words
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the chats of a split, one turn a sentence."""
     folder = release_folder(root, "train.json, val.json and test.json, out of corpus.7z")
-    for where, row in read_table(find_table(folder, split), COLUMNS):
+    for where, row in read_table(find_table(folder, split), COLUMNS, counts):
         turns = split_turns(row["dialogue"], counts)
         yield record_from_json({"id": row["id"], "turns": turns, "summary": row["summary"]}, where)
 
@@ -49,7 +50,7 @@ def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:
     """Split a dialogue into turns: `text`, name included, and `role`."""
     turns: list[dict[str, str]] = []
     role_of: dict[str | None, str] = {}
-    for line in filter(None, map(str.strip, dialogue.split("\n"))):
+    for line in (line.strip() for line in dialogue.split("\n") if not is_blank(line)):
         name = speaker(line)
         if name is None:
             counts["lines_without_speaker"] += 1

@@ -28,6 +28,7 @@ from pathlib import Path
 from bitext import Side, join, read_sides
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 from markup import unescape
 from release import find_one, release_folder
 
@@ -64,13 +65,13 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     folder = release_folder(root, "the unpacked archives 2017-01-trnted and 2017-01-ted-test of WIT3, zh-en and en-zh")
     if split == "train":
         source, target = (find_one(folder, f"train.tags.zh-en.{language}") for language in ("zh", "en"))
-        yield from join(read_training(source, counts), read_training(target, Counter()))
+        yield from join(read_training(source, counts), read_training(target, Counter()), counts)
         return
     for name in SETS[split]:
         source = find_one(folder, f"IWSLT17.TED.{name}.zh-en.zh.xml")
         target = find_one(folder, f"IWSLT17.TED.{name}.zh-en.en.xml", f"IWSLT17.TED.{name}.en-zh.en.xml")
         sides = [read_sides(path, DESCRIPTIONS, "talkid") for path in (source, target)]
-        yield from join(sides[0], sides[1], f"{name}-")
+        yield from join(sides[0], sides[1], counts, f"{name}-")
 
 
 def read_training(path: Path, counts: Counter[str]) -> Iterator[Side]:
@@ -92,7 +93,7 @@ def read_training(path: Path, counts: Counter[str]) -> Iterator[Side]:
         elif side is not None:
             side.segments.append(unescape(line.removesuffix("\r")))
             side.last = number
-        elif line.strip():
+        elif not is_blank(line):
             raise ValueError(f"{path}:{number}: text before the first <talkid>: {line.strip():.60}")
     if side is None:
         raise ValueError(f"{path}: no <talkid> in it; take the file with tags (train.tags...)")

@@ -16,7 +16,7 @@ from typing import Any
 
 from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.kinds import Annotation, Answer, DocumentQuestion
-from hat_fairseq.data.kinds.windows import kept_characters
+from hat_fairseq.data.text import is_blank
 from release import release_folder
 
 KIND = "document_qa"
@@ -31,16 +31,16 @@ Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """Yield the questions of a split, each with its article."""
-    return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT))
+    return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT, counts))
 
 
-def pages(root: Path | None, pattern: str, content: str) -> Iterator[Fields]:
+def pages(root: Path | None, pattern: str, content: str, counts: Counter[str]) -> Iterator[Fields]:
     """Yield the questions in the files of JSON lines under `--root` that match `pattern`; ValueError for none."""
     folder = release_folder(root, content)
     paths = sorted(folder.rglob(pattern))
     if not paths:
         raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
-    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
+    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path, counts))
 
 
 def question_record(
@@ -93,7 +93,7 @@ def _record(article: Fields, is_train: bool, counts: Counter[str]) -> DocumentQu
     for number, candidate in enumerate(article.objects("passage_answer_candidates")):
         begin, end = _bytes(candidate, data, counts)
         text = _text(data[begin:end])
-        if not kept_characters(text):
+        if is_blank(text):
             counts["candidates_without_text_skipped"] += 1
             continue
         passages[number] = len(texts), begin, end
@@ -120,7 +120,7 @@ def _find(
     if has_answer:
         begin, end = _bytes(answer, data, counts)
         text = _text(data[begin:end])
-        if first <= begin and end <= last and kept_characters(text):
+        if first <= begin and end <= last and not is_blank(text):
             return paragraph, (Answer(text, len(_text(data[first:begin]))),)
         counts["minimal_answers_outside_passage"] += 1
     return paragraph, ()

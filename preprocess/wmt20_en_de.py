@@ -46,6 +46,7 @@ from pathlib import Path
 from bitext import Side, join, pair, read_sides, read_test_set
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.text import is_blank
 from markup import Tag, scan
 from release import find, release_folder
 
@@ -90,7 +91,7 @@ def _test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Ite
     if source is None or target is None or both is not None:
         present = ", ".join(str(file) for file in (source, target, both) if file is not None)
         raise ValueError(f"{root}: expected {sgm[0]} with {sgm[1]}, or {xml}, found {present or 'neither'}")
-    return join(read_sides(source), read_sides(target))
+    return join(read_sides(source), read_sides(target), counts)
 
 
 def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Record]:
@@ -113,7 +114,7 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
     name, documents, width = "", 0, 0
     for number, line in read_lines(path):
         columns = line.removesuffix("\r").split("\t")
-        has_text = any(column.strip() for column in columns[:2])
+        has_text = not all(map(is_blank, columns[:2]))
         width = width or (has_text and len(columns))
         if has_text and len(columns) != width:
             counts["lines_with_other_columns_left_out"] += 1

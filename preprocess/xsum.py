@@ -49,7 +49,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     folder = release_folder(root, f"{SUMMARIES}the files of the Hugging Face release")
     if (folder / "bbc-summary-data").is_dir():
         return (_article(folder / "bbc-summary-data", name, counts) for name in _names(folder / SPLIT_FILE, split))
-    rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS)
+    rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS, counts)
     return (
         Document(row["id"], text=row["document"], target=tuple(row["summary"].split("\n")), origin=where)
         for where, row in rows

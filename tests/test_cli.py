@@ -125,9 +125,21 @@ def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Pat
     log = run_command(*words, cwd=tmp_path).stdout
     assert "tensorboardX" not in log
     (loss,) = re.findall(r'"valid_loss": "([\d.]+)"', log)
-    flags = f"--path {out}/checkpoint_last.pt --role-stream role --max-source-positions 128 --batch-size 2 --cpu"
-    words = ["validate", ami / "bin", "--task", "document_to_text", *flags.split()]
+    words = ["validate", ami / "bin", *f"--path {out}/checkpoint_last.pt --batch-size 2 --cpu".split()]
     assert f"valid on 'valid' subset | loss {loss} | " in run("hat", *words, cwd=tmp_path).stdout
+    words[3] = tmp_path / "none.pt"
+    refused = run_command(*MODULE, *words, cwd=tmp_path, check=False)
+    assert refused.returncode == 2 and "none.pt names no task of hat_fairseq: add --task" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_help_of_train_names_a_command_that_shows_the_flags_of_model_and_task(run, tmp_path: Path) -> None:
+    said = " ".join(run("hat", "train", "--help", cwd=tmp_path).stdout.split())
+    program, *words = said.partition("All flags, with those of the task and the model that you name: ")[2].split()
+    assert program == "fairseq-train" and words[-1] == "--help"
+    code = "from fairseq_cli.train import cli_main; cli_main()"
+    shown = run_command(sys.executable, "-c", code, *words, cwd=tmp_path).stdout
+    assert "--no-hierarchy" in shown and "--eval-rouge" in shown and "--max-epoch" in shown
 
 
 def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from commands import REPOSITORY, USER_DIR
 from fairseq_cli import generate
 
 from hat_fairseq import cli
+from hat_fairseq.register import register
 from hat_fairseq.scoring import perl
 
 FOLDER = REPOSITORY / "tests/golden"
@@ -55,6 +56,7 @@ def run(command: str, capsys: pytest.CaptureFixture[str]) -> str:
         status = cli.main(words)
     else:
         assert program == "fairseq-generate"
+        register()  # a package that was imported before fairseq has registered nothing
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.argv", [program, *words, "--user-dir", str(USER_DIR)])
             status = generate.cli_main() or 0

@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "networks": {"kernels", "modules"},
     "models": {"kernels", "modules", "networks", "register"},
     "criterions": {"kernels", "modules", "networks", "register"},
-    "workers": set(),
-    "data": {"workers"},
+    "versions": set(),
+    "workers": {"versions"},
+    "data": {"versions", "workers"},
     "hf": {"kernels", "modules", "networks", "data"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
     "generation": {"kernels", "data", "package_files", "scoring"},
@@ -37,6 +38,7 @@ MAY_IMPORT = {
         "generation",
         "analysis",
         "tasks",
+        "versions",
         "workers",
     },
     "weights": {"modules", "networks", "data", "hf", "package_files", "generation", "register", "fairseq_fixes"},
@@ -59,6 +61,7 @@ FORBIDDEN_LIBRARIES = {
     "data": {"torch", "fairseq", "fairseq_cli"},
     "package_files": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "scoring": {"torch", "fairseq", "fairseq_cli"},
+    "versions": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "workers": {"torch", "fairseq", "fairseq_cli", "numpy"},  # it asks torch for the GPUs of workers with models
     "recipes": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "cli": {"torch", "fairseq", "fairseq_cli"},

@@ -70,6 +70,25 @@ def test_own_labels_from_json_lines_to_predictions(warm: WarmPython, tmp_path: P
     assert labels[0]["segments"][0]["text"] == "A good film."
 
 
+def lengthen(folder: Path, sentences: int) -> None:
+    """Adds sentences to every text in the files of a folder."""
+    filler = " ".join(f"Then came scene {number}, which the others liked." for number in range(sentences))
+    for path in folder.glob("*.jsonl"):
+        rows = [{**row, "text": f"{row['text']} {filler}"} for row in read_lines(path)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_labels_of_texts_of_600_tokens(warm: WarmPython, tmp_path: Path) -> None:
+    part = page("tutorial_summaries.md").partition("\n## Labels\n")[2]
+    write_examples(part, tmp_path / "reviews", "label")
+    lengthen(tmp_path / "reviews", 60)
+    lengthen(tmp_path, 60)
+    printed = run_page(part.replace("--max-epoch 10", "--max-epoch 1"), warm, tmp_path)
+    assert "source_tokens_truncated" not in printed[0], "every text has less than 64 segments"
+    assert len(read_lines(tmp_path / "labels.jsonl")) == 8
+
+
 @pytest.mark.slow
 def test_own_summaries_from_json_lines_to_rouge(
     warm: WarmPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

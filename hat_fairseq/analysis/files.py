@@ -1,7 +1,6 @@
 """Writes a `Look` as a picture or JSON, and pictures with several panels."""
 
 import io
-import json
 import logging
 import math
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..data.files import at, json_text
 from ..data.outputs import atomic_file
 from .look import AttentionMap, Look
 
@@ -101,4 +101,5 @@ def to_json(look: Look) -> str:
     if (one := look.occlusion) is not None:
         before, change = numbers(one.before), numbers(one.change)
         record["occlusion"] = {"rows": one.rows, "log_probability": before, "change": change}
-    return json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    with at(f"document {look.document}"):
+        return json_text(record, indent=1) + "\n"

@@ -6,7 +6,6 @@ Of each row of weights it has the `TOP` largest weights, and the `TOP` largest f
 import base64
 import hashlib
 import html
-import json
 from collections import Counter
 from importlib.resources import files
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.files import at, json_text
 from .look import UNIFORM, VISIBLE, AttentionMap, Look
 
 TOP = 16
@@ -36,7 +36,8 @@ def page(look: Look) -> str:
         change = [[_short(value) for value in row] for row in whole.change.tolist()]
         data["occlusion"] = {"rows": whole.rows, "before": whole.before.tolist(), "change": change}
     # "<" never appears, so that no text ends the element; json escapes everything beyond ASCII
-    values = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    with at(f"document {look.document}"):
+        values = json_text(data, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     style, script, text = (_file(end) for end in ("css", "js", "html"))
     hashes = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (script, style)]
     text = text.replace("{policy}", POLICY.format(*(f"sha256-{value}" for value in hashes)))

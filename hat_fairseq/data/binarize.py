@@ -11,6 +11,7 @@ import numpy as np
 
 from hat_fairseq.data.blocks import MOST_COUNTS, Blocks, Members, blocks_of_text, lines_of_block, read_member
 from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary
+from hat_fairseq.data.files import json_text
 from hat_fairseq.data.kinds import Kind
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
@@ -70,7 +71,7 @@ def tokens_of_block(block: tuple[Path, int, int]) -> Members:
     counts: Counter[str] = Counter()
     for line in lines_of_block(block):
         counts.update(line.split())
-    return {"tokens": json.dumps(counts)}
+    return {"tokens": json_text(counts, ensure_ascii=True)}
 
 
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Blocks) -> int:

@@ -1,32 +1,36 @@
 """Blocks: a long computation maps a function over blocks of its input, and keeps the result of each as one file.
 
 The name of the file is a digest of what the result is made of, and the file appears by a rename. So a run that was
-killed goes on where it was: what it has finished is not done again, unless the input, an option or a version changed.
+killed goes on where it was: what it has finished is not done again, unless the input, an option, a version or a source
+changed.
 """
 
 import gc
 import json
-import os
-import shutil
-import socket
+import re
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.long_input import group_within
+from hat_fairseq.versions import versions
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
 MOST_COUNTS = 64  # results with counts that are added up: it is the work of one process
 SECONDS_FOR_FILES = 60
+NAMED = 8  # files that a message names
 MANY_OBJECTS = 100_000  # new ones before Python looks for cycles: rows are many small objects without cycles
+RESULT = re.compile(r"[0-9a-f]{32}\.(zip|[0-9a-f]{32}\.partial)")  # the names of our files, also of unfinished ones
 
 Members = Mapping[str, str | bytes]  # of a result: their names and contents, as in the zip archive
 
@@ -34,7 +38,7 @@ Members = Mapping[str, str | bytes]  # of a result: their names and contents, as
 class Block(NamedTuple):
     """A block of the input of a computation."""
 
-    digest: str  # of the block and of all that the result depends on: it names the file of the result
+    digest: str  # of the block and of all that the result depends on besides `versions()`
     argument: Any  # of the function
     name: str  # for messages
 
@@ -80,10 +84,14 @@ def lines_of_block(block: tuple[Path, int, int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Results in a folder, each a zip archive, computed by workers. On a cluster all machines share the folder."""
+    """Results in a folder, each a zip archive, computed by workers. On a cluster all machines share the folder.
+
+    Files of others in the folder stay there.
+    """
 
     folder: Path  # absolute
     workers: Workers = field(default_factory=Workers)
+    sources: str = ""  # digest of other people's code that the results depend on
 
     def map(self, function: Callable[[Any], Members], blocks: Iterable[Block]) -> Iterator[Path]:
         """Yields the archive of the result of each block, in order.
@@ -92,7 +100,9 @@ class Blocks:
             ValueError: an archive is not here, because its worker does not share the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        for archive in self.workers.map(partial(_keep, self.folder, function), blocks):
+        key = digest(versions(), self.sources)
+        keyed = (block._replace(digest=digest(key, block.digest)) for block in blocks)
+        for archive in self.workers.map(partial(_keep, self.folder, function), keyed):
             for _ in range(SECONDS_FOR_FILES):  # a shared folder may show a new file late
                 if archive.exists():
                     break
@@ -110,15 +120,36 @@ class Blocks:
         try:
             yield
         except BaseException as error:
-            if not any(self.folder.glob("*.zip")) or (isinstance(error, ValueError) and not after_refusal):
-                shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.finished() or (isinstance(error, ValueError) and not after_refusal):
+                self.remove()
             raise
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.remove()
+
+    def finished(self) -> list[Path]:
+        """Lists the results."""
+        return [path for path in self.folder.glob("*.zip") if RESULT.fullmatch(path.name)]
+
+    def remove(self) -> None:
+        """Removes the results, and the folder if it has nothing else."""
+        if not self.folder.is_dir():
+            return
+        others = []
+        for path in self.folder.iterdir():
+            if RESULT.fullmatch(path.name) and path.is_file():
+                path.unlink(missing_ok=True)
+            else:
+                others.append(path.name)
+        if others:
+            names = f"{', '.join(sorted(others)[:NAMED])}{', ...' if len(others) > NAMED else ''}"
+            print(f"{self.folder} stays, because it has other files: {names}", file=sys.stderr)
+        else:
+            with suppress(OSError):  # a link, or a worker that is ending has written once more
+                self.folder.rmdir()
 
 
-def blocks_of(out: Path, workers: Workers) -> Blocks:
-    """Returns the blocks of an output, in a hidden folder beside it."""
-    return Blocks(out.absolute().with_name(f".{out.name}.blocks"), workers)
+def blocks_of(out: Path, workers: Workers, sources: str = "") -> Blocks:
+    """Returns the blocks of an output, in a hidden folder beside it; `sources`: see `Blocks`."""
+    return Blocks(out.absolute().with_name(f".{out.name}.blocks"), workers, sources)
 
 
 def read_member(archive: Path, name: str) -> bytes:
@@ -144,9 +175,10 @@ def _keep(folder: Path, function: Callable[[Any], Members], block: Block) -> Pat
     gc.set_threshold(MANY_OBJECTS)
     path = folder / f"{block.digest}.zip"
     if not _is_whole(path):
-        unfinished = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
-        with zipfile.ZipFile(unfinished, "w") as archive:
-            for name, content in function(block.argument).items():
+        members = function(block.argument)
+        unfinished = path.with_suffix(f".{uuid4().hex}.partial")
+        with zipfile.ZipFile(unfinished, "x") as archive:
+            for name, content in members.items():
                 archive.writestr(name, content)
         unfinished.replace(path)
     return path

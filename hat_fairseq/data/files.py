@@ -1,18 +1,23 @@
 """Reading files: lines, JSON with checked fields, hashes; and which files were read."""
 
-import gzip
+import codecs
 import hashlib
 import json
-import zlib
+import math
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from hat_fairseq.data.compression import decompressed
+from hat_fairseq.data.text import is_blank
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # byte order marks
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
 
 
@@ -34,33 +39,47 @@ def note_input(path: Path) -> None:
 
 
 def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
-    r"""Yield `(line number from 1, line without its end)` of a UTF-8 file, gzipped if it ends in `.gz`.
+    """Yield the lines of a UTF-8 file, which may be compressed, as `lines_of`; ValueError also for a damaged file."""
+    path = Path(path)
+    note_input(path)
+    with decompressed(path) as file:
+        yield from lines_of(file, path, longest)
+
+
+def lines_of(file: BinaryIO, path: Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
+    r"""Yield `(line number from 1, line without its end)` of an open file of UTF-8.
 
     A line ends at `\n` and nowhere else: Python's text mode would also break at a lone `\r` and so shift every
     later row against the parallel files. A byte order mark at the start of the file is no part of its text. ValueError
-    for invalid UTF-8 (file, line, byte offset), a line of more than `longest` bytes (-1: any), or damaged gzip.
+    for invalid UTF-8 (file, line, byte offset), or a line of more than `longest` bytes (-1: any).
     """
-    path = Path(path)
-    note_input(path)
     offset = 0
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-        try:
-            read = partial(file.readline, longest + 1 if longest > 0 else -1)
-            for number, raw in enumerate(iter(read, b""), start=1):
-                if 0 < longest < len(raw):
-                    raise ValueError(
-                        f"{path}:{number}: the line has more than {longest:,} bytes; a line is one document: divide it"
-                    )
-                line = raw.decode("utf-8").removesuffix("\n")
-                yield number, line.removeprefix("\ufeff") if number == 1 else line
-                offset += len(raw)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}:{number}: invalid UTF-8, byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the "
-                f"text ({error.reason}); convert the file to UTF-8, for example with iconv"
-            ) from error
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}: damaged gzip file ({error}); fetch it again") from error
+    try:
+        read = partial(file.readline, longest + 1 if longest > 0 else -1)
+        for number, raw in enumerate(iter(read, b""), start=1):
+            if 0 < longest < len(raw):
+                raise ValueError(
+                    f"{path}:{number}: the line has more than {longest:,} bytes; a line is one document: divide it"
+                )
+            line = raw.decode("utf-8").removesuffix("\n")
+            yield number, line.removeprefix("\ufeff") if number == 1 else line
+            offset += len(raw)
+    except UnicodeDecodeError as error:
+        if number == 1 and raw.startswith(UTF_16):
+            raise ValueError(f"{path} is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8") from error
+        raise ValueError(
+            f"{path}:{number}: invalid UTF-8, byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the "
+            f"text ({error.reason}); convert the file to UTF-8, for example with iconv"
+        ) from error
+
+
+def without_blank(lines: Iterable[tuple[int, str]], counts: Counter[str]) -> Iterator[tuple[int, str]]:
+    """Yields the lines of JSON lines that are not blank; the others are counted."""
+    for number, line in lines:
+        if line.startswith("{") or not is_blank(line):
+            yield number, line
+        else:
+            counts["blank_lines_skipped"] += 1
 
 
 @contextmanager
@@ -72,9 +91,12 @@ def at(where: object) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from error
 
 
-def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number from 1, object)` of JSON lines; ValueError as `read_lines` and `parse_object`."""
-    for number, line in read_lines(path):
+def read_json_lines(path: str | Path, counts: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield `(line number from 1, object)` of JSON lines without blank ones, which are added to `counts`.
+
+    ValueError as `read_lines` and `parse_object`.
+    """
+    for number, line in without_blank(read_lines(path), Counter() if counts is None else counts):
         yield number, parse_object(line, f"{path}:{number}")
 
 
@@ -98,18 +120,38 @@ def parse_json(text: str) -> Any:
     """Returns the value of a JSON text.
 
     Raises:
-        ValueError: no JSON (NaN and Infinity are none), a number of thousands of digits, a key twice, or nested deeply.
+        ValueError: no JSON (NaN and Infinity are none), a number of thousands of digits, or one that is too large for
+            64 bits such as 1e999, a key twice, or nested deeply.
     """
 
     def refuse(constant: str) -> None:
         raise ValueError(f"it has the number {constant}, which JSON does not have")
 
+    hooks: dict[str, Any] = {"parse_constant": refuse, "parse_float": _finite}
     try:
-        return json.loads(text, object_pairs_hook=_without_repeated_keys, parse_constant=refuse)
+        return json.loads(text, object_pairs_hook=_without_repeated_keys, **hooks)
     except json.JSONDecodeError as error:
         raise ValueError(f"not a JSON object ({error}); is the file cut off?") from error
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def json_text(value: Any, **layout: Any) -> str:
+    """Returns a value as JSON, with all characters as they are; `layout`: further arguments of `json.dumps`.
+
+    Raises:
+        ValueError: it has NaN or an infinite number, which JSON does not have.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, **{"ensure_ascii": False, **layout})
+    except ValueError as error:
+        raise ValueError(f"a number is NaN or infinite, which JSON does not have ({error})") from None
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"the number {digits:.60} is too large: at most {sys.float_info.max:.4g}")
+    return number
 
 
 def is_deeper(value: Any, levels: int) -> bool:

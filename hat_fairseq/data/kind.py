@@ -9,7 +9,7 @@ Legend: B samples, R rows, T tokens of a row, K classes, N segments or candidate
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +53,7 @@ class Kind(ABC):
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
     element: ClassVar[str | None] = None  # what an element of the text is called if it has a label: it is not empty
     keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
+    is_one_segment: ClassVar[bool] = False  # a text is one segment, which --segments packed alone divides
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training split does not decide
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
@@ -106,6 +107,11 @@ class Kind(ABC):
     def is_text(self) -> bool:
         """Whether it is normalised, split and encoded with a BPE. Otherwise its symbols are the tokens."""
         return TEXT in self.options
+
+    @property
+    def has_running_text(self) -> bool:
+        """Whether its texts may be running text, which a splitter divides; of other kinds they are divided already."""
+        return self.is_text and "text" in self.record.reads
 
     @property
     def packs(self) -> bool:
@@ -191,6 +197,22 @@ class LabelledKind(Kind):
         """
         probabilities = dict(zip(labels, outputs[0].tolist(), strict=True))
         return LabelPrediction(record.id, max(probabilities, key=probabilities.__getitem__), probabilities)
+
+    @property
+    def has_details(self) -> bool:
+        """Whether a prediction has segments or best answers."""
+        return (
+            self.has_segment_weights
+            or type(self).segments is not LabelledKind.segments
+            or hasattr(self.prediction_options, "n_best")
+        )
+
+    def chosen(self, values: Mapping[str, Any]) -> Any:
+        """Returns `prediction_options` with these values; ValueError for a name that this kind does not have."""
+        known = () if self.prediction_options is None else fields(self.prediction_options)
+        if others := sorted(values.keys() - {item.name for item in known}):
+            raise ValueError(f"--{others[0].replace('_', '-')} has no effect on the kind {self.name}: remove it")
+        return None if self.prediction_options is None else self.prediction_options(**values)
 
     def segments(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: Any

@@ -1,26 +1,25 @@
 """The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
 import json
-import platform
 import shlex
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from os import stat_result
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data import round_trip
+from hat_fairseq.data.files import json_text, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
+from hat_fairseq.versions import versions
 
 FILE_NAME = "manifest.json"
 HASHED = 1_000_000_000  # bytes; of a file up to this size the hash is always compared, in less than a second
@@ -29,7 +28,6 @@ LABEL_ROWS = 40  # of the table; the manifest has all
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.
 PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
-_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sentencepiece", "sacremoses", "jieba")
 
 
 @dataclass
@@ -42,6 +40,7 @@ class SplitReport:
     # how many lines of each side have how many tokens; markers, separators and the final `</s>` count
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {"source": Counter(), "target": Counter()})
     totals: Counter[str] = field(default_factory=Counter)  # the sums of `PAPER_ROWS`
+    round_trip: Counter[str] = field(default_factory=Counter)  # sums of `round_trip.compare`
     labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
     first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
     role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
@@ -74,14 +73,14 @@ class SplitReport:
         self.with_gold = self.with_gold or later["with_gold"]
         self.without_gold = self.without_gold or later["without_gold"]
         self.first_with = later["first_with"] | self.first_with
-        for name in ("totals", "labels", "role_counts", "treatments"):
+        for name in ("totals", "round_trip", "labels", "role_counts", "treatments"):
             getattr(self, name).update(later[name])
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
 
     def to_add(self) -> str:
         """Returns all figures as JSON."""
-        return json.dumps({**vars(self), "kind": None})
+        return json_text({**vars(self), "kind": None}, ensure_ascii=True)
 
     def check_gold(self, split: str) -> None:
         """Raises ValueError for a split without records, or in which only some records have targets or labels."""
@@ -103,6 +102,7 @@ class SplitReport:
         record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
         record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
         record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
+        record |= {"round_trip": round_trip.summary(self.round_trip)} if self.round_trip else {}
         return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
@@ -123,14 +123,14 @@ def write_manifest(
         "date": _date(datetime.now().timestamp()),
         "inputs": describe_inputs(inputs),
         "options": asdict(options),
-        "versions": versions(),
+        "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
         "splits": {split: report.to_json() for split, report in reports.items()},
         "paper": dict(reader.paper),
         "sha256": {name: sha256_of(directory / name) for name in files},
         "files": {name: (directory / name).stat().st_size for name in files},
     }
     path = directory / FILE_NAME
-    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
 
 
@@ -152,17 +152,6 @@ def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
 
 def _date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions of all packages that can change the result."""
-    installed = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
-    for package in _PACKAGES:
-        try:
-            installed[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            installed[package] = "not installed"
-    return installed
 
 
 def check_files(data: str | Path, split: str, contents: bool = False) -> None:
@@ -218,6 +207,11 @@ def table(manifest: Mapping[str, Any]) -> str:
     figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits))
     for name in figures[0]:
         add(name, [split[name] for split in figures])
+    if any("round_trip" in split for split in splits):
+        trips = [split.get("round_trip") for split in splits]
+        changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
+        add("target segments that come back changed", changed)
+        add("BLEU of what comes back", [f"{trip['bleu']:.2f}" if trip else "-" for trip in trips])
     for name in sorted({name for split in splits for name in split["treatments"]}):
         add(name, [split["treatments"].get(name, 0) for split in splits])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -4,11 +4,15 @@ The command line, `pipeline.json` and the page of commands are made from these f
 """
 
 import argparse
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from hat_fairseq.data import bpe, text
+from hat_fairseq.data.columns import COLUMNS, METAVAR, NUMBER_IDS
+from hat_fairseq.data.files import at
+from hat_fairseq.data.language import base_language, parse_code
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.word_tokenizer import NAMES, WordTokenizer, word_tokenizer
 
@@ -44,8 +48,16 @@ class Settings:
     splitter: str = option(
         "given", "how to split running text: not, at punctuation, or with sentence-splitter", text.SPLITTERS, group=TEXT
     )
-    source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE", group=TEXT)
-    target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
+    line_breaks: str = option(
+        "paragraphs",
+        "line breaks in running text: all are spaces; blank lines, headings and list items end a sentence; or all do",
+        text.LINE_BREAKS,
+        group=TEXT,
+    )
+    source_language: str = option(
+        "en", "language of the source (BCP 47, such as de or zh-CN)", metavar="CODE", group=TEXT
+    )
+    target_language: str = option("en", "language of the target (BCP 47)", metavar="CODE", group=TARGETS)
     source_tokenizer: str = option("none", "word tokenizer of the source, before the BPE", NAMES, group=TEXT)
     target_tokenizer: str = option("none", "word tokenizer of the target, before the BPE", NAMES, group=TARGETS)
     aligned: bool = option(
@@ -77,12 +89,13 @@ class Settings:
             value, choices, least = getattr(self, item.name), item.metadata["choices"], item.metadata["least"]
             if choices and value not in choices:
                 raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
-            if least is not None and value is not None and not value >= least:
-                raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
+            if least is not None and value is not None and not least <= value < math.inf:
+                finite = " and finite" if value == math.inf else ""
+                raise ValueError(f"{flag(item)} must be at least {least}{finite}, not {value}")
 
     def word_tokenizer(self, side: str) -> WordTokenizer:
         """Returns that of the `source` or the `target`; ValueError if its package is missing."""
-        return word_tokenizer(getattr(self, f"{side}_tokenizer"), getattr(self, f"{side}_language"))
+        return word_tokenizer(getattr(self, f"{side}_tokenizer"), base_language(getattr(self, f"{side}_language")))
 
 
 @dataclass(frozen=True)
@@ -104,13 +117,27 @@ class Options(Settings):
     on_misaligned: str = option(
         "error", "with --aligned: what to do with segments without counterpart", text.ON_MISALIGNED, group=TARGETS
     )
+    columns: tuple[str, ...] = option((), COLUMNS, metavar=METAVAR)
+    number_ids: bool = option(False, NUMBER_IDS)
     limit: int | None = option(None, "read only the first documents of each split", least=1)
     partial: bool = option(False, "accept an incomplete release")
 
     def settings(self, role_labels: tuple[str, ...] = ()) -> Settings:
         """Returns the options that `pipeline.json` keeps."""
         values = {item.name: getattr(self, item.name) for item in fields(Settings)}
+        if self.splitter == "given":  # then line breaks divide nothing
+            values["line_breaks"] = text.LINE_BREAKS[0]
         return Settings(**{**values, "role_labels": role_labels})
+
+
+def with_languages(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of options with codes of languages as BCP 47 writes them; ValueError for an unknown one."""
+    codes = {name: values[name] for name in ("source_language", "target_language") if values.get(name) is not None}
+    parsed = {}
+    for name, code in codes.items():
+        with at(f"--{name.replace('_', '-')}"):
+            parsed[name] = parse_code(code)
+    return {**values, **parsed}
 
 
 def options_of(declared: type[Settings]) -> list[Field[Any]]:
@@ -131,13 +158,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
     for item in options_of(Options):
         group, default = groups[item.metadata["group"]], item.default
-        shown = "" if default is None or item.type is bool else f" (default: {default})"
+        shown = "" if default in (None, ()) or item.type is bool else f" (default: {default})"
         words = {"help": item.metadata["help"] + shown, "default": None}
         if item.type is bool:
             group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
         else:
             number = int if item.type in (int, int | None) else float if item.type is float else str
             choices = item.metadata["choices"]
+            words |= {"nargs": "+"} if isinstance(default, tuple) else {}
             metavar = "|".join(choices) or item.metadata["metavar"]
             group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
 
@@ -145,6 +173,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:
     """Returns the settings that decide which tokens a text becomes, besides the BPE and the limits."""
     names = ["splitter", "source_tokenizer", "target_tokenizer", "target_separator", "role_in_text", "segments"]
+    names += ["line_breaks"] * (settings.splitter != "given")
     if settings.source_tokenizer == "moses" or settings.splitter == "library":
         names.append("source_language")
     if settings.target_tokenizer == "moses":

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -74,9 +75,14 @@ def _sibling(path: Path, what: str) -> Path:
 
 
 def _remove_partials(path: Path) -> None:
-    """Removes what killed processes have left of `path`; ValueError if another process is writing it."""
+    """Removes what killed processes have left of `path`, by the exact form of its name.
+
+    ValueError if another process is writing it.
+    """
     refusal = f"another process is writing {path}; wait for it, or choose another name"
-    for partial in path.parent.glob(f".{glob.escape(path.name)}.partial-*"):
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.partial-{'[0-9a-f]' * 32}"):
+        if partial.is_symlink():  # not ours
+            continue
         with suppress(FileNotFoundError), locked(partial, refusal) as has_lock:
             if has_lock and partial.is_dir():
                 shutil.rmtree(partial)
@@ -109,19 +115,40 @@ def files_below(directory: Path) -> list[str]:
 def check_output(
     path: str | Path, overwrite: bool, inputs: Iterable[str | Path | None] = (), flag: str = "--out"
 ) -> None:
-    """Refuses to replace a file, never one of the `inputs`, or to fill a disk, before the work begins."""
+    """Refuses to replace a file or to fill a disk, before the work begins.
+
+    Never replaced are `inputs`, files in a folder among them, and what the manifest.json of a folder above lists.
+    """
     path = Path(path)
     if path.parent.is_dir():
         check_space(path.parent, 1e6)
     if not path.exists() and not path.is_symlink():
         return
-    for read in inputs:
-        if read is not None and Path(read).exists() and path.exists() and path.samefile(read):
-            raise ValueError(f"{flag} {path} is also an input of this command; name another file")
     if path.is_dir():
         raise ValueError(f"{flag} {path} is a folder; name a file")
+    for read in [Path(read) for read in inputs if read is not None]:
+        if read.exists() and path.exists() and path.samefile(read):
+            raise ValueError(f"{flag} {path} is also an input of this command; name another file")
+        if read.is_dir() and path.resolve().is_relative_to(read.resolve()):
+            raise ValueError(f"{flag} {path} is in {read}, which is an input of this command; name another file")
+    if (folder := _folder_with_manifest(path)) is not None:
+        raise ValueError(f"{flag} {path} belongs to {folder}, which hat has written; name another file")
     if not overwrite:
         raise ValueError(f"{flag} {path} exists; name another file, or replace it with --overwrite")
+
+
+def _folder_with_manifest(path: Path) -> Path | None:
+    """Returns the folder above a file whose manifest.json, written by this package, is the file or lists it."""
+    path = path.resolve()
+    for folder in path.parents:
+        manifest = folder / "manifest.json"
+        try:
+            hashes = dict(json.loads(manifest.read_text(encoding="utf-8"))["sha256"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if path == manifest or str(path.relative_to(folder)) in hashes:
+            return folder
+    return None
 
 
 def check_folder(out: Path, flag: str = "--out") -> None:
@@ -152,13 +179,30 @@ def named_errors(path: Path) -> Iterator[None]:
 @contextmanager
 def locked(path: Path, message: str) -> Iterator[bool]:
     """Holds the lock of a file or folder; ValueError with the message if another process has it. Yields as `lock`."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield lock(descriptor, path.parent)
     except BlockingIOError:
         raise ValueError(message) from None
     finally:
         os.close(descriptor)
+
+
+def open_as_it_is(path: Path) -> IO[str]:
+    """Opens a text file to read and to append, made if it is missing; ValueError for a link or what is no file."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    refusal = f"{path} is a link or no regular file: remove it"
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise ValueError(refusal) from None
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        raise ValueError(refusal)
+    return open(descriptor, "a+", encoding="utf-8", errors="replace")
 
 
 def lock(file: int | IO[Any], folder: Path, function: Callable[..., object] = fcntl.flock) -> bool:

@@ -3,7 +3,6 @@
 `Vocabulary` is what such a folder has; `ready_made` finds the BPE of a new one.
 """
 
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,25 +11,20 @@ from typing import Any, Self
 
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
 from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary, read_labels
-from hat_fairseq.data.files import parse_json, sha256_of
+from hat_fairseq.data.files import json_text, parse_json, sha256_of
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.round_trip import running_text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
-from hat_fairseq.data.text import (
-    CONTROL_TOKENS,
-    SEPARATOR,
-    SPACE_AFTER_SENTENCE,
-    WITHOUT_SPACES,
-    restore_control_tokens,
-)
+from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
 from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
-LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
+LATER = {"max_chunk_tokens": None, "line_breaks": "space"}  # settings that earlier versions do not have: what they did
 BPE_FILES = {
     "learned": ("bpe.codes",),
     "gpt2": ("encoder.json", "vocab.bpe"),
@@ -92,12 +86,7 @@ class TextPipeline:
             elif token == "<unk>" or token not in CONTROL_TOKENS:
                 segments[-1].append(token)
         self.counts.update(f"texts_decoded_without_{what}" for what in self.bpe.loses)
-        join, language = self.settings.word_tokenizer(side).detokenize, getattr(self.settings, f"{side}_language")
-        # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
-        # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
-        texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
-        decoded = "\t".join(" ".join(text.split()) for text in texts)
-        return SPACE_AFTER_SENTENCE.sub("", decoded) if language in WITHOUT_SPACES else decoded
+        return running_text(map(self.bpe.decode, segments), self.settings, side)
 
     def save(self, directory: str | Path) -> None:
         """Write `pipeline.json` and the files of the BPE."""
@@ -107,10 +96,10 @@ class TextPipeline:
         settings = asdict(self.settings)
         record = {
             "format": FORMAT,
-            "settings": {name: value for name, value in settings.items() if name not in LATER or value is not None},
+            "settings": {name: value for name, value in settings.items() if value != LATER.get(name, ...)},
             "bpe": {"kind": self.bpe.kind, "sha256": {name: sha256_of(directory / name) for name in names}},
         }
-        (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (directory / FILE_NAME).write_text(json_text(record, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -124,9 +113,9 @@ class TextPipeline:
                 raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
             settings, known = record["settings"], {item.name for item in fields(Settings)}
-            if settings.keys() | LATER != known:
+            if settings.keys() | LATER.keys() != known:
                 raise ValueError(f"it has the settings {sorted(settings)}, this version needs {sorted(known)}")
-            settings = Settings(**{**settings, "role_labels": tuple(settings["role_labels"])})
+            settings = Settings(**{**LATER, **settings, "role_labels": tuple(settings["role_labels"])})
             expected = {name: hashes[name] for name in BPE_FILES[kind]}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(

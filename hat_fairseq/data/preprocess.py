@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,17 +10,19 @@ from typing import Any
 
 from hat_fairseq.data import manifest
 from hat_fairseq.data.blocks import blocks_of
+from hat_fairseq.data.columns import columns_of
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
-from hat_fairseq.data.options import Options, Settings, add_options, flag, options_of
+from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of, with_languages
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
-from hat_fairseq.data.readers import Reader, find_reader
+from hat_fairseq.data.readers import Reader, find_reader, names
 from hat_fairseq.data.run import Run
 from hat_fairseq.data.text import SEPARATOR
 from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
+OF_TABLES = {"columns", "number_ids"}  # options that a reader cannot have a default for: it names the keys itself
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,14 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    reader = choose_splits(find_reader(args.reader, args.kind), args.splits)
+    reader = choose_splits(find_reader(args.reader, args.kind, columns_of(args.columns, args.number_ids)), args.splits)
     options = resolve_options(vars(args), reader)
+    check_files(args, options)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
     with (
         Workers(args.workers, args.cluster) as workers,
         atomic_directory(args.out, manifest.FILE_NAME, args.overwrite, "reader") as directory,
-        (blocks := blocks_of(args.out, workers)).kept_for_next_run(after_refusal=False),
+        (blocks := blocks_of(args.out, workers, reader.sources)).kept_for_next_run(after_refusal=False),
     ):
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
         record = manifest.write_manifest(directory, reader, options, run.run(), run.inputs)
@@ -59,25 +62,28 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
-    """Returns the reader with the named splits only; ValueError for one that it does not have."""
-    if names is None:
+def choose_splits(reader: Reader, splits: Sequence[str] | None) -> Reader:
+    """Returns the reader with these splits only; ValueError for one that it does not have."""
+    if splits is None:
         return reader
-    if unknown := [name for name in names if name not in reader.splits]:
+    if unknown := [name for name in splits if name not in reader.splits]:
         raise ValueError(f"--splits {unknown[0]}: the reader {reader.name} has {', '.join(reader.splits)}")
-    return replace(reader, splits=tuple(split for split in reader.splits if split in names), size=0)
+    return replace(reader, splits=tuple(split for split in reader.splits if split in splits), size=0)
 
 
 def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     """The options of the arguments, else of the reader, of the kind, or the defaults; ValueError if they disagree."""
-    kind, names = kind_of(reader.kind), {item.name for item in options_of(Options)}
-    if unknown := sorted(reader.defaults.keys() - names):
-        raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")
-    chosen = {name: value for name, value in arguments.items() if name in names and value is not None}
-    options = Options(**{**reader.defaults, **chosen, "kind": kind.name})
+    kind, known = kind_of(reader.kind), {item.name for item in options_of(Options)}
+    arguments = with_languages(arguments)
+    if unknown := sorted(reader.defaults.keys() - known | reader.defaults.keys() & OF_TABLES):
+        raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    chosen = {name: value for name, value in arguments.items() if name in known and value is not None}
+    chosen |= {"columns": tuple(chosen.get("columns", ()))}
+    options = Options(**{**with_languages(reader.defaults), **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, arguments)
     check_options(options, kind)
+    check_effects(options, kind, chosen)
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
             f"reader {reader.name} has no train split to learn {'BPE codes' if kind.is_text else 'the dictionary'} "
@@ -97,8 +103,10 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
             f"{earlier} is of data of the kind {settings.kind}, which has other tokens than --kind {options.kind}"
         )
     same_kind = settings.kind == options.kind
-    names = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
-    inherited = {name: getattr(settings, name) for name in names}
+    own = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
+    inherited = {name: getattr(settings, name) for name in own}
+    if settings.splitter == "given":  # then line breaks had no effect
+        inherited.pop("line_breaks", None)
     if is_text:
         inherited["bpe"] = pipeline.bpe.kind
     for name in ("bpe_dir", "num_codes"):
@@ -121,6 +129,8 @@ def check_options(options: Options, kind: Kind) -> None:
         value, group = getattr(options, item.name), item.metadata["group"]
         if group and group not in kind.options and value != item.default:
             raise ValueError(f"{flag(item, value)} has no effect with --kind {kind.name}; remove it")
+    if options.splitter != "given" and not kind.has_running_text:
+        raise ValueError(f"--splitter {options.splitter} has no effect with --kind {kind.name}; remove it")
     if options.long_source not in kind.policies:
         rows = "; documents go on in the next row" if kind.packs else ""
         raise ValueError(
@@ -129,8 +139,13 @@ def check_options(options: Options, kind: Kind) -> None:
         )
     if kind.keeps_segments and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
+    if options.line_breaks != Options.line_breaks and options.splitter == "given":
+        raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
+    if kind.is_one_segment and (options.segments == "none" or options.segments != "packed" and options.max_segments):
+        name = "--segments none" if options.segments == "none" else "--max-segments without --segments packed"
+        raise ValueError(f"{name} has no effect with --kind {kind.name}, whose texts are one segment; remove it")
     if options.bpe != "learned" and options.target_separator:
         raise ValueError(f"--target-separator needs --bpe learned: the dictionary of --bpe {options.bpe} has no <sep>")
     if options.max_chunk_tokens is not None and not (options.aligned and options.long_source == "chunk"):
@@ -139,3 +154,31 @@ def check_options(options: Options, kind: Kind) -> None:
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
     if options.aligned and (options.roles or options.role_in_text):
         raise ValueError("--aligned does not go together with --roles and --role-in-text")
+
+
+def check_effects(options: Options, kind: Kind, stated: Iterable[str]) -> None:
+    """Raises ValueError for one of the `stated` options that has no effect without another one."""
+    limits = [options.max_source_tokens, options.max_segments]
+    if options.aligned:  # chunks end where the source or the target is full
+        limits += [options.max_target_tokens, options.max_chunk_tokens]
+    of_source = "--max-source-tokens or --max-segments" if ROWS in kind.options else "--max-source-tokens"
+    needed = {
+        "long_source": (any(limits), of_source),
+        "long_target": (options.max_target_tokens is not None, "--max-target-tokens"),
+        "on_misaligned": (options.aligned, "--aligned"),
+        "segment_length": (options.segments == "packed" or options.max_segments, "--segments packed or --max-segments"),
+        "window_overlap": (options.long_source == "chunk", "--long-source chunk"),
+        "num_codes": (options.bpe == "learned", "--bpe learned"),
+    }
+    for item in options_of(Options):
+        value, (is_there, other) = getattr(options, item.name), needed.get(item.name, (True, ""))
+        if item.name in stated and value != item.default and not is_there:
+            raise ValueError(f"{flag(item, value)} has no effect without {other}; remove it, or add that")
+
+
+def check_files(args: argparse.Namespace, options: Options) -> None:
+    """Raises ValueError for a file or a folder that nothing reads."""
+    if args.bpe_dir is not None and (options.bpe == "learned" or not kind_of(options.kind).is_text):
+        raise ValueError("--bpe-dir has no effect without --bpe gpt2 or sentencepiece; remove it, or add that")
+    if args.root is not None and args.reader not in names() and Path(args.reader).is_dir():
+        raise ValueError(f"--root has no effect: {args.reader} is a folder, which is read itself; remove it")

@@ -1,24 +1,30 @@
-"""Find the reader of a raw release: a reader module, or a folder of JSON lines, tables or plain parallel text.
+"""Find the reader of a raw release: a reader module, or a folder with records or parallel text for each split.
 
-The two files of parallel text (`tables.py`) are called `train.source` and `train.target`, or as fairseq's examples name
-them, with both languages and their direction: `train.en-de.en` and `train.en-de.de`; each may end in `.gz`.
+The format of a file of records is found by its content (`formats.py`). The two files of parallel text (`tables.py`) are
+called `train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
+`train.en-de.en` and `train.en-de.de`; they may be compressed.
 """
 
 import importlib.util
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hat_fairseq.data.files import at, read_lines
+from hat_fairseq.data.columns import AS_NAMED, Columns
+from hat_fairseq.data.compression import ENDINGS
+from hat_fairseq.data.files import at
+from hat_fairseq.data.formats import JSON, JSON_LINES, REFUSALS, TEXT, ending_of, is_saved_dataset, opened
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import json_line, read_records
-from hat_fairseq.data.tables import TABLES, is_table, read_parallel
+from hat_fairseq.data.records_json import json_line, keys_of, read_records
+from hat_fairseq.data.tables import read_parallel
+from hat_fairseq.versions import digest_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -26,9 +32,17 @@ READERS = next((path for path in (_PACKAGE / "preprocess", _PACKAGE.parent / "pr
 IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
-DATA_FILE = re.compile(r"(?!dataset_dict\.json).*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
+_SPLIT = re.compile(rf"(train|{'|'.join(VALID)}|test\d*)(-\d+-of-\d+)?", re.IGNORECASE)
+# What lies beside data and is none, whatever it holds.
+_NO_DATA = re.compile(
+    r"\..*|.*~|(readme|licen[cs]e|copying|notice|citation|changelog|authors|attribution|source)(\.(txt|html?|pdf))?|"
+    r".*sums?(\.txt)?|makefile|dockerfile|.*\.(md|rst|html?|pdf|py|ipynb|sh|ya?ml|toml|cfg|ini|bib|cff|png|jpe?g|svg|log|"
+    r"lock|md5|sha\d+|asc|sig|bak|orig|old|tmp|swp|part|crc)",
+    re.IGNORECASE,
+)
+_DATA_ENDINGS = ("jsonl", "ndjson", "csv", "tsv", "parquet", "arrow", "source", "target")
 _EXPECTED = (
-    f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz, .csv, .parquet), or train.source and "
+    f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .json, .csv, .parquet and so on), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
 
@@ -49,12 +63,14 @@ class Reader:
     paper: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "text"  # of its records
     size: int = 0  # bytes of its files, 0 if that is not known
-    files: Mapping[str, Path] = field(default_factory=dict)  # of splits whose records are the lines of a file
+    files: Mapping[str, Path] = field(default_factory=dict)  # of splits whose records are the JSON of a file as it is
+    sources: str = ""  # digest of its module and of those beside it that it imports; empty for a folder of data
 
     def lines(self, split: str, root: Path | None, counts: Counter[str]) -> Iterator[tuple[str, str]]:
         """Where each record of a split stands, and the record as a JSON line, not checked yet if it is of a file."""
         if path := self.files.get(split):
-            yield from ((f"{path}:{number}", line) for number, line in read_lines(path))
+            with opened(path, counts=counts) as file:
+                yield from file.json_texts()
             return
         kind = kind_of(self.kind)
         for record in self.read(split, root, counts):
@@ -62,21 +78,22 @@ class Reader:
             yield record.origin or "", json_line(record)
 
 
-def find_reader(name: str, kind: str | None = None) -> Reader:
+def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED) -> Reader:
     """Find a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
-    `kind`: of its records; None for what a module says, and for documents in a folder. ValueError if there is no such
-    reader, or it yields something else.
+    `kind`: of its records; None for what a module says, and for documents in a folder. `columns`: of the tables in a
+    folder. ValueError if there is no such reader, or it yields something else.
     """
     own = READERS / f"{name}.py"
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
     path = own if bare and own.is_file() else Path(name)
     if path.is_dir():
-        return _folder_reader(path, kind or "text")
+        return _folder_reader(path, kind or "text", columns)
     if path.suffix == ".py" and path.is_file():
         reader = _module_reader(path)
         if kind not in (None, reader.kind):
             raise ValueError(f"reader {reader.name} yields data of --kind {reader.kind}, not {kind}")
+        columns.check_for(f"the reader {reader.name}, which names the keys of its records itself")
         return reader
     raise ValueError(
         f"no reader {name!r}: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a reader (.py), "
@@ -90,7 +107,7 @@ def names() -> list[str]:
 
 
 def _module_reader(path: Path) -> Reader:
-    module = _imported(path)
+    module, files = _imported(path)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
     with at(path):
@@ -103,11 +120,16 @@ def _module_reader(path: Path) -> Reader:
         release=getattr(module, "RELEASE", {}),
         paper=getattr(module, "PAPER", {}),
         kind=kind,
+        sources=digest_of(files, path.resolve().parent),
     )
 
 
-def _imported(path: Path) -> ModuleType:
-    """A reader may import modules beside it by their names; another folder may have others of the same names."""
+def _imported(path: Path) -> tuple[ModuleType, set[Path]]:
+    """Imports a reader, and modules beside it by their names; another folder may have others of the same names.
+
+    Returns:
+        the module, and the files of it and of those beside it that it imports.
+    """
     spec = importlib.util.spec_from_file_location(f"hat_reader_{path.stem}", path)
     assert spec is not None and spec.loader is not None, path
     sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
@@ -117,59 +139,92 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(folder))
+        files = {name: Path(getattr(each, "__file__", None) or "/") for name, each in sys.modules.items()}
         for name in sys.modules.keys() - loaded:
-            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
+            if files[name].parent == folder:
                 del sys.modules[name]
-    return module
+    return module, {path.resolve(), *(file for name, file in files.items() if _is_beside(name, file, folder))}
 
 
-def _folder_reader(folder: Path, kind: str) -> Reader:
-    """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
-    splits = _files_of_splits(folder)
+def _is_beside(name: str, file: Path, folder: Path) -> bool:
+    """Tells whether a module, or the package that it is in, lies in a folder; site-packages below it do not."""
+    top = name.partition(".")[0]
+    return file.is_relative_to(folder) and file.relative_to(folder).parts[0].partition(".")[0] == top != _PACKAGE.name
+
+
+def _folder_reader(folder: Path, kind: str, columns: Columns) -> Reader:
+    """Splits as files of records, or as two files of parallel text, which are aligned by default."""
+    splits = _files_of_splits(folder, keys := keys_of(kind, columns))
     parallel = any(len(files) == 2 for files in splits.values())
     if parallel and not kind_of(kind).has_target:
-        raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
+        raise ValueError(f"{folder} has parallel text; --kind {kind} needs records: JSON or a table")
+    if parallel:
+        columns.check_for(f"{folder}, which has parallel text")
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
         files = splits[split]
-        return read_parallel(*files) if len(files) == 2 else read_records(files[0], kind)
+        return read_parallel(*files) if len(files) == 2 else read_records(files[0], kind, columns, counts)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    lines = {split: files[0] for split, files in splits.items() if len(files) == 1 and not is_table(files[0])}
+    single = {split: files[0] for split, files in splits.items() if len(files) == 1}
+    json = {split: path for split, path in single.items() if not columns and _format(path, keys) in (JSON_LINES, JSON)}
     size = sum(path.stat().st_size for files in splits.values() for path in files)
-    return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=size, files=lines)
+    return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=size, files=json)
 
 
-def _files_of_splits(folder: Path) -> dict[str, tuple[Path, ...]]:
+def _format(path: Path, keys: Collection[str]) -> str:
+    with opened(path, keys) as file:
+        return file.format
+
+
+def _files_of_splits(folder: Path, keys: Collection[str]) -> dict[str, tuple[Path, ...]]:
     """The file of each split, or the source and the target, in fairseq's order; ValueError for other data files."""
-    stems = {path.name.partition(".")[0] for path in folder.iterdir()}
+    entries = [path for path in sorted(folder.iterdir()) if not _NO_DATA.fullmatch(path.name)]
+    stems = {path.name.partition(".")[0] for path in entries}
     tests = sorted(
         (stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)), key=lambda stem: int(stem[4:] or 0)
     )
     splits: dict[str, tuple[Path, ...]] = {}
     for split, stem in [("train", "train"), *(("valid", stem) for stem in VALID), *((stem, stem) for stem in tests)]:
-        forms = _forms(folder, stem)
+        forms = _forms(folder, stem, [path for path in entries if path.name.partition(".")[0] == stem], keys)
         if len(forms) > 1 or (forms and split in splits):
             raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
         if forms:
             splits[split] = forms[0]
-    if not splits:
-        raise ValueError(f"{folder} has no {_EXPECTED}")
     used = {path for files in splits.values() for path in files}
-    if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
+    if others := [path.name for path in entries if path not in used and _is_data(path, keys)]:
         raise ValueError(
             f"{folder} has {others[0]}, which is no split, or no file: call splits train, valid (or "
             f"{', '.join(VALID[1:])}), test, test1, ..., and move other files elsewhere"
         )
+    if not splits:
+        raise ValueError(f"{folder} has no {_EXPECTED}")
     return splits
 
 
-def _forms(folder: Path, stem: str) -> list[tuple[Path, ...]]:
+def _is_data(path: Path, keys: Collection[str]) -> bool:
+    """Tells whether somebody may expect that a file or folder is read: it is called so, or holds records."""
+    if path.is_dir():
+        if is_saved_dataset(path):
+            return True
+        inside = (file for file in path.iterdir() if not _NO_DATA.fullmatch(file.name) and not file.is_dir())
+        called_so = _SPLIT.fullmatch(path.name) is not None
+        return called_so and any(_is_data(file, keys) for file in inside)
+    if _SPLIT.fullmatch(path.name.partition(".")[0]) or ending_of(path.name) in _DATA_ENDINGS:
+        return True
+    try:
+        with opened(path, keys) as file:
+            if file.format != JSON:
+                return file.format != TEXT and (file.format != JSON_LINES or len(list(islice(file.lines(), 2))) == 2)
+            return file.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # one object is a description
+    except (ValueError, OSError):  # of another kind, such as an archive
+        return False
+
+
+def _forms(folder: Path, stem: str, paths: Sequence[Path], keys: Collection[str]) -> list[tuple[Path, ...]]:
     """All files of a split, or its folder in a saved `datasets` folder, or pairs; ValueError for a side alone."""
-    paths = [folder / (stem + ending) for ending in (".jsonl", ".jsonl.gz", *TABLES)]
-    forms: list[tuple[Path, ...]] = [(path,) for path in paths if path.is_file()]
-    forms += [(folder / stem,)] if is_table(folder / stem) else []
-    files = {path.name.removesuffix(".gz"): path for path in sorted(folder.glob(f"{stem}.*")) if path.is_file()}
+    forms: list[tuple[Path, ...]] = [(path,) for path in paths if path.name == stem and is_saved_dataset(path)]
+    files = {str(Path(path.name).with_suffix("")) if path.suffix in ENDINGS else path.name: path for path in paths}
     pairs = {(f"{stem}.source", f"{stem}.target")}
     for name in files:
         if match := re.fullmatch(rf"({stem}\.([a-z]{{2,3}})-([a-z]{{2,3}}))\.(\2|\3)", name):
@@ -178,4 +233,12 @@ def _forms(folder: Path, stem: str) -> list[tuple[Path, ...]]:
         if missing := [name for name in pair if name not in files]:
             raise ValueError(f"{folder / missing[0]} is missing; {' and '.join(pair)} go together")
         forms.append((files[pair[0]], files[pair[1]]))
-    return forms
+    sides = {path for pair in forms for path in pair}
+    files_of_records = [path for path in paths if path.is_file() and path not in sides]
+    for path in files_of_records:
+        if _format(path, keys) == TEXT:
+            raise ValueError(
+                f"{path} {REFUSALS[TEXT]}: name its columns with --columns, call parallel text {stem}.source and "
+                f"{stem}.target, or move the file elsewhere"
+            )
+    return forms + [(path,) for path in files_of_records]

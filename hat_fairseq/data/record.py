@@ -1,12 +1,12 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
-from hat_fairseq.data.files import is_deeper
+from hat_fairseq.data.files import is_deeper, json_text
+from hat_fairseq.data.text import is_blank
 
 Texts = tuple[str, ...]
 Text = str | Texts  # running text, still to be split into sentences; or sentences, segments, turns or words
@@ -20,7 +20,7 @@ def is_unicode(text: str) -> bool:
 
 
 def _storable(meta: Any) -> Any:
-    if is_deeper(meta, DEEPEST_META) or not is_unicode(json.dumps(meta, ensure_ascii=False)):
+    if is_deeper(meta, DEEPEST_META) or not is_unicode(json_text(meta)):
         raise ValueError(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
     return meta
 
@@ -44,7 +44,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to a question: `text` stands in the context as given, from its character `start` on."""
+    """An answer to a question: `text` stands in the context as given, from its character `start` on.
+
+    One that shows nothing is none: it is counted as not found.
+    """
 
     text: str
     start: int
@@ -56,7 +59,7 @@ class Answer:
     def check(self, context: str, where: str) -> None:
         """ValueError if it does not stand in the context, which `where` names."""
         begin = max(0, self.start)
-        if self.start < 0 or not self.text.strip() or not context.startswith(self.text, begin):
+        if self.start < 0 or not self.text or not context.startswith(self.text, begin):
             raise ValueError(
                 f"{where}: the answer {self.text!r:.80} does not stand at character {self.start}, where "
                 f"{context[begin : begin + len(self.text)]!r:.80} stands; starts count characters from 0"
@@ -98,12 +101,12 @@ class Record:
         cls.reads, cls.one_of, cls.gold = reads, one_of, gold
 
     def __post_init__(self) -> None:
-        if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
-            raise ValueError(f"{self.name}: its id is empty or contains a tab or a line break")
         labels = [label for label in (self.label, *(self.labels or ())) if isinstance(label, str)]
         if not all(map(is_unicode, (self.id, *labels))):
             raise ValueError(f"{self.name}: its id or label has a lone surrogate, which UTF-8 cannot represent")
-        if "" in labels:
+        if is_blank(self.id) or any(character in self.id for character in "\t\r\n"):
+            raise ValueError(f"{self.name}: its id is empty or contains a tab or a line break")
+        if any(map(is_blank, labels)):
             raise ValueError(f"{self.name} has an empty label")
         forms = [name for name in self.one_of if getattr(self, name) is not None]
         if self.one_of and len(forms) != 1:

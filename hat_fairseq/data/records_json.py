@@ -1,6 +1,6 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
-import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -8,37 +8,62 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from hat_fairseq.data.files import at, of_type, read_json_lines
+from hat_fairseq.data.columns import AS_NAMED, Columns
+from hat_fairseq.data.files import at, json_text, of_type
+from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record, is_unicode
-from hat_fairseq.data.tables import is_table, read_table
 
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
-def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record]:
-    """Read the records of a kind: JSON lines, one on each, or the rows of a table, in which empty cells are no keys.
+def read_records(
+    path: str | Path,
+    kind: str | Kind = "text",
+    columns: Columns = AS_NAMED,
+    counts: Counter[str] | None = None,
+) -> Iterator[Record]:
+    """Read the records of a kind from a file of any format of `formats`.
 
-    ValueError with file and line as `files.read_json_lines` and `record_from_json`, and for an id twice.
+    An empty cell of a table is null in a column of texts that the model reads, in others no key.
+
+    `counts`: what is skipped is added to them. ValueError with the place as `DataFile.rows` and `record_from_json`, and
+    for an id twice.
     """
     kind, path = kind_of(kind), Path(path)
-    line_of: dict[str, int] = {}
-    lines = read_table(path) if is_table(path) else ((f"{path}:{n}", value) for n, value in read_json_lines(path))
-    for number, (where, value) in enumerate(lines, start=1):
-        record = record_from_json(value, where, kind)
-        if record.id in line_of:
-            raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
-        line_of[record.id] = number
-        yield record
+    split, number_of = path.name.partition(".")[0], dict[str, int]()
+    texts = {*kind.record.one_of, *kind.record.reads}
+    with opened(path, keys_of(kind, columns), counts) as file:
+        for number, (where, row) in enumerate(file.rows(columns, keep_empty=True), start=1):
+            if file.is_table:
+                row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
+            record = record_from_json(columns.with_id(row, where, split, number), where, kind)
+            if record.id in number_of:
+                raise ValueError(
+                    f"{where}: document id {record.id!r} was used before, in record {number_of[record.id]}"
+                )
+            number_of[record.id] = number
+            yield record
+
+
+def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
+    """Returns the names that columns of a table with records of a kind may have."""
+    record: Any = kind_of(kind).record
+    return {*_keys(record)[0], *columns.key_of}
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
-    """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin."""
+    """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin.
+
+    Null in place of a text is an empty text. In place of something that may be missing it is the same as no key.
+    """
     kind = kind_of(kind)
-    if kind.packs and isinstance(value, dict):  # ids may be missing
-        value = {"id": Path(where).name, **value}
-    if kind.has_target and isinstance(value, dict):
-        value = _with_references(value)
+    if isinstance(value, dict):
+        if kind.packs and value.get("id") is None:  # ids may be missing
+            value = {**value, "id": Path(where).name}
+        if kind.has_target:
+            value = _with_references(value)
+        value = _with_text(value, kind.record.one_of)
     record: Record = decode(kind.record, value, where)
     object.__setattr__(record, "origin", where)  # not before: the messages above have it already
     return record
@@ -61,11 +86,20 @@ def _with_references(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
+    """Puts an empty text for null, if no form of the text is given."""
+    present = [form for form in forms if form in value]
+    if present and all(value[form] is None for form in present):
+        return {**value, present[0]: "" if present[0] == "text" else []}
+    return value
+
+
 def json_line(record: Record) -> str:
-    """Returns the record as a line of a JSON lines file."""
-    line = json.dumps(value := record_to_json(record), ensure_ascii=False)
+    """Returns the record as a line of a JSON lines file; ValueError for NaN or infinity in its `meta`."""
+    with at(record.name):
+        line = json_text(value := record_to_json(record))
     # A text as given may hold lone surrogates, which UTF-8 cannot represent.
-    return line if is_unicode(line) else json.dumps(value)
+    return line if is_unicode(line) else json_text(value, ensure_ascii=True)
 
 
 def decode(cls: Any, value: Any, where: str) -> Any:
@@ -115,6 +149,8 @@ def _decoder(hint: Any) -> Decode:
         decoders = {get_origin(each) is tuple: _decoder(each) for each in arguments if each is not NoneType}
         one, several = decoders.get(False) or decoders[True], decoders.get(True) or decoders[False]
         return lambda value, name: None if value is None else (several if isinstance(value, list) else one)(value, name)
+    if hint is str:
+        return lambda value, name: of_type("" if value is None else value, str, name)
     kind = dict if origin is Mapping else hint
     return lambda value, name: of_type(value, kind, name)
 
@@ -123,6 +159,7 @@ def _items(hint: Any) -> Decode:
     item_of = _decoder(hint)
 
     def items(value: Any, name: str) -> tuple[Any, ...]:
+        value = [] if value is None else value
         if set(map(type, of_type(value, list, name))) <= {hint}:  # strings or numbers, quickly
             return tuple(value)
         name = f"each item of {name}"

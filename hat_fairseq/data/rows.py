@@ -18,12 +18,23 @@ from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import LongInputError, fit_parts, pack_segments, segment_limit, token_limit
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.text import BOS, EOS, EmptyDocumentError, escape_control_tokens, normalise, split_sentences
+from hat_fairseq.data.round_trip import compare, is_exact, running_text
+from hat_fairseq.data.text import (
+    BOS,
+    EOS,
+    EmptyDocumentError,
+    escape_control_tokens,
+    normalise,
+    split_lines,
+    split_sentences,
+)
 
 if TYPE_CHECKING:
     from hat_fairseq.data.kind import Kind
 
 LONG_SENTENCE = 512  # tokens: such a sentence was probably not split
+NOTHING = "no sentence with text in it"
+LONG_TEXT = 100  # tokens: a text of one such sentence was probably not split either
 
 # The tokens of a sentence, a segment or a row. Beside each is what it stands for, or None: the role of its sentence,
 # the number of its word or segment, its characters in the context of a question.
@@ -98,6 +109,7 @@ class RowEncoder:
     # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators. A
     # text that several rows share counts once.
     totals: Counter[str] = field(default_factory=Counter)
+    round_trip: Counter[str] | None = None  # takes the sums of `round_trip.compare`; None: targets are not compared
 
     def limit(self, side: str) -> int | None:
         """Longest source or target without its `</s>`."""
@@ -120,14 +132,24 @@ class RowEncoder:
         `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of
         an element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.
         """
+        if split and isinstance(text, str):
+            way_out = "; or --segments none" if self.settings.splitter == "given" else ""
+            clean = split_text(record, text, self.settings, self.counts, way_out)
+            if not clean:
+                raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
+            sentences = self.tokenize(clean, "source")
+            self.count_undivided(sentence.tokens for sentence in sentences)
+            return sentences
         clean = normalised(record, text, element, self.counts)
         if not isinstance(text, str):
             self.counts["sentences_empty"] += clean.count("")
             clean = list(filter(None, clean))
-        elif split:
-            way_out = "; or --segments none" if self.settings.splitter == "given" else ""
-            clean = split_text(record, clean[0], self.settings, way_out)
         return self.tokenize(clean, "source")
+
+    def count_undivided(self, sentences: Iterable[Sequence[str]]) -> None:
+        """Counts a text, given as the tokens of its sentences, if it is long and has only one."""
+        lengths = list(map(len, sentences))
+        self.counts[f"texts_of_one_sentence_over_{LONG_TEXT}_tokens"] += len(lengths) == 1 and lengths[0] > LONG_TEXT
 
     def tokenize(self, clean: Iterable[str], side: str) -> list[Sentence]:
         """Returns normalised sentences of the source or the target with their tokens.
@@ -144,6 +166,14 @@ class RowEncoder:
             self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += len(tokens) > LONG_SENTENCE
             sentences.append(Sentence(text, words, tokens))
         return sentences
+
+    def target(self, texts: Sequence[str]) -> list[list[str]]:
+        """Returns the tokens of each normalised sentence or segment of a target; counts which of them come back."""
+        sentences, settings = self.tokenize(texts, "target"), self.settings
+        if self.round_trip is not None and not is_exact(settings, self.bpe.kind):
+            back = [running_text([self.bpe.decode(each.tokens)], settings, "target") for each in sentences]
+            self.round_trip.update(compare(texts, back, settings.target_language))
+        return [sentence.tokens for sentence in sentences]
 
     def units(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Unit]:
         """Returns the tokens of each sentence of `text`, without markers; arguments as of `sentences`."""
@@ -212,13 +242,20 @@ def normalised(record: Record, text: Text, element: str | None, counts: Counter[
     if element and not all(clean):
         raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")
     if not any(clean):
-        raise EmptyDocumentError(f"{record.name} has an empty part: no sentence with text in it")
+        raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
     return clean
 
 
-def split_text(record: Record, text: str, settings: Settings, way_out: str = "") -> list[str]:
+def split_text(record: Record, text: str, settings: Settings, counts: Counter[str], way_out: str = "") -> list[str]:
+    """Returns the sentences of running text, normalised; ValueError as of `split_sentences`.
+
+    Line breaks end sentences as the settings say, and these are counted; the others become spaces.
+    """
+    pieces = list(filter(None, (normalise(piece, counts) for piece in split_lines(text, settings.line_breaks))))
+    language = settings.source_language
+    counts["line_breaks_ending_sentences"] += max(0, len(pieces) - 1)
     try:
-        return split_sentences(text, settings.splitter, settings.source_language)
+        return [each for piece in pieces for each in split_sentences(piece, settings.splitter, language)]
     except ValueError as error:
         raise ValueError(f"{record.name}: {error}{way_out}") from error
 

@@ -25,12 +25,13 @@ from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.documents import role_token
 from hat_fairseq.data.kinds.pretraining import pack_documents
 from hat_fairseq.data.long_input import cut
-from hat_fairseq.data.manifest import SplitReport, versions
+from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.word_tokenizer import leaves_as_it_is
 from hat_fairseq.workers import progress
 
 EXPANSION = 5  # bytes of the results, and of the blocks beside them, for each byte of records
@@ -62,6 +63,10 @@ class Run:
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package is reported before the long stages start
             self.options.word_tokenizer(side)
+            name, language = (getattr(self.options, f"{side}_{what}") for what in ("tokenizer", "language"))
+            if leaves_as_it_is(name, language):
+                words = f"--{side}-tokenizer {name} leaves text of the language {language} as it is"
+                print(f"{words}: its words have no spaces between them", file=sys.stderr)
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
@@ -77,7 +82,7 @@ class Run:
     def clean(self) -> None:
         """Reads, prepares (`Kind.prepare`) and checks the records of all splits; stores them in `text/SPLIT.jsonl`."""
         earlier: set[object] = set()
-        key = digest("clean", versions(), self.options)
+        key = digest("clean", self.options)
         for split, report in self.reports.items():
             counts: Counter[str] = Counter()  # of what the reader drops
             function = partial(stages.clean_block, self.options, split.startswith("test"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hat_fairseq.data.blocks import Members, digest, read_member
 from hat_fairseq.data.bpe import NoBpe
-from hat_fairseq.data.files import parse_object
+from hat_fairseq.data.files import json_text, parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.pretraining import units_to_pack
 from hat_fairseq.data.kinds.windows import sample_negatives
@@ -39,8 +39,8 @@ def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], by
             places.append(where)
     return {
         "records": "".join(stored),
-        "places": json.dumps(places),
-        "headers": json.dumps(headers),
+        "places": json_text(places, ensure_ascii=True),
+        "headers": json_text(headers, ensure_ascii=True),
         "figures": report.to_add(),
         "name": f"{headers[0][2]} to {headers[-1][2]}",
     }
@@ -55,10 +55,10 @@ def clean_record(
             f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
             "use --splitter given"
         )
-    if kind.has_target and record.target is None and not may_be_blind:
-        raise ValueError(f"{record.name} has no target")
     record_counts: Counter[str] = Counter()
     try:
+        if kind.has_target and record.target is None and not may_be_blind:
+            raise EmptyDocumentError(f"{record.name} has no target")
         cleaned: Record = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":
@@ -102,14 +102,13 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Members:
     encoder = RowEncoder(kind, unlimited, counter := _WordCounter())
     for record in chain.from_iterable(stored_records(archive, kind) for archive in archives):
         kind.encode(encoder, record if kind.has_target else record.without_gold())
-    return {"words": json.dumps(counter.words)}
+    return {"words": json_text(counter.words, ensure_ascii=True)}
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:
     """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
     report = SplitReport(kind := encoder.kind)
-    encoder.counts.clear()
-    encoder.totals.clear()
+    encoder = replace(encoder, counts=report.treatments, totals=report.totals, round_trip=report.round_trip)
     rows: list[Row] = []
     units: list[str] = []
     for record in stored_records(archive, kind):
@@ -119,8 +118,6 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
             continue
         encoded = kind.encode(encoder, record)
         rows += sample_negatives(encoded, negative_share, encoder.counts) if negative_share < 1 else encoded
-    report.totals.update(encoder.totals)
-    report.treatments.update(encoder.counts)
     files = lines_of_rows(rows, split, report)
     return files | {"units": "\n".join(units), "figures": report.to_add()}
 

@@ -1,62 +1,103 @@
-"""Tables and parallel text, which are read in place of JSON lines.
+"""Tables and parallel text, which are read in place of JSON.
 
 The columns of tables are keys of records: CSV, Parquet and saved `datasets` folders. Parallel text is two files for a
 split: one segment on each line, blank lines between documents.
 """
 
 import csv
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import MAX_LINE, note_input, read_lines
+from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_json, read_lines
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.text import is_blank
 
-TABLES = (".csv", ".csv.gz", ".parquet")  # what files of tables end in
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
 MAX_SEGMENTS = 500  # of a file of parallel text with a single document
+STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
+
+_UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # pandas' names of columns without one, and of the index
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
 
 
-def is_table(path: Path) -> bool:
-    """Tells whether a path is a table of records, or a folder with one."""
-    return path.name.endswith(TABLES) or (path.is_dir() and any(path.glob("*.arrow")))
+def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
+    """Yields the rows without the index, and with None for empty cells; rows of nothing else are counted.
+
+    ValueError for a column without a name that is no index.
+    """
+    for where, row in _without_index(rows, counts):
+        cells = {key: None if isinstance(cell, str) and is_blank(cell) else cell for key, cell in row.items()}
+        if all(cell is None for cell in cells.values()):
+            counts["blank_rows_skipped"] += 1
+        else:
+            yield where, cells
 
 
-def read_table(path: Path) -> Rows:
-    """Yields the rows without empty cells; ValueError for a damaged file."""
-    rows = read_csv(path) if path.name.endswith((".csv", ".csv.gz")) else _read_arrow(path)
-    yield from ((where, {key: cell for key, cell in row.items() if cell not in (None, "")}) for where, row in rows)
+def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
+    """Leaves out columns without a name that are empty or hold growing whole numbers, such as those of the rows."""
+    names: list[str] | None = None
+    last: dict[str, int] = {}
+    for where, row in rows:
+        if names is None:
+            names = list(filter(_UNNAMED.fullmatch, row))
+            counts["unnamed_columns_left_out"] += len(names)
+        for name in names:
+            cell = row.pop(name)
+            if cell in (None, ""):
+                continue
+            if not re.fullmatch(r"\d{1,18}", str(cell)) or int(cell) <= last.get(name, -1):
+                raise ValueError(
+                    f"{where}: the column {name!r} has no name of its own, and {str(cell)!r:.60} is no number of a "
+                    f"row above the last one: give it a name, or leave it out"
+                )
+            last[name] = int(cell)
+        yield where, row
 
 
-def read_csv(path: Path) -> Rows:
-    """Yield place and cells of each row; ValueError with file and line if it is damaged."""
+def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",", below_separator: bool = False) -> Rows:
+    """Yield place and cells of each row; a blank one has empty cells. The names of columns are in the first one.
+
+    `below_separator`: the first line that is not blank only says what the delimiter is. ValueError with file and line
+    if the table is damaged.
+    """
     csv.field_size_limit(LONGEST_CELL)
-    rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    rows = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+    header: list[str] = []
     try:
-        _check_names(header := next(rows, []), path)
         for row in rows:
-            if len(row) != len(header):
+            if blank := all(map(is_blank, row)):
+                row = [""] * len(header)
+            if header and len(row) != len(header):
                 raise ValueError(f"{path}:{rows.line_num}: {len(row)} columns instead of {len(header)}")
-            yield f"{path}:{rows.line_num}", dict(zip(header, row, strict=True))
+            if header:
+                yield f"{path}:{rows.line_num}", dict(zip(header, row, strict=True))
+            elif below_separator and not blank:
+                below_separator = False
+            elif not blank:
+                header = [name or f"Unnamed: {number}" for number, name in enumerate(row)]
+                _check_names(header, path)
     except csv.Error as error:
         raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV?") from error
 
 
-def _read_arrow(path: Path) -> Rows:
+def read_arrow(path: Path, is_parquet: bool) -> Rows:
+    """Yield place and cells of each row of Parquet, Arrow or a saved `datasets` folder; ValueError if it is damaged."""
     try:
         import pyarrow
         from pyarrow import ipc, parquet
     except ImportError as error:
         raise ValueError(f'{path} needs the package pyarrow: pip install "hat_fairseq[tables]"') from error
     number = 0
-    for file in sorted(path.glob("*.arrow")) if path.is_dir() else [path]:
+    for file in _files_of_dataset(path) if path.is_dir() else [path]:
         note_input(file)
         try:
-            batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE)
+            batches = parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE) if is_parquet else _arrow_batches(file, ipc)
             for batch in batches:
                 _check_names(batch.schema.names, file)
                 whole = batch.nbytes <= MAX_LINE
@@ -68,6 +109,30 @@ def _read_arrow(path: Path) -> Rows:
                         yield f"{path}, row {number}", row
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{file}: {error}; is the file cut off?") from error
+
+
+def _arrow_batches(path: Path, ipc: Any) -> Iterator[Any]:
+    """The batches of an Arrow file, or of an Arrow stream, which `datasets` writes."""
+    with open(path, "rb") as file:
+        is_stream = file.read(6) != b"ARROW1"
+    if is_stream:
+        yield from ipc.open_stream(path)
+    else:
+        batches = ipc.open_file(path)
+        yield from map(batches.get_batch, range(batches.num_record_batches))
+
+
+def _files_of_dataset(folder: Path) -> list[Path]:
+    """The files that hold the data: others are results that `datasets` keeps beside it. ValueError if one is absent."""
+    state = Fields(read_json(folder / STATE) if (folder / STATE).is_file() else {}, str(folder / STATE))
+    if "_data_files" not in state:
+        return sorted(folder.glob("*.arrow"))
+    if any(value for key, value in state.record.items() if key.startswith("_indices")):
+        raise ValueError(f"{folder} was saved with a selection of its rows: save it again after .flatten_indices()")
+    names = [item.text("filename") for item in state.objects("_data_files")]
+    if absent := [name for name in names if Path(name).name != name or not (folder / name).is_file()]:
+        raise state.error(f"the file {absent[0]!r} is not in the folder; is the copy complete?")
+    return [folder / name for name in names]
 
 
 def _check_names(header: list[str], path: Path) -> None:
@@ -107,6 +172,6 @@ def read_parallel(source: Path, target: Path) -> Iterator[Document]:
 
 def _documents(path: Path) -> Iterator[dict[int, str]]:
     """The segments of each document, by the numbers of their lines."""
-    for is_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
+    for is_text, lines in groupby(read_lines(path), key=lambda line: not is_blank(line[1])):
         if is_text:
             yield {number: text.removesuffix("\r") for number, text in lines}

@@ -1,13 +1,23 @@
 r"""Text before the BPE: line breaks, control characters and control tokens, sentence boundaries, and aligned segments.
 
+A text that shows nothing is empty, wherever it stands; `is_blank` decides. Between visible characters, invisible ones
+stay (but control characters): joiners in Persian or in emoji, for example, have a meaning.
+
 No Unicode normalisation form is applied, because pretrained models have seen text as written, and scores are computed
 against the reference's own characters.
 
 Sentences are found in one of three ways:
 
 `given`         the source's own sentences, segments or turns; nothing is split
-`punctuation`   after . ! ? and their like (Rohde et al. 2021, section 3.1: boundaries "by punctuation")
+`punctuation`   after the end marks of all scripts (Rohde et al. 2021, section 3.1: boundaries "by punctuation")
 `library`       the sentence-splitter package: knows abbreviations in some twenty languages, works offline
+
+What a line break of running text is:
+
+`space`       white space
+`paragraphs`  a blank line ends a sentence, and so does a line break before or after a heading (`#`), and before an item
+                of a list (`-`, `*`, a bullet, `1.`, `1)`); every other one is white space
+`sentences`   the end of a sentence
 
 What is done if the source and target segments of a document, which should correspond one to one, do not:
 
@@ -26,13 +36,17 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
+import regex
+
+from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_end
+
 if TYPE_CHECKING:
     from hat_fairseq.data.kinds.documents import Document
 
 SPLITTERS = ("given", "punctuation", "library")
+LINE_BREAKS = ("space", "paragraphs", "sentences")
 ON_MISALIGNED = ("error", "drop", "merge")
-WITHOUT_SPACES = ("zh", "ja")  # languages whose words are counted by characters
-# Of these languages sentences of a target without <sep> come back with a space after each.
+# Of Chinese and Japanese, sentences of a target without <sep> come back with a space after each.
 SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
 Pair = tuple[str, str]
@@ -41,6 +55,31 @@ Languages = tuple[str, str]  # of source and target
 
 class EmptyDocumentError(ValueError):
     """Nothing is left of a document, or of its target or a part of it, after normalisation."""
+
+
+# Default_Ignorable_Code_Point: the byte order mark, zero width spaces and joiners, soft hyphens, marks of direction,
+# fillers of Hangul, variation selectors. Marks that are prepended to numbers are format characters (Cf), but visible.
+# U+2800 is the braille pattern without dots, U+1D159 the note without a head.
+_INVISIBLE = (
+    r"[\p{White_Space}\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\U0001D159"
+    r"[\p{Cf}--\p{Prepended_Concatenation_Mark}]]"
+)
+_VISIBLE, _HIDDEN = (regex.compile(f"(?V1){pattern}") for pattern in (f"[^{_INVISIBLE}]", f"{_INVISIBLE}+"))
+
+
+def is_blank(text: str) -> bool:
+    """Tells whether a text shows nothing: it is empty, or has only white space and invisible characters."""
+    return not "!" <= text[:1] <= "~" and _VISIBLE.search(text) is None
+
+
+def shown(text: str) -> str:
+    """Returns the text, or an empty one if it shows nothing."""
+    return "" if is_blank(text) else text
+
+
+def visible_characters(text: str) -> str:
+    """Returns the characters that show something."""
+    return str(_HIDDEN.sub("", text))
 
 
 # What is counted, what it matches, what takes its place; in this order.
@@ -66,14 +105,18 @@ ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that `
 
 
 def normalise(text: str, counts: Counter[str]) -> str:
-    """Put `text` on one line of plain spaces and printable characters; each replacement is added to `counts`."""
-    if text.isprintable() and "  " not in text:  # no white space but spaces, nothing invisible: the usual case
-        return text.strip(" ")
-    for name, pattern, replacement in _TREATMENTS:
-        text, number = pattern.subn(replacement, text)
+    """Put `text` on one line of plain spaces, without control characters; empty if it shows nothing.
+
+    Each replacement is added to `counts`.
+    """
+    blank = is_blank(text)  # before a lone surrogate has become U+FFFD, which is visible
+    if text.isprintable() and "  " not in text:  # no white space but spaces, no control characters: the usual case
+        return "" if blank else text.strip(" ")
+    for name, treated, replacement in _TREATMENTS:
+        text, number = treated.subn(replacement, text)
         if number:
             counts[name] += number
-    return text.strip(" ")
+    return "" if blank else text.strip(" ")
 
 
 def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
@@ -97,16 +140,27 @@ def split_segments(decoded: str) -> list[str]:
     return [segment.strip() for segment in decoded.split("\t")]
 
 
-# A run of end marks (the lookbehind keeps the search linear on long runs), closing quotes or brackets, and white space;
-# full-width marks need no white space.
-_SENTENCE_END = re.compile(r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+\s+|[。！？]++["'”’»」』）)\]]*+\s*""")
+_LINE = rf"[{_INVISIBLE}--\n]*\n"
+_BLANK_LINES = rf"{_LINE}(?:{_LINE})+\s*"
+_BEFORE_ITEM = rf"{_LINE}(?=[^\S\n]*(?:[-*+•‣▪◦●·–—]|\d{{1,3}}[.)]|#{{1,6}})[^\S\n])"
+_AFTER_HEADING = r"(?m:(?<=^)#{1,6}[^\S\n][^\n]*\K\n)"
+
+
+def split_lines(text: str, line_breaks: str) -> list[str]:
+    """Divides running text where a line break ends a sentence: by one of `LINE_BREAKS`."""
+    if "\n" not in text or line_breaks == "space":
+        return [text]
+    if line_breaks == "sentences":
+        return text.split("\n")
+    return list(pattern(f"{_BLANK_LINES}|{_BEFORE_ITEM}|{_AFTER_HEADING}").split(text))
 
 
 def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
-    """Split running text by one of `SPLITTERS`; `language`: ISO 639-1 code, used by `library`.
+    """Split running text by one of `SPLITTERS`; `language`: a code of BCP 47.
 
-    Nothing but white space is lost; no sentence is empty. Text without a sentence end is one sentence; text without
-    words is none. ValueError for an unknown method or language, a missing package, or `given`.
+    Nothing but white space is lost; no sentence is empty: what shows nothing belongs to the sentence before it. Text
+    without a sentence end is one sentence; text without words is none. ValueError for an unknown method or
+    language, a missing package, or `given`.
     """
     if method not in SPLITTERS:
         raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(SPLITTERS)}")
@@ -118,9 +172,19 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     if method == "library":
         pieces = _split_with_library(text, language)
     else:
-        ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+        ends = [0, *(match.end() for match in sentence_end(language).finditer(text)), len(text)]
         pieces = [text[begin:end] for begin, end in pairwise(ends)]
-    return [piece for piece in map(str.strip, pieces) if piece]
+    return _visible_sentences(pieces)
+
+
+def _visible_sentences(pieces: Iterable[str]) -> list[str]:
+    sentences: list[str] = []
+    for piece in pieces:
+        if is_blank(piece) and sentences:
+            sentences[-1] += piece
+        else:
+            sentences.append(piece)
+    return [sentence for sentence in map(str.strip, sentences) if sentence]
 
 
 def _split_with_library(text: str, language: str) -> list[str]:
@@ -143,23 +207,29 @@ def _library_splitter(language: str) -> Any:
             "(or choose --splitter punctuation)"
         ) from error
     try:
-        return SentenceSplitter(language=language)
+        return SentenceSplitter(language=base_language(language))
     except SentenceSplitterException as error:
-        raise ValueError(f"the sentence-splitter package does not know the language {language!r}") from error
+        raise ValueError(
+            f"the sentence-splitter package does not know the language {language!r}; choose --splitter punctuation"
+        ) from error
 
 
 def count_words(text: str, language: str) -> int:
-    """Counts words between white space, or for Chinese and Japanese the characters that are no white space."""
+    """Counts words between white space, or for languages without it the characters that are no white space."""
     words = text.split()
-    return sum(map(len, words)) if language in WITHOUT_SPACES else len(words)
+    return len(words) if has_spaces(language) else sum(map(len, words))
 
 
 def join_sentences(sentences: Iterable[str], language: str) -> str:
-    """Returns sentences with spaces between them; of Chinese and Japanese, only between ASCII characters."""
-    if language not in WITHOUT_SPACES:
-        return " ".join(filter(None, sentences))
+    """Returns sentences with spaces between them; of Chinese and Japanese, only between ASCII characters.
+
+    Those that show nothing are left out.
+    """
+    sentences = (sentence for sentence in sentences if not is_blank(sentence))
+    if has_space_after_sentence(language):
+        return " ".join(sentences)
     text = ""
-    for sentence in filter(None, sentences):
+    for sentence in sentences:
         text += (" " if text and (text[-1] + sentence[0]).isascii() else "") + sentence
     return text
 

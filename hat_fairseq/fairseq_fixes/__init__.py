@@ -1,13 +1,13 @@
 """Corrections of fairseq's faults: `apply()` replaces functions of fairseq, for every task of the process.
 
-`docs/troubleshooting.md` lists the symptoms. Our tasks correct three more: `rebuild_batches` (other batches after a
-resume), `reuse_dataloader` (the same masks in every epoch) and `get_batch_iterator` (the last batch is dropped).
+`docs/troubleshooting.md` lists the symptoms.
 """
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
+import fairseq.data.data_utils
 import fairseq.data.indexed_dataset
 import fairseq.distributed.utils
 import fairseq.file_utils
@@ -23,7 +23,7 @@ from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
-from . import checkpoints, options, processes, restoring, training
+from . import batches, checkpoints, options, processes, restoring, training
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -45,6 +45,8 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     # data, and the place of a training in them
     (fairseq.data.indexed_dataset, "dataset_exists", training.dataset_exists),
     (fairseq.data.indexed_dataset, "make_dataset", training.make_dataset),
+    (fairseq.data.data_utils, "batch_by_size", batches.batch_by_size),
+    (EpochBatchIterator, "ordered_batches", batches.ordered_batches),
     (Trainer, "get_train_iterator", restoring.get_train_iterator),
     (EpochBatchIterator, "state_dict", restoring.state_dict),
     (EpochBatchIterator, "load_state_dict", restoring.load_state_dict),

@@ -31,6 +31,7 @@ from omegaconf.errors import OmegaConfBaseException
 from safetensors import SafetensorError
 
 from ..data.files import Fields, is_deeper
+from ..data.outputs import atomic_file
 from ..package_files import BIN, bare_checkpoint, is_package, read_package
 
 MAX_LEVELS = 20  # of the settings in a package
@@ -85,15 +86,10 @@ def save(original: Callable[..., Any], obj: Any, filename: str, async_write: boo
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[IO[bytes]]:
     """A new file that takes the place of `path` when it is whole and on the disk; CheckpointError if it cannot."""
-    partial = f"{path}.tmp"
     try:
-        with open(partial, "wb") as file:
+        with atomic_file(path) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
     except (OSError, RuntimeError) as error:
-        Path(partial).unlink(missing_ok=True)
         cause = str(error if isinstance(error, OSError) else error.__context__ or error).splitlines()[0]
         raise CheckpointError(f"{path} could not be written ({cause}); a checkpoint there is as before") from None
 

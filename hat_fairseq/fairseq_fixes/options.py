@@ -110,23 +110,36 @@ def _check_values(value: Any, name: str = "") -> None:
 
 
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
-    """fairseq's arguments; in generation the checkpoint, in training the task has defaults for some.
+    """fairseq's arguments; in generation and validation the checkpoint, in training the task has defaults for some.
 
-    `--bf16` runs on a GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a
-    checkpoint without this setting is an older one, with the cells of the document.
+    `--help` also shows the flags of the chosen task, model and criterion. The process ends with one line where a
+    validation has neither `--task` nor a checkpoint of a task of this plugin.
+
+    Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
+    GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a checkpoint without
+    this setting is an older one, with the cells of the document.
     """
     words = list(sys.argv[1:] if input_args is None else input_args)
+    asks_help = bool({"-h", "--help"} & {*words})
     names = {action.dest for action in parser._actions}  # generation has nbest, training arch
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("path", "task", "criterion"):
         flags.add_argument(f"--{name}")
     chosen, _ = flags.parse_known_args(words)
     criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
-    if "nbest" in names:
+    if "path" in names and "arch" not in names:
         words = [*recorded_flags(str(chosen.path).split(os.pathsep)[0], chosen.task), *words]
+        has_task = parser.get_default("task") or any(word.split("=")[0] == "--task" for word in words)
+        if not has_task and not asks_help:
+            parser.exit(2, f"{parser.prog}: error: --path {chosen.path} names no task of hat_fairseq: add --task\n")
     elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
         logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
         words = [f"--criterion={criterion}", *words]
+    if "required_batch_size_multiple" in names:
+        parser.set_defaults(required_batch_size_multiple=1)
+    if asks_help and chosen.task in TASK_REGISTRY:
+        words = [word for word in words if word not in ("-h", "--help")]
+        parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
     parsed = original(parser, input_args=words, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     args.tpu = False

@@ -27,14 +27,15 @@ from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from ..data.outputs import lock
+from ..data.outputs import lock, open_as_it_is
 from ..kernels import choice
 from ..package_files import is_package
-from . import checkpoints, processes
+from . import batches, checkpoints, processes
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"
+HOLDER = re.compile(r"(process \d+ on \S*)?")  # the content of training.lock
 CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.pt")
 # settings that change the function of a model and no shape
 SAME = (
@@ -118,18 +119,24 @@ def _choose(cfg: Any, trainer: Any) -> str | None:
 
 def _lock(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _locks.append(file := open(folder / "training.lock", "a+", encoding="utf-8"))  # noqa: SIM115
+    try:
+        _locks.append(file := open_as_it_is(folder / "training.lock"))
+    except ValueError as error:
+        raise CheckpointError(f"--save-dir {folder}: {error}") from None
+    file.seek(0)
+    holder = HOLDER.fullmatch(file.read(1000))
     try:
         lock(file, folder, function=fcntl.lockf)
     except BlockingIOError:
-        file.seek(0)
+        name = f" ({holder[0]})" if holder else ""
         raise CheckpointError(
-            f"--save-dir {folder}: another training ({file.read()}) writes its checkpoints there; choose another "
-            "--save-dir, or wait for its end"
+            f"--save-dir {folder}: another training{name} writes its checkpoints there; choose another --save-dir, or "
+            "wait for its end"
         ) from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()}")
-    file.flush()
+    if holder:  # else it is a file of the user
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
 
 
 def _problem_of(path: Path) -> str:
@@ -189,6 +196,7 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
     """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen."""
     iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
+    batches.start_workers_anew(iterator, self.task)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "entered"):
         self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
         iterator.drawn, iterator.data = epoch, self.data_fingerprint
@@ -219,8 +227,8 @@ def _order(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[l
         iterator.num_shards, iterator.shard_id = number, shard
         parts.append(EpochBatchIterator.ordered_batches(iterator, epoch, False, shuffle))
     iterator.num_shards, iterator.shard_id = own
-    batches = (np.asarray(batch, np.int64) for group in zip(*parts, strict=True) for batch in group)
-    return [rest.tolist() for batch in batches if len(rest := batch[~seen[batch]])]
+    ordered = (np.asarray(batch, np.int64) for group in zip(*parts, strict=True) for batch in group)
+    return [rest.tolist() for batch in ordered if len(rest := batch[~seen[batch]])]
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:

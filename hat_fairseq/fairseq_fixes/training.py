@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import fairseq.data.data_utils
 import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import numpy as np
@@ -53,12 +54,16 @@ HIDDEN = {
 
 
 def give_numpy_compat() -> None:
-    """Gives two modules of fairseq a numpy with `np.compat.long`, which numpy 2 does not have; numpy itself stays."""
-    if hasattr(np, "compat"):
-        return
-    for module in (fairseq.data.token_block_dataset, fairseq.data.language_pair_dataset):
+    """Gives three modules of fairseq a numpy with what numpy 2 no longer has; numpy itself stays as it is."""
+    data = fairseq.data
+    for module in (data.data_utils, data.token_block_dataset, data.language_pair_dataset):
         module.np = types.ModuleType("numpy")  # type: ignore[attr-defined]
-        vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
+        vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int), percentile=_percentile)
+
+
+def _percentile(*args: Any, interpolation: str = "linear", **kwargs: Any) -> Any:
+    """numpy's function with the old name of its argument `method`, which `--num-batch-buckets` needs."""
+    return np.percentile(*args, method=interpolation, **kwargs)  # type: ignore[call-overload]
 
 
 def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:

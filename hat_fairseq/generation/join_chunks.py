@@ -12,7 +12,7 @@ from ..data.files import read_lines
 from ..data.outputs import check_output
 from ..data.pipeline import recorded_language
 from ..data.rows import Chunk, read_ids
-from ..data.text import join_sentences, split_segments
+from ..data.text import is_blank, join_sentences, split_segments
 from ..scoring.files import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
 
 def warn_of_texts(rows: Sequence[Mapping[str, Any]], other_segments: int) -> None:
     """Warns of empty texts, and of texts with another number of segments than their source."""
-    if empty := sum(not row["text"] for row in rows):
+    if empty := sum(is_blank(row["text"]) for row in rows):
         print(f"{empty} of {len(rows)} documents have an empty text", file=sys.stderr)
     if other_segments:
         print(

@@ -65,7 +65,12 @@ class Candidates(NamedTuple):
 
 @torch.no_grad()
 def beam_search(
-    decoders: Sequence[Any], memories: Sequence[Any], documents: int, device: torch.device, options: SearchOptions
+    decoders: Sequence[Any],
+    memories: Sequence[Any],
+    documents: int,
+    device: torch.device,
+    options: SearchOptions,
+    names: Sequence[str] = (),
 ) -> list[list[Hypothesis]]:
     """Returns up to K hypotheses of each document, best first.
 
@@ -74,6 +79,7 @@ def beam_search(
         memories: the encoder's output for each decoder, with one row for each document.
         documents: their number.
         device: of the decoders.
+        names: of the documents, for messages.
     Raises:
         ValueError: a document whose probabilities are NaN.
     """
@@ -96,20 +102,21 @@ def beam_search(
             memories = [memory.select(places) for memory in memories]
         for decoder, state in zip(decoders, states, strict=True):
             decoder.reorder_beams(state, order, None if all_stay else places)
-    refuse_nan(beams.finished)
+    refuse_nan(beams.finished, names)
     return [sorted(hypotheses, key=lambda h: -float(h.score)) for hypotheses in beams.finished]
 
 
-def refuse_nan(documents: list[list[Hypothesis]]) -> None:
-    """Raises ValueError if a document has no hypothesis, or one whose score is NaN.
+def refuse_nan(documents: list[list[Hypothesis]], names: Sequence[str] = ()) -> None:
+    """Raises ValueError, with the first of the `names`, if a document has no hypothesis, or one whose score is NaN.
 
     Comparing candidates with NaN gives an arbitrary text; fairseq's loop fails an assertion.
     """
-    bad = [not hypotheses or any(math.isnan(h.score) for h in hypotheses) for hypotheses in documents]
-    if any(bad):
+    bad = [n for n, each in enumerate(documents) if not each or any(math.isnan(h.score) for h in each)]
+    if bad:
+        first = f" (the first is {names[bad[0]]!r})" if names else ""
         raise ValueError(
-            f"no text for {sum(bad)} of {len(bad)} documents: the model's probabilities are not numbers (NaN). Its "
-            "weights are NaN, or fp16 overflows: generate in fp32 or bf16"
+            f"no text for {len(bad)} of {len(documents)} documents{first}: the model's probabilities are not numbers "
+            "(NaN). Its weights are NaN, or fp16 overflows: generate in fp32 or bf16"
         )
 
 

@@ -26,7 +26,7 @@ from ..modules.cache import DecoderCache
 from ..modules.embedding import initialise
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import CACHE, ENCODER_DECODERS, LIKE_BERT, Decoder, hat_encoder_parts, token_tables
-from .modeling import HatConfig, HatPreTrainedModel, masked
+from .modeling import LOSS, HatConfig, HatPreTrainedModel, known_arguments, masked
 
 
 @dataclass
@@ -103,6 +103,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             labels: (B, U) ids without the first `</s>`, -100 or <pad> for none.
             loss: further arguments of the loss, such as `num_items_in_batch`.
         """
+        loss = known_arguments(loss, self.config, LOSS)
         out: Any = self.encoder(input_ids, attention_mask, role_ids) if encoder_outputs is None else encoder_outputs
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)

@@ -11,8 +11,8 @@ Legend: B documents, T tokens, N segments or paragraphs of the document with mos
 
 import shutil
 from argparse import Namespace
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,8 +26,11 @@ from ..kernels import set_precision
 from ..modules.embedding import SinusoidalPositions, initialise
 from ..networks.encoder import Encoder, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from ..networks.hat import Decoder
+from ..networks.hat import ENCODER_DECODERS, Decoder
 
+NETWORKS = {**ENCODERS, **ENCODER_DECODERS}
+LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
+KEYS_OF_HEAD = {"level", "classes", "inner_dim"}
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
 AUTO_MAP = {  # class of transformers -> of this package
@@ -62,6 +65,9 @@ class HatConfig(HasLoader, PretrainedConfig):
         source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
         heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`, and
             `inner_dim`, the channels of the hidden layer, None for those of the network.
+
+    Raises:
+        ValueError: a setting that the network does not have, or one outside of `settings`.
     """
 
     model_type = "hat"
@@ -79,12 +85,25 @@ class HatConfig(HasLoader, PretrainedConfig):
         **kwargs: Any,
     ):
         self.network, self.settings, self.heads = network, settings or {}, heads or {}
+        self._check_names(kwargs)
         self.vocab_size, self.source_vocab_size = vocab_size, source_vocab_size or vocab_size
         self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
         self.num_roles = num_roles
         # `settings` say which tables are one; the models tell transformers their names
         fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network not in ENCODERS, "tie_word_embeddings": True}
         super().__init__(**SPECIAL_IDS | {"decoder_start_token_id": EOS} | kwargs | fixed)
+
+    def _check_names(self, others: Mapping[str, Any]) -> None:
+        """Raises ValueError for a name that has no effect."""
+        if self.network in NETWORKS:
+            known = {item.name for item in fields(NETWORKS[self.network])}
+            if unknown := sorted(self.settings.keys() - known):
+                raise ValueError(f"the network {self.network} has no setting {unknown[0]!r}; it has {listed(known)}")
+            if outside := sorted(others.keys() & known):
+                raise ValueError(f"{outside[0]!r} is a setting of the network: give it in `settings`")
+        for name, head in self.heads.items():
+            if unknown := sorted(head.keys() - KEYS_OF_HEAD):
+                raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
 
     def numbers(self, networks: Mapping[str, Any]) -> Any:
         """Returns the dataclass of `settings`; ValueError for an unknown network, or a value out of range."""
@@ -95,6 +114,34 @@ class HatConfig(HasLoader, PretrainedConfig):
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)
         write_loader(save_directory)
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def known_arguments(
+    arguments: Mapping[str, Any], config: PretrainedConfig, known: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Returns those of the arguments of a `forward` that have an effect and are given.
+
+    Raises:
+        ValueError: they or the configuration ask for attentions, states of layers or a tuple; or any other name.
+    """
+    asked = {name: arguments.get(name) for name in ("output_attentions", "output_hidden_states", "return_dict")}
+    asked = {name: getattr(config, name, None) if value is None else value for name, value in asked.items()}
+    if asked.pop("return_dict") is False:
+        raise ValueError(
+            "return_dict=False: the models of hat_fairseq return no tuples; call .to_tuple() on the output"
+        )
+    for name, value in asked.items():
+        if value:
+            raise ValueError(f"{name}=True: these models do not return them; `hat look` shows attention")
+    others = {name: value for name, value in arguments.items() if name not in (*asked, "return_dict")}
+    others = {name: value for name, value in others.items() if value is not None}
+    if unknown := others.keys() - set(known):
+        raise ValueError(f"{listed(unknown)}: the forward of this model does not take this")
+    return others
 
 
 def masked(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -176,9 +223,10 @@ class HatModel(HatPreTrainedModel, EncoderWithHeads):
         self.post_init()
 
     def forward(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **unused: Any
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **others: Any
     ) -> Any:
         """Computes the states and the logits of all heads of (B, T) ids."""
+        known_arguments(others, self.config)
         tokens = masked(input_ids, attention_mask)
         encoded = self.encoder(tokens)
         logits = {name: self.head_logits(name, encoded, tokens) for name in self.classification_heads}
@@ -199,6 +247,7 @@ class HatForSequenceClassification(HatModel):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
     ) -> SequenceClassifierOutput:
         """Computes (B, K) logits of (B, T) ids; `labels`: (B,) classes, or as `config.problem_type` says."""
+        loss = known_arguments(loss, self.config, LOSS)
         (logits,) = super().forward(input_ids, attention_mask).logits.values()
         value = None if labels is None else ForSequenceClassificationLoss(labels, logits, self.config, **loss)
         return SequenceClassifierOutput(value, logits)
@@ -215,6 +264,7 @@ class HatForMaskedLM(HatModel):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
     ) -> MaskedLMOutput:
         """Computes (B, T, V) logits of (B, T) ids; `labels`: (B, T) right ids, -100 for none."""
+        loss = known_arguments(loss, self.config, LOSS)
         logits = self.encoder.lm_head(self.encoder(masked(input_ids, attention_mask)).tokens)
         value = None if labels is None else ForMaskedLMLoss(logits, labels, logits.size(-1), **loss)
         return MaskedLMOutput(value, logits)

@@ -60,7 +60,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
     def __call__(  # type: ignore[override]
         self,
         documents: list[Any],
-        padding: bool = True,
+        padding: bool | str = True,
         return_tensors: str | None = None,
         return_overflowing_tokens: bool = False,
         **unknown: Any,
@@ -69,7 +69,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
 
         Args:
             documents: of the forms that `rows` takes.
-            padding: pad on the right to the longest row.
+            padding: pad on the right: True or "longest" to the longest row, "max_length" to the longest that the model
+                takes; False or "do_not_pad": not.
             return_tensors: "pt" for tensors.
             return_overflowing_tokens: a document may become several rows: chunks, windows, choices, the two of a pair.
         Returns:
@@ -95,13 +96,24 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         if self.roles is not None:
             numbers = self.roles.numbers
             columns["role_ids"] = [[*map(numbers.__getitem__, row.streams["role"]), EOS] for _, row in rows]
-        if padding:
-            longest = max(map(len, columns["input_ids"]), default=0)
+        if (longest := self._padded_length(padding, columns["input_ids"])) is not None:
             for name, column in columns.items():
                 fill = 0 if name == "attention_mask" else PAD
                 columns[name] = [ids + [fill] * (longest - len(ids)) for ids in column]
         more = {"overflow_to_sample_mapping": owners} if return_overflowing_tokens else {}
         return BatchEncoding(columns | more, tensor_type=return_tensors)
+
+    def _padded_length(self, padding: bool | str, rows: list[list[int]]) -> int | None:
+        """Returns the length of padded rows, None for no padding; ValueError for another `padding` or no limit."""
+        if padding == "max_length":
+            if self.limit is None:
+                raise ValueError('padding="max_length": this tokenizer has no limit; give padding=True')
+            return self.limit
+        if padding in (False, "do_not_pad"):
+            return None
+        if padding in (True, "longest"):
+            return max(map(len, rows), default=0)
+        raise ValueError(f"padding={padding!r}: give True, False, 'longest', 'max_length' or 'do_not_pad'")
 
     def rows(self, document: Any, number: int = 1) -> list[Row]:
         """Returns the rows of a document, without `</s>`; `Row.spans` says what each token stands for.

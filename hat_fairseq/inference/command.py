@@ -11,31 +11,38 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
+from ..data.columns import AS_NAMED, Columns
+from ..data.dictionary import DICTIONARIES
+from ..data.files import json_text, sha256_of
+from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
-from ..data.outputs import atomic_file, locked
-from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.outputs import atomic_file, check_output, locked
+from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
-from ..data.tables import is_table
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
-from ..package_files import BIN, is_package
+from ..package_files import BIN, GENERATION, MANIFEST, is_package
+from ..versions import versions
 from ..workers import Workers, add_workers, progress
-from ..workers.cluster import environment
 from .loading import Loaded, checked, load, local_paths, split_with
 from .rows import Line, log_changes
 
-MODEL = "checkpoint or package, or several with colons between them: an ensemble"
+MODEL = "checkpoint or package (demo: that of hat_fairseq), or several with colons between them: an ensemble"
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
+STDOUT = Path("-")  # as a value of --out: the standard output
+SPLIT = "test"
 NAMED = 8  # documents of a batch that messages name
 
 
@@ -71,6 +78,11 @@ def add_batches(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
 
 
+def add_split(parser: argparse.ArgumentParser) -> None:
+    """Declares the split of a folder; None for the usual one."""
+    parser.add_argument("--split", metavar="SPLIT", help=f"split of a folder to read (default: {SPLIT})")
+
+
 def add_generation(parser: argparse.ArgumentParser) -> None:
     """Declares the options of generation."""
     text = "fairseq generation options as JSON, e.g. '{\"beam\": 4}'"
@@ -79,48 +91,69 @@ def add_generation(parser: argparse.ArgumentParser) -> None:
 
 def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     """Declares the file of output, and what becomes of input without text."""
+    text += "; - for the standard output"
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
     empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelFiles:
-    """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`."""
+    """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`.
+
+    `content` and `stats` are those of the files when `pipeline` read them. `content` is in `repr`, and so in the keys
+    of results: what the files hold decides, not their times.
+    """
 
     path: str  # a result of `local_paths`
     data: Path | None
     device: str | None
     precision: str
     splitter: str | None
-    state: str = field(init=False)  # when the command began
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "state", self.state_now())
+    content: str | None = field(default=None, init=False)
+    stats: str | None = field(default=None, init=False, repr=False)
 
     def pipeline(self, workers: Workers) -> TextPipeline:
-        """Loads the pipeline of the models alone; ValueError for a mistake that is known without the models."""
+        """Loads the pipeline of the models alone, and records what is in their files.
+
+        ValueError for a mistake that is known without the models.
+        """
         if workers.cluster is None:  # whose machines may have other devices
             checked(self.path, self.data, self.device, self.precision)
+        self.stats, self.content = self.stats_now(), self.content_now()
         pipeline = TextPipeline.load(self.data or Path(self.path.split(os.pathsep)[0], BIN))
         split_with(pipeline, self.splitter)
         return pipeline
 
     def load(self) -> Loaded:
-        """Loads the models, in a worker; ValueError if they have changed since the command began."""
+        """Loads the models, in a worker; ValueError if they have changed since the command began.
+
+        A file whose number, size and times are the same is not read again to compare it.
+        """
         loaded = load(self.path, self.data, self.device, self.precision)
-        if self.state_now() != self.state:
+        if self.stats is not None and self.stats_now() != self.stats and self.content_now() != self.content:
             raise ValueError(f"{self.path} or its data changed while the command ran: run it again")
         split_with(loaded.pipeline, self.splitter)
         return loaded
 
-    def state_now(self) -> str:
-        """Returns a digest of the sizes and times of the files, and of the versions of packages."""
-        roots = [*map(Path, self.path.split(os.pathsep)), *([self.data] if self.data else [])]
-        paths = sorted(path for root in roots for path in (root, *root.glob("**/[!.]*")) if path.is_file())
-        stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-        return digest(environment(), stats)
+    def content_now(self) -> str:
+        """Returns a digest of what is in the files, and of the versions of packages."""
+        return digest(versions(), [(str(path), sha256_of(path)) for path in self.files()])
+
+    def stats_now(self) -> str:
+        """Returns a digest of the numbers, sizes and times of the files, and of the versions of packages."""
+        stats = [path.stat() for path in self.files()]
+        numbers = [(each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
+        return digest(versions(), numbers)
+
+    def files(self) -> list[Path]:
+        """Lists the files that decide the result: of a package its manifest, with which loading compares the others."""
+        places = [FILE_NAME, *chain(*BPE_FILES.values(), *DICTIONARIES.values())]
+        paths = [] if self.data is None else [self.data / place for place in places]
+        for path in map(Path, self.path.split(os.pathsep)):
+            paths += [path / name for name in (MANIFEST, GENERATION)] if path.is_dir() else [path]
+        return [path for path in paths if path.is_file()]
 
 
 @dataclass
@@ -146,7 +179,7 @@ class Job(ABC):
         before = Counter(self.model.pipeline.counts)
         lines = self.lines(records)
         counts = self.model.pipeline.counts - before
-        return {"lines": json.dumps(lines, ensure_ascii=False), "counts": json.dumps(counts)}
+        return {"lines": json_text(lines), "counts": json_text(counts)}
 
 
 @contextmanager
@@ -156,8 +189,9 @@ def results_of(
     """Yields the line of each record, in order, and counts of what happened to the input, which are logged at the end.
 
     Results are in a folder beside `out` until the block ends without an error; `size`: records in a batch of a worker.
+    Those of the standard output are in a temporary folder.
     """
-    blocks, counts, finished = blocks_of(out, workers), Counter[str](), 0
+    counts, finished = Counter[str](), 0
 
     def lines() -> Iterator[Any]:
         nonlocal finished
@@ -167,13 +201,17 @@ def results_of(
             counts.update(json.loads(read_member(archive, "counts")))
             yield from json.loads(read_member(archive, "lines"))
 
-    blocks.folder.mkdir(parents=True, exist_ok=True)
     refusal = f"another process is writing {out}; name another file"
-    with workers, locked(blocks.folder, refusal), blocks.kept_for_next_run(after_refusal=True):
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory()) if out == STDOUT else out.parent
+        blocks = blocks_of(Path(folder, out.name), stack.enter_context(workers))
+        blocks.folder.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(locked(blocks.folder, refusal))
+        stack.enter_context(blocks.kept_for_next_run(after_refusal=True))
         try:
             yield lines(), counts
         except BaseException:
-            if finished:
+            if finished and out != STDOUT:
                 print(f"{out}: {finished} finished batches are kept for the next run", file=sys.stderr)
             raise
     log_changes(counts)
@@ -192,7 +230,7 @@ def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
     """Returns where the models are; without `--data` a checkpoint finds its dictionaries in preprocessed input."""
     path, data = local_paths(path), getattr(args, "data", None)
     if data is None and not is_package(path.split(os.pathsep)[0]):
-        data = bin_of(args.input)
+        data = args.input and bin_of(args.input)
     return ModelFiles(path, data, args.device, args.precision, getattr(args, "splitter", None))
 
 
@@ -201,20 +239,41 @@ def bin_of(folder: Path) -> Path | None:
     return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
 
 
-def records_of(path: Path, split: str, kind: Kind) -> Iterable[Record]:
-    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data."""
+def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterable[Record]:
+    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
+
+    `split`: None for `SPLIT`; ValueError for a split of a file.
+    """
+    stated, split = split, split or SPLIT
     if (folder := bin_of(path)) is not None:
+        columns.check_for(f"{path}, which hat preprocess wrote")
         check_files(folder, split, contents=True)
         stored = folder.resolve().parent / "text" / f"{split}.jsonl"
         if not stored.is_file():
             raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
         return read_records(stored, kind)
-    if path.is_dir() and not is_table(path):
-        reader = find_reader(f"{path}/", kind.name)
+    counts = Counter[str]()
+    if path.is_dir() and not is_saved_dataset(path):
+        reader = find_reader(f"{path}/", kind.name, columns)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
-        return reader.read(split, None, Counter())
-    return read_records(path, kind)
+        records = reader.read(split, None, counts)
+    elif stated is not None:
+        raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
+    else:
+        records = read_records(path, kind, columns, counts)
+    return _with_log(records, counts)
+
+
+def _with_log(records: Iterable[Record], counts: Counter[str]) -> Iterator[Record]:
+    yield from records
+    log_changes(counts)
+
+
+def check_splitter(records: Iterable[Record], splitter: str | None) -> None:
+    """Raises ValueError for a splitter where no record has running text."""
+    if splitter and not any(isinstance(text, str) for record in records for text in record.texts()):
+        raise ValueError(f"--splitter {splitter} has no effect: all texts are divided already; remove it")
 
 
 def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str) -> set[str]:
@@ -242,8 +301,19 @@ def in_order(records: Iterable[Record], lines: Iterator[Line], without_text: set
     return [empty(record) if record.id in without_text else next(lines) for record in records]
 
 
+def check_lines(out: Path, overwrite: bool, inputs: Iterable[str | Path | None]) -> None:
+    """Refuses to replace a file of lines, as `check_output`."""
+    if out != STDOUT:
+        check_output(out, overwrite, inputs)
+
+
+def say(out: Path, text: str) -> None:
+    """Prints what was written to `out`: to stderr where the lines themselves are the standard output."""
+    print(f"{out}: {text}", file=sys.stderr if out == STDOUT else sys.stdout)
+
+
 def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:
     """Writes one JSON object a line; the file appears when it is complete."""
-    with atomic_file(out) as file:
+    with nullcontext(sys.stdout.buffer) if out == STDOUT else atomic_file(out) as file:
         for line in lines:
-            file.write(json.dumps(line, ensure_ascii=False, indent=indent).encode() + b"\n")
+            file.write(json_text(line, indent=indent).encode() + b"\n")

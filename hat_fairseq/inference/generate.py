@@ -5,6 +5,7 @@ was.
 """
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 
@@ -50,33 +51,40 @@ def main(args: argparse.Namespace) -> int:
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
     records = list(command.records_of(args.input, args.gen_subset, pipeline.kind))
-    score = parse_score(args.score, data, out) if args.score else None
-    for path in [out, *([out.with_suffix(".score.json")] if score else [])]:
-        check_output(path, args.overwrite, (), "--results-path")
+    inputs: list[str | Path] = [data, data.resolve().parent / "text", *files.path.split(os.pathsep)]
+    score = parse_score(args.score, data, out, args.overwrite) if args.score else None
+    check_output(out, args.overwrite, inputs, "--results-path")
     options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
     job = Texts(files, options, args.batch_size, args.max_tokens, args.seed)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_texts(job, records, set(), out, workers)
     if score is None:
         return 0
-    print(f"hat score {shlex.join(score.words)}", flush=True)
-    return int(score_command.main(score))
+    print(f"hat score {shlex.join(score.arguments)}", flush=True)
+    return int(score_command.write_scores(score))
 
 
-def parse_score(words: str, data: Path, hypotheses: Path) -> argparse.Namespace:
-    """Parses the value of --score as arguments of `hat score`, `words`; a mistake in them ends the process.
+def parse_score(words: str, data: Path, hypotheses: Path, overwrite: bool) -> argparse.Namespace:
+    """Parses the value of --score as arguments of `hat score`, `arguments`; a mistake in them ends the process.
 
-    ValueError: the references have no targets; a tokenizer is missing.
+    The scores are written to the file of their own `--json`, or beside the texts.
+
+    Raises:
+        ValueError: the references have no targets; a tokenizer is missing; the file of the scores exists.
     """
     references = data.resolve().parent / "text" / hypotheses.name
     if next(read_records(references)).target is None:
         raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
-    if "--json" not in arguments:
-        arguments += ["--json", str(hypotheses.with_suffix(".score.json")), "--overwrite"]
     parser = argparse.ArgumentParser(prog="hat score")
     score_command.add_arguments(parser)
-    args = parser.parse_args(arguments, argparse.Namespace(words=arguments))
+    args = parser.parse_args(arguments)
+    if args.json is None:
+        file = hypotheses.with_suffix(".score.json")
+        check_output(file, overwrite, (), "--results-path")
+        args = parser.parse_args(arguments := [*arguments, "--json", str(file), "--overwrite"])
+    args = score_command.checked(args)
     if args.metric == "bleu":
         make_bleu(settings_of(args))
+    args.arguments = arguments
     return args

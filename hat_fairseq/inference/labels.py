@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,9 +48,11 @@ class Predictor:
             details: add the segments of a record: the text of each with its label and the probability of the label, or
                 with the `weight` and `share` that the model gives it (`segment_weights`).
         Raises:
-            ValueError: weights of an ensemble; a record that is empty, too long, or has no text left.
+            ValueError: weights of an ensemble; a record that is empty, too long, or has no text left, or whose scores
+                are NaN.
         """
         check_batch_size(batch_size)
+        check_details(self.kind, details)
         if details and self.kind.has_segment_weights and len(self.models) > 1:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         records = iter(records)
@@ -64,6 +67,7 @@ class Predictor:
             in_order = map(scores.__getitem__, range(len(samples)))
             for record, own, parts in zip(block, encoded, of_record, strict=True):
                 rows, outputs = [each.row for each in own], list(islice(in_order, len(parts)))
+                refuse_nan(record, outputs)
                 prediction = self.kind.predict(record, rows, outputs, self.loaded.labels, options)
                 prediction.meta = record.meta
                 if details and self.kind.has_segment_weights:
@@ -99,6 +103,25 @@ class Predictor:
             return [{"text": text_of(encoded.row.tokens, self.pipeline)}]
         texts = unit_texts(recorder, encoded.row, self.pipeline)
         return [{"text": text, **each} for text, each in zip(texts, weights, strict=True)]
+
+
+def refuse_nan(record: Record, outputs: Iterable[Any]) -> None:
+    """Raises ValueError for scores of a record that are no numbers, or infinite; -inf is the score of what cannot be.
+
+    `outputs`: of `Predictor.scores`.
+    """
+    arrays = (array for each in outputs for array in (each.values() if isinstance(each, dict) else [each]))
+    if any(np.isnan(array).any() or np.isposinf(array).any() for array in arrays):
+        raise ValueError(
+            f"{record.name}: the model's scores are not numbers (NaN, or infinite). Its weights are NaN, or fp16 "
+            "overflows: predict in fp32 or bf16"
+        )
+
+
+def check_details(kind: LabelledKind, details: bool) -> None:
+    """Raises ValueError for details of a kind whose predictions have none."""
+    if details and not kind.has_details:
+        raise ValueError(f"--details has no effect on the kind {kind.name}, whose predictions have none: remove it")
 
 
 def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:

@@ -29,6 +29,7 @@ from ..networks import build
 from ..package_files import BIN, CONFIG, MANIFEST, check_package, is_package, read_package
 
 Data = str | Path | None
+DEMO_NAME = "demo"
 DEMO = Path(__file__).resolve().parents[1] / "demo_model"
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
 FINGERPRINT = "_fingerprint"  # the end of the names of tensors that say which dictionary it was
@@ -213,6 +214,8 @@ def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
         raise ValueError(f"unknown sentence splitter {splitter!r}; choose one of {', '.join(SPLITTERS)}")
     if not pipeline.kind.is_text:
         raise ValueError(f"a splitter is for text, and data of the kind {pipeline.settings.kind} are none")
+    if not pipeline.kind.has_running_text:
+        raise ValueError(f"--splitter {splitter} has no effect on the kind {pipeline.settings.kind}: remove it")
     pipeline.settings = replace(pipeline.settings, splitter=splitter)
 
 
@@ -234,7 +237,7 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
 
 @cache
 def _local_path(path: str) -> str:
-    if path == "demo" and not Path(path).exists():
+    if path == DEMO_NAME and not Path(path).exists():
         return str(DEMO)
     match = NAME.fullmatch(path)
     if match is None or path.endswith(".pt") or Path(path).exists() or Path(path).parent.is_dir():

@@ -9,7 +9,8 @@ import argparse
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -24,12 +25,13 @@ from ..analysis.page import overview, page, summary
 from ..analysis.recording import Recorder
 from ..data.outputs import atomic_directory, check_folder, check_output
 from ..data.pipeline import TextPipeline
+from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..generation.options import packaged_options, parse_generation_options
 from . import command
 from .labels import Predictor, unit_texts
-from .loading import Loaded
+from .loading import DEMO_NAME, Loaded
 from .rows import Encoded, check_batch_size, encode_documents, logged_changes, padded, row_of
 from .texts import DocumentToText
 
@@ -73,11 +75,11 @@ class Pages(command.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="checkpoint or package")
+    parser.add_argument("model", metavar="MODEL", help="checkpoint or package; demo for that of this package")
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
     text = "documents: JSON lines, a table, a folder of such files, or a folder of hat preprocess"
-    parser.add_argument("--input", required=True, type=Path, metavar="INPUT", help=text)
-    parser.add_argument("--split", default="test", help="split of a folder to read (default: %(default)s)")
+    parser.add_argument("--input", type=Path, metavar="INPUT", help=f"{text} (default for demo: AMI meetings)")
+    command.add_split(parser)
     command.add_splitter(parser)
     parser.add_argument("--id", metavar="ID", help="document to look at (default: the first)")
     text = "number of the chunk of a divided document (default: the first; of choices the predicted one)"
@@ -92,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
     command.add_generation(parser)
-    text = "samples in a batch of --occlusion (default: %(default)s)"
-    parser.add_argument("--batch-size", type=int, default=8, metavar="N", help=text)
+    text = f"samples in a batch of --occlusion (default: {LookOptions.batch_size})"
+    parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_machine(parser)
 
 
@@ -101,25 +103,34 @@ def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
     check_batch_size(args.batch_size)
     generation = parse_generation_options(args.generation, "--generation")
+    if args.input is None and args.model != DEMO_NAME:
+        raise ValueError("say what the model reads: --input FILE")
+    if args.batch_size is not None and not args.occlusion:
+        raise ValueError("--batch-size has no effect without --occlusion: remove it")
+    if generation and args.reference:
+        raise ValueError("--generation has no effect with --reference, which generates nothing: remove one of them")
     if args.pages is not None:
         return write_pages(args, generation)
     if args.workers or args.cluster:
         raise ValueError("--workers and --cluster are for --pages: one document has one process")
     wanted = {name: path for name in FORMS if (path := getattr(args, name)) is not None}
     if not wanted:
-        raise ValueError("say what to write: --out page.html, --png or --json")
+        if args.model != DEMO_NAME:
+            raise ValueError("say what to write: --out page.html, --png or --json")
+        wanted = {"out": Path("look.html")}
     for name, path in wanted.items():
         check_folder(path, f"--{name}")
-        check_output(path, args.overwrite, [args.input, args.model], f"--{name}")
+        check_output(path, args.overwrite, [args.input, args.data, args.model], f"--{name}")
     if len({path.resolve() for path in wanted.values()}) < len(wanted):
         raise ValueError("two of --out, --png and --json name the same file")
     if args.png:
         pyplot()  # ValueError if it is not installed
     job = pages_of(args, generation)
-    records = command.records_of(args.input, args.split, job.model.pipeline.kind)
+    records = records_of(args, job.model.pipeline)
     record = next((each for each in records if args.id in (None, each.id)), None)
     if record is None:
         raise ValueError(f"{args.input} is empty" if args.id is None else f"{args.input} has no document {args.id!r}")
+    command.check_splitter([record], args.splitter)
     with logged_changes(job.model.pipeline):
         look = look_at(job.model, record, job.options)
     for name, path in wanted.items():
@@ -130,20 +141,31 @@ def main(args: argparse.Namespace) -> int:
 def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
     """Returns the job that the arguments describe."""
     name = "/".join(Path(args.model).parts[-2:])
-    options = LookOptions(name, args.occlusion, args.chunk, args.batch_size, args.reference)
+    size = args.batch_size or LookOptions.batch_size
+    options = LookOptions(name, args.occlusion, args.chunk, size, args.reference)
     return Pages(command.model_files(args, args.model), options, generation)
+
+
+def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:
+    """Returns the documents of --input; without it the test meetings of AMI, which the model `demo` summarizes."""
+    if args.input is not None:
+        return command.records_of(args.input, args.split, pipeline.kind)
+    return find_reader("ami").read(args.split or command.SPLIT, None, Counter())
 
 
 def write_pages(args: argparse.Namespace, generation: dict[str, Any]) -> int:
     """Writes the pages of all documents and their overview; ValueError for an option that is for one document."""
+    if args.overwrite:
+        raise ValueError("--pages replaces no folder: remove --overwrite, and name a new one")
     if others := [f"--{name}" for name in (*FORMS, "id") if getattr(args, name) is not None]:
         raise ValueError(f"--pages is for all documents, {others[0]} for one: give one of them")
     workers, job = command.workers_of(args), pages_of(args, generation)
     pipeline = job.files.pipeline(workers)
-    records = list(command.records_of(args.input, args.split, pipeline.kind))
+    records = list(records_of(args, pipeline))
     if not records:
         raise ValueError(f"{args.input} is empty")
     empty = command.find_empty(records, pipeline, "keep")
+    command.check_splitter(records, args.splitter)
     records = [record for record in records if record.id not in empty]
     summaries, without = {}, [*empty]
     results = command.results_of(job, records, 1, "look", args.pages, workers)

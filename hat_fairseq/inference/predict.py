@@ -11,15 +11,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..data.columns import add_columns, columns_of
 from ..data.kinds import KINDS, LabelledKind
 from ..data.outputs import check_output
 from ..data.record import Record
 from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
 from . import command
-from .labels import Predictor, labelled_kind
+from .labels import Predictor, check_details, labelled_kind
 from .loading import Loaded
 from .rows import Line, check_batch_size
 
+WRITES_STDOUT = True  # with --out -
 RECORDS = 128  # for a worker at a time, at least
 
 
@@ -42,10 +44,11 @@ class Labels(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=command.MODEL)
-    text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
+    text = "JSON or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
     parser.add_argument("input", metavar="INPUT", type=Path, help=text)
-    parser.add_argument("--split", default="test", help="split of a folder to read (default: %(default)s)")
+    command.add_split(parser)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
+    add_columns(parser)
     command.add_splitter(parser)
     command.add_out(parser, "predictions to write: .jsonl")
     command.add_batches(parser)
@@ -67,40 +70,46 @@ def answer_options() -> dict[str, Any]:
 
 def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, and files for official scorers."""
-    if args.out.suffix != ".jsonl":  # predictions.json would be SQuAD's own file
+    if args.out.suffix != ".jsonl" and args.out != command.STDOUT:  # predictions.json would be SQuAD's own file
         raise ValueError(f"--out {args.out} must end in .jsonl")
-    inputs = [args.input, *args.model.split(os.pathsep)]
-    check_output(args.out, args.overwrite, inputs)
+    inputs = [args.input, args.data, *args.model.split(os.pathsep)]
+    command.check_lines(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
     workers, files = command.workers_of(args), command.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     kind = labelled_kind(pipeline, args.model)
-    chosen = kind.prediction_options
     values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
-    if others := sorted(values.keys() - {item.name for item in (fields(chosen) if chosen else ())}):
-        raise ValueError(f"--{others[0].replace('_', '-')} has no effect on the kind {kind.name}: remove it")
-    options = chosen and chosen(**values)
-    records = list(command.records_of(args.input, args.split, kind))
+    options = kind.chosen(values)
+    check_details(kind, args.details)
+    official = sorted(kind.official([]))
+    if "n_best" in values and not (args.details or official):
+        raise ValueError(f"--n-best has no effect on the kind {kind.name} without --details, which writes the answers")
+    columns = columns_of(args.columns, args.number_ids)
+    records = list(command.records_of(args.input, args.split, kind, columns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to predict")
+    command.check_splitter(records, args.splitter)
     without_text = command.find_empty(records, pipeline, args.on_empty)
     with_text = [record for record in records if record.id not in without_text]
     dataset = dataset_of(records[0])
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    for name in [FILES[dataset]] if dataset else kind.official([]):
+    official = [] if args.out == command.STDOUT else [FILES[dataset]] if dataset else official
+    for name in official:
         check_output(args.out.with_name(name), args.overwrite, inputs)
+    if args.out == command.STDOUT and (dataset or kind.official([])):
+        print("with --out - the files for official scorers are not written", file=sys.stderr)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
     with command.results_of(job, with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
         predictions = list(results)
         lines = command.in_order(records, iter(predictions), without_text, empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
-    print(f"{args.out}: {len(lines)} predictions")
+    command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    for name, content in kind.official(predictions).items():
+    for name, content in kind.official(predictions).items() if official else ():
         command.write_lines(args.out.with_name(name), [content], indent=1)
-    if dataset:
+    if dataset and official:
         path = write_official_answers(args.out.parent, dataset, zip(with_text, predictions, strict=True))
         print(f"{path}: for the official scorer of {dataset}")
     return 0

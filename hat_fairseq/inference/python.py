@@ -34,7 +34,8 @@ class Model:
         self.models = self.loaded.models
         self.pipeline, self.name = self.loaded.pipeline, "/".join(Path(path).parts[-2:])
         self.kind = self.pipeline.settings.kind
-        self.splitter = self.pipeline.settings.splitter if self.pipeline.kind.is_text else None  # of the training
+        trained = self.pipeline.settings.splitter
+        self.splitter = trained if self.pipeline.kind.has_running_text else None
         self.generation = packaged_options(self.path)
 
     def __repr__(self) -> str:
@@ -72,10 +73,7 @@ class Model:
         """
         self._check("predict", splitter)
         model = Predictor(self.loaded)
-        declared = model.kind.prediction_options
-        if options and declared is None:
-            raise ValueError(f"{self.name} has no option {next(iter(options))!r}: its kind of data has none")
-        chosen = declared(**options) if declared else None
+        chosen = model.kind.chosen(options)
         with logged_changes(self.pipeline):
             return list(model.predictions(self._records(documents), batch_size, None, chosen, details))
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import torch
 
 from ..data.blocks import digest
-from ..data.outputs import check_folder, check_output
+from ..data.columns import add_columns, columns_of
+from ..data.outputs import check_folder
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
 from ..generation.join_chunks import warn_of_texts
@@ -18,9 +20,10 @@ from ..generation.options import check_options, packaged_options, parse_generati
 from ..workers import Workers
 from . import command
 from .loading import Loaded, check_writes_texts
-from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
+from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, log_changes, longest_first
 from .texts import DocumentToText
 
+WRITES_STDOUT = True  # with --out -
 DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
 
 
@@ -60,14 +63,15 @@ def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Pat
         lines = (by_id[record.id] for record in records if record.id in by_id)
         rows = command.in_order(records, lines, empty, text="")
         command.write_lines(out, rows)
-    print(f"{out}: {len(rows)} texts")
+    command.say(out, f"{len(rows)} texts")
     warn_of_texts(rows, counts[OTHER_SEGMENTS])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--path", required=True, help=command.MODEL)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
-    parser.add_argument("--input", required=True, type=Path, metavar="FILE", help="documents: .jsonl, .jsonl.gz")
+    parser.add_argument("--input", required=True, type=Path, metavar="FILE", help="documents: JSON or a table")
+    add_columns(parser)
     command.add_splitter(parser)
     command.add_out(parser, "texts to write: .jsonl with id, text (and segments)")
     command.add_batches(parser)
@@ -78,14 +82,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts."""
     check_folder(args.out)
-    check_output(args.out, args.overwrite, [args.input, *args.path.split(os.pathsep)])
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.path.split(os.pathsep)])
     workers, files = command.workers_of(args), command.model_files(args, args.path)
     options = parse_generation_options(args.generation, "--generation")
     job = Texts(files, options, args.batch_size, args.max_tokens)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
-    documents = list(read_records(args.input))
+    columns = columns_of(args.columns, args.number_ids)
+    documents = list(read_records(args.input, columns=columns, counts=(skipped := Counter[str]())))
+    log_changes(skipped)
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
+    command.check_splitter(documents, args.splitter)
     write_texts(job, documents, command.find_empty(documents, pipeline, args.on_empty), args.out, workers)
     return 0

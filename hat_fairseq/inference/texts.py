@@ -78,4 +78,6 @@ class DocumentToText:
         options = search_options(self.options, source.size(1), positions, len(self.loaded.target))
         decoders = [model.decoder for model in self.models]
         memories = [model.encoder(source, **more) for model in self.models]
-        return [beams[0].tokens for beams in beam_search(decoders, memories, len(rows), device, options)]
+        names = [each.row.id for each in rows]
+        documents = beam_search(decoders, memories, len(rows), device, options, names)
+        return [beams[0].tokens for beams in documents]

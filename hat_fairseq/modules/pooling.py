@@ -50,7 +50,8 @@ class Pooling(nn.Module):
         mean = real.to(x.dtype) / real.sum(dim=-1, keepdim=True).clamp(min=1)
         if self.weight is None:
             return mean
-        scores = x @ self.weight.transpose(1, 2)  # B x H x T x K, of a cell whose context is this token
+        # B x H x T x K, of a cell whose context is this token; packed projections give bf16, this weight stays fp32
+        scores = x @ self.weight.to(x.dtype).transpose(1, 2)
         if self.name == "ldconv":
             middle = self.kernel // 2  # the token number ceil((1 + K) / 2), counted from 1
             first, centre = (_tokens(scores, i, real.size(2), self.stride) for i in (0, middle))

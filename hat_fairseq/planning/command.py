@@ -8,7 +8,6 @@ recipe allows. Neither data nor a GPU is needed. Other flags win over the recipe
 
 import argparse
 import bisect
-import json
 import logging
 import re
 import tempfile
@@ -22,6 +21,7 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from ..data.files import json_text
 from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.options import Options
 from ..data.readers import find_reader
@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hydra's, about fairseq
         plan = make_plan(args)
-    print(json.dumps(plan, indent=2) if args.json else table(plan))
+    print(json_text(plan, indent=2) if args.json else table(plan))
     return 0
 
 

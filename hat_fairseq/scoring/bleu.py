@@ -8,27 +8,22 @@ aligned.
 import argparse
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
+from hat_fairseq.data.language import base_language, has_spaces, language_of_texts, parse_code
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.text import join_sentences
+from hat_fairseq.data.text import join_sentences, shown, visible_characters
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
 
-LETTERS = re.compile(r"[^\W\d_]")
-HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]")
-HANGUL = re.compile("[\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f]")
-LEAST = 0.25  # of all letters: a character of these scripts stands for several letters of an alphabet
-LEAST_KANA = 0.1  # of Han and kana: Chinese texts quote single Japanese names
-#: The tokenizers by language: sacrebleu's name, and the module that it needs.
+CHARACTERS = "char"  # sacrebleu's tokenizer for words without spaces between them
+#: Its other tokenizers by language: sacrebleu's name, and the module that it needs.
 TOKENIZERS = {"zh": ("zh", "sacrebleu"), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
 
 
@@ -40,7 +35,7 @@ class BleuSettings:
     lowercase: bool = False  # compare in lower case
     bootstrap_samples: int = 1000  # test sets of resampled documents behind intervals and p-values; 0 for neither
     seed: int = 12345  # of the resampling; sacrebleu takes 0 for "no seed"
-    language: str = "en"  # ISO 639-1 code of the texts
+    language: str = "en"  # of the texts, a code of BCP 47
 
 
 class Translation(NamedTuple):
@@ -88,9 +83,9 @@ def bleu(
     if not references:
         raise ValueError("no documents to score")
     whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
-    if number := next((number for number, each in enumerate(whole, start=1) if "" in each), None):
+    if number := next((number for number, each in enumerate(whole, start=1) if not all(each)), None):
         raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
-    texts = {name: [document.text for document in documents] for name, documents in systems.items()}
+    texts = {name: [shown(document.text) for document in documents] for name, documents in systems.items()}
     first = next(iter(texts))
     figures, signatures = _document_figures(texts, _streams(whole), settings)
     sentence_metric, reports = make_bleu(settings), {}
@@ -108,7 +103,7 @@ def bleu(
             segments=sum(len(each[0]) for each in references),
             unmatched_documents=len(unmatched),
             unmatched_segments=sum(unmatched),
-            empty_hypotheses=sum(not text.strip() for text in texts[name]),
+            empty_hypotheses=texts[name].count(""),
             without_segments=sum(document.segments is None for document in documents),
             same_as_first=name != first and texts[name] == texts[first],
         )
@@ -121,17 +116,23 @@ def make_bleu(settings: BleuSettings) -> Any:
 
     if settings.tokenize not in (None, *BLEU.TOKENIZERS):
         raise ValueError(f"unknown tokenizer {settings.tokenize!r} (sacrebleu's are: {', '.join(BLEU.TOKENIZERS)})")
-    language = "" if settings.tokenize else settings.language  # with both it warns
+    tokenizer = settings.tokenize or tokenizer_of(settings.language)
     try:
-        return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=True)
+        return BLEU(tokenize=tokenizer, lowercase=settings.lowercase, force=True)
     except (RuntimeError, ImportError) as error:
         raise ValueError(f"{' '.join(str(error).split())}, or choose another with --tokenize") from error
 
 
+def tokenizer_of(code: str) -> str | None:
+    """Returns sacrebleu's tokenizer for a language: characters where words have no spaces; None for sacrebleu's own."""
+    name, _ = TOKENIZERS.get(base_language(code), (None if has_spaces(code) else CHARACTERS, ""))
+    return name
+
+
 def _segment_pairs(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:
     """Each segment with its references, from those that have as many segments; nothing without such."""
-    matching = [other for other in references if segments is not None and len(other) == len(segments)]
-    return list(zip(segments or (), zip(*matching, strict=True), strict=True)) if matching else []
+    matching = [map(shown, other) for other in references if segments is not None and len(other) == len(segments)]
+    return list(zip(map(shown, segments or ()), zip(*matching, strict=True), strict=True)) if matching else []
 
 
 def _streams(references: Iterable[Sequence[str]]) -> list[list[Any]]:
@@ -170,38 +171,37 @@ def _document_figures(
 def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tuple[BleuSettings, str]:
     """Returns the settings with the tokenizer of the references' script, and a line that says why.
 
-    Chinese, Japanese and Korean need a tokenizer of their own: 13a takes a Chinese sentence for one word. Both stay as
-    they are, and the line is empty, where a tokenizer or a language other than the default `en` is stated, and for
-    scripts other than Han, kana and Hangul. Without the package of a tokenizer it is `char`.
+    Chinese, Japanese and Korean need a tokenizer of their own: 13a takes a Chinese sentence for one word. Texts in
+    other scripts without spaces, such as Thai, are compared by characters, and so are those of a language whose
+    tokenizer's package is missing. The settings stay as they are, and the line is empty, where a tokenizer or a
+    language other than the default `en` is stated, and for all other scripts.
     """
     if settings.tokenize or settings.language != BleuSettings.language:
         return settings, ""
-    texts = list(references)
-    letters, han, kana, hangul = (sum(len(p.findall(t)) for t in texts) for p in (LETTERS, HAN, KANA, HANGUL))
-    if han + kana + hangul <= LEAST * letters:
+    written = language_of_texts(references)
+    if written is None:
         return settings, ""
-    language = "ko" if hangul > han + kana else "ja" if kana > LEAST_KANA * (han + kana) else "zh"
-    tokenizer, module = TOKENIZERS[language]
-    reason = f"{(han + kana + hangul) / letters:.0%} of the references' letters are of the language {language!r}"
+    tokenizer, module = TOKENIZERS.get(written.code, (CHARACTERS, "sacrebleu"))
+    reason = f"{written.share:.0%} of the references' letters are of the {written.name}"
     if find_spec(module) is None:
-        tokenizer, reason = "char", f"{reason}, and sacrebleu[{language}] is not installed"
-    return replace(settings, tokenize=tokenizer, language=language), f"tokenizer {tokenizer}: {reason}"
+        tokenizer, reason = CHARACTERS, f"{reason}, and sacrebleu[{written.code}] is not installed"
+    settings = replace(settings, tokenize=tokenizer, language=written.code or settings.language)
+    return settings, f"tokenizer {tokenizer}: {reason}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: that of the language or the script)"
     parser.add_argument("--tokenize", metavar="NAME", help=text)
-    text = "ISO 639-1 code of the texts (default: what hat preprocess recorded beside the references, unless it is en; "
-    text += "else what their script says: zh, ja, ko or en)"
+    text = (
+        "language of the texts, a code of BCP 47 (default: what hat preprocess recorded beside the references, unless "
+    )
+    text += "it is en; else what their script says)"
     parser.add_argument("--language", metavar="CODE", help=text)
     parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
-    parser.set_defaults(seed=BleuSettings().seed)
 
 
 def score(args: argparse.Namespace) -> Report:
     """Returns a row for each system, and the signature of every score."""
-    if args.seed < 1:  # sacrebleu's paired test takes 0 for "no seed"
-        raise ValueError(f"the seed must be at least 1, not {args.seed}")
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
     settings = settings_of(args)
     make_bleu(settings)  # a missing package is known before the files are read
@@ -224,10 +224,10 @@ def score(args: argparse.Namespace) -> Report:
 
 def settings_of(args: argparse.Namespace) -> BleuSettings:
     """Returns the settings of the options and of the references' pipeline; ValueError for two languages."""
-    languages = sorted({language for path in args.references if (language := recorded_language(path))})
+    languages = sorted({base_language(language) for path in args.references if (language := recorded_language(path))})
     if len(languages) > 1 and not args.language:
         raise ValueError(f"the references are of the languages {', '.join(languages)}: choose one with --language")
-    language = args.language or next(iter(languages), BleuSettings.language)
+    language = parse_code(args.language) if args.language else next(iter(languages), BleuSettings.language)
     return BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed, language)
 
 
@@ -238,7 +238,7 @@ def _read_translations(path: str, references: DocumentTexts, language: str) -> l
     translations = []
     for number, (text, segments) in enumerate(zip(texts, parts, strict=True)):
         whole = text if isinstance(text, str) else join_sentences(text, language)
-        if not isinstance(segments, str) and "".join("".join(segments).split()) != "".join(whole.split()):
+        if not isinstance(segments, str) and visible_characters("".join(segments)) != visible_characters(whole):
             name = f"document {references.ids[number]!r}" if references.ids else f"document {number + 1}"
             raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
         translations.append(Translation(whole, None if isinstance(segments, str) else segments))

@@ -1,11 +1,11 @@
 """Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `qa` for predictions."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_file, check_output
 from hat_fairseq.scoring import bleu, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Report
@@ -25,6 +25,8 @@ class Metric:
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None  # options that only this metric has
     hypotheses: str = ".jsonl of hat predict"
     references: str = RECORDS
+    seed: int = 0  # of the resampling
+    least_seed: int = 0
 
 
 METRICS = {
@@ -35,6 +37,8 @@ METRICS = {
         bleu.add_arguments,
         f"{TEXTS}; s-BLEU needs segments; p-values are against the first system",
         TARGETS,
+        bleu.BleuSettings.seed,
+        1,
     ),
     "classification": Metric(
         "accuracy, micro and macro F1 of labels", labels.score, references=f"{RECORDS}, or .jsonl with id and label(s)"
@@ -59,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        text = "seed of the resampling (default: %(default)s)"
-        sub.add_argument("--seed", type=int, default=0, metavar="N", help=text)
+        text = f"seed of the resampling (default: {metric.seed})"
+        sub.add_argument("--seed", type=int, metavar="N", help=text)
         sub.add_argument("--json", metavar="FILE", help="also write scores and signatures to this file")
         sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
         if metric.add_arguments:
@@ -69,6 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table, the signatures and, on stderr, notes."""
+    return write_scores(checked(args))
+
+
+def checked(args: argparse.Namespace) -> argparse.Namespace:
+    """Returns the arguments with the seed; ValueError for those that contradict each other or have no effect."""
     metric = METRICS[args.metric]
     if args.bootstrap_samples < 0:
         raise ValueError(f"--bootstrap-samples must not be negative: {args.bootstrap_samples}")
@@ -79,11 +88,29 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
         check_output(args.json, args.overwrite, [*args.hypotheses, *args.references], "--json")
-    report = metric.score(args)
+    return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
+
+
+def seed_of(args: argparse.Namespace, metric: Metric) -> int:
+    """Returns the seed of the resampling; ValueError for one that is too low, or where nothing is drawn with it."""
+    if args.seed is None:
+        return metric.seed
+    if args.seed < metric.least_seed:
+        raise ValueError(f"the seed must be at least {metric.least_seed}, not {args.seed}")
+    if not args.bootstrap_samples:
+        raise ValueError("--seed has no effect with --bootstrap-samples 0: remove one of them")
+    if getattr(args, "backend", None) == "perl":
+        raise ValueError("--seed has no effect with --backend perl, which has its own: remove it")
+    return int(args.seed)
+
+
+def write_scores(args: argparse.Namespace) -> int:
+    """Scores with checked arguments, and prints and writes the report."""
+    report = METRICS[args.metric].score(args)
     print(*report.lines, sep="\n")
     if report.notes:
         print(*report.notes, sep="\n", file=sys.stderr)
     if args.json:
         with atomic_file(args.json) as file:
-            file.write((json.dumps(report.record, indent=2, ensure_ascii=False) + "\n").encode())
+            file.write((json_text(report.record, indent=2) + "\n").encode())
     return 0

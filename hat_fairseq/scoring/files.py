@@ -1,12 +1,13 @@
 """Files of hypotheses and references: texts, labels or answers, joined by id."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hat_fairseq.data.files import Fields, read_json_lines, read_lines
+from hat_fairseq.data.files import Fields, json_text
+from hat_fairseq.data.formats import TEXT, opened, read_rows
 from hat_fairseq.data.outputs import atomic_file
 
 Summary = str | Sequence[str]  # a text, or its sentences
@@ -14,18 +15,22 @@ T = TypeVar("T")
 
 HYPOTHESIS_KEYS = ("text",)
 REFERENCE_KEYS = ("target", "summary")
-JSON_LINES = (".jsonl", ".jsonl.gz")  # other files are plain text, where documents are lines and ids are impossible
+LABEL_KEYS = ("label", "labels", "answer")
 
 
-def json_lines(path: str | Path) -> Iterator[Fields]:
-    """Yields each record of a file with its place, `file:line`."""
-    return (Fields(record, f"{path}:{number}") for number, record in read_json_lines(path))
+def records(path: str | Path, keys: Collection[str] = ()) -> Iterator[Fields]:
+    """Yields each record of a file of any format with its place; `keys`: besides `id`, what columns are called."""
+    return (Fields(record, where) for where, record in read_rows(Path(path), ("id", *keys)))
 
 
 def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
-    """Reads lines: the result of `parse` for each, by its id; ValueError for no id, an id twice, or no lines."""
+    """Reads records: the result of `parse` for each, by its id; ValueError for no id, an id twice, or no records."""
+    return _by_id(records(path, LABEL_KEYS), path, parse)
+
+
+def _by_id(rows: Iterable[Fields], path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
     results: dict[str, T] = {}
-    for fields in json_lines(path):
+    for fields in rows:
         if fields.record.get("id") is None:
             raise fields.error(f"no 'id' among its keys {sorted(fields.record)!r:.80}")
         identifier = str(fields.record["id"])
@@ -52,22 +57,27 @@ class DocumentTexts:
     path: str
     texts: list[list[Summary]]
     ids: list[str] | None
+    is_plain: bool = False  # so that it can have no ids
 
 
 def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
-    """Reads JSON lines (an id, and a text under the first present of `keys`), or plain text with a document a line.
+    """Reads records (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
-    Without an id in the first line the file has no ids. A list of lists of strings is several texts of the document.
-    ValueError with file and line.
+    The content of the file decides (`formats.py`). Without an id in the first record the file has no ids. Null is an
+    empty text where no other key has one. A list of lists of strings is several texts of the document. ValueError with
+    file and line.
     """
     path = str(path)
-    if not path.endswith(JSON_LINES):
-        return DocumentTexts(path, [[line] for _, line in read_lines(path)], None)
-    first = next(json_lines(path), None)
-    if first is None or first.record.get("id") is None:
-        return DocumentTexts(path, [_texts(_without_id(fields), keys) for fields in json_lines(path)], None)
-    texts = read_by_id(path, lambda fields: _texts(fields, keys))
-    return DocumentTexts(path, list(texts.values()), list(texts))
+    with opened(Path(path), ("id", *keys)) as file:
+        if file.format == TEXT:
+            return DocumentTexts(path, [[line] for _, line in file.lines()], None, is_plain=True)
+        rows = (Fields(record, where) for where, record in file.rows(keep_empty=True))
+        first = next(rows, None)
+        every = chain([first] if first else [], rows)
+        if first is None or first.record.get("id") is None:
+            return DocumentTexts(path, [_texts(_without_id(fields), keys) for fields in every], None)
+        texts = _by_id(every, path, lambda fields: _texts(fields, keys))
+        return DocumentTexts(path, list(texts.values()), list(texts))
 
 
 def _without_id(fields: Fields) -> Fields:
@@ -77,10 +87,11 @@ def _without_id(fields: Fields) -> Fields:
 
 
 def _texts(fields: Fields, keys: Sequence[str]) -> list[Summary]:
-    key = next((key for key in keys if fields.record.get(key) is not None), None)
-    if key is None:
+    present = [key for key in keys if key in fields.record]
+    if not present:
         raise fields.error(f"no {' or '.join(map(repr, keys))} among its keys {sorted(fields.record)}")
-    value = fields.record[key]
+    key = next((key for key in present if fields.record[key] is not None), present[0])
+    value = "" if fields.record[key] is None else fields.record[key]
     texts = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     for text in texts:
         if not (isinstance(text, str) or (isinstance(text, list) and all(isinstance(item, str) for item in text))):
@@ -111,8 +122,8 @@ def pair(hypotheses: DocumentTexts, references: DocumentTexts) -> list[list[Summ
         texts = dict(zip(hypotheses.ids, hypotheses.texts, strict=True))
         return [texts[identifier] for identifier in references.ids]
     for one, other in ((hypotheses, references), (references, hypotheses)):
-        if one.ids is None and other.ids is not None and one.path.endswith(JSON_LINES):
-            raise ValueError(f'{one.path} has no ids, and {other.path} has: give each line its "id"')
+        if one.ids is None and other.ids is not None and not one.is_plain:
+            raise ValueError(f'{one.path} has no ids, and {other.path} has: give each document its "id"')
     if (count := len(hypotheses.texts)) != len(references.texts):
         raise ValueError(f"{hypotheses.path} has {count} documents, but {references.path} has {len(references.texts)}")
     return hypotheses.texts
@@ -123,4 +134,4 @@ def write_summaries(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as file:
-        file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
+        file.writelines((json_text(row) + "\n").encode() for row in rows)

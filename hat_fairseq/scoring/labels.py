@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring.files import check_joined, read_by_id
 from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, resampling
 
@@ -122,7 +123,7 @@ def _labels(fields: Fields, truncated: bool = False) -> Labels:
     if not isinstance(values, list) or not values:
         raise fields.error(f"'labels' must be a list of labels, found {values!r:.60}")
     for value in values:
-        is_label = (isinstance(value, str) and value) or type(value) is int
+        is_label = (isinstance(value, str) and not is_blank(value)) or type(value) is int
         if not is_label and not (truncated and value is None):
             raise fields.error(f"a label must be a string, found {value!r:.60}")
     return tuple(None if value is None else str(value) for value in values)

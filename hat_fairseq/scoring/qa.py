@@ -2,7 +2,8 @@
 
 SQuAD (Rajpurkar et al. 2016, section 6.1, and 2018) compares answers as bags of words without case, punctuation and
 articles. Of several gold answers the best one counts; for a question without answer the empty text is right. Questions
-of one's own are compared in the same way. Their answer is yes or no, or the text from the first to the last span of an
+of one's own are compared in the same way, but the punctuation is that of all scripts, and where words have no spaces,
+characters are compared. Their answer is yes or no, or the text from the first to the last span of an
 annotation, as in training; a question has an answer if an annotation has one.
 
 TriviaQA on Wikipedia (Joshi et al. 2017, section 6, and `triviaqa_evaluation.py`) puts spaces for underscores and
@@ -11,10 +12,12 @@ with the lowest no-answer score answers, among those with a text; a question wit
 """
 
 import argparse
+import math
 import re
 import string
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -22,24 +25,32 @@ import numpy as np
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
 from hat_fairseq.data.kinds.questions import QuestionKind
+from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records_json import read_records
-from hat_fairseq.scoring.files import check_joined, json_lines, read_by_id
+from hat_fairseq.data.records_json import keys_of, read_records
+from hat_fairseq.data.text import is_blank, shown
+from hat_fairseq.scoring.files import check_joined, read_by_id, records
 from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean, digits, resampling
 
 Figures = dict[str, float | Interval]  # x 100, but counts, and thresholds as they are
 Match = tuple[float, float]  # exact match and F1, 0 to 1
 
+SQUAD_THRESHOLD = 1.0
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 DELETED = str.maketrans("", "", string.punctuation)
+UNICODE_PUNCTUATION = r"[\p{P}\p{S}]+"
 SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 
 
-def squad_match(answer: str, golds: Sequence[str]) -> Match:
-    """Returns the best match by SQuAD's definition; no gold answers: there is no answer."""
-    words = _words(answer, DELETED)
+def squad_match(answer: str, golds: Sequence[str], words_of: Callable[[str], list[str]] | None = None) -> Match:
+    """Returns the best match by SQuAD's definition; no gold answers: there is no answer.
+
+    `words_of`: another definition of the words that are compared.
+    """
+    words_of = words_of or squad_words
+    words = words_of(answer)
     # A gold answer of nothing but articles and punctuation is none; if no other is left, there is no answer.
-    accepted = [gold_words for gold in golds if (gold_words := _words(gold, DELETED))] or [[]]
+    accepted = [gold_words for gold in golds if (gold_words := words_of(gold))] or [[]]
     exact = max(float(words == gold) for gold in accepted)
     return exact, max(word_f1(words, gold) if words and gold else float(words == gold) for gold in accepted)
 
@@ -48,6 +59,20 @@ def triviaqa_match(answer: str, golds: Sequence[str]) -> Match:
     """Returns the best match by TriviaQA's definition."""
     words, accepted = _words(answer, SPACES), [_words(gold, SPACES) for gold in golds]
     return max(float(words == gold) for gold in accepted), max(word_f1(words, gold) for gold in accepted)
+
+
+def squad_words(text: str) -> list[str]:
+    """Returns SQuAD's words: lower case, without ASCII punctuation and English articles."""
+    return _words(text, DELETED)
+
+
+def words_by_script(text: str) -> list[str]:
+    """Returns the words of texts in any script: SQuAD's for ASCII.
+
+    All punctuation and symbols of Unicode are left out, and a character of a script without spaces is a word.
+    """
+    text = text if text.isascii() else pattern(UNICODE_PUNCTUATION).sub("", unicodedata.normalize("NFC", text))
+    return squad_words(separate_unspaced(text))
 
 
 def _words(text: str, punctuation: Mapping[int, int | str | None]) -> list[str]:
@@ -74,7 +99,7 @@ class Gold:
 
 def read_golds(path: str) -> dict[str, Gold]:
     """Reads the gold answers of each question; ValueError for other files, and where answers are not known."""
-    first = next(json_lines(path), None)
+    first = next(records(path, keys_of(DocumentQuestionKind.name)), None)
     kind = DocumentQuestionKind.name if first and "paragraphs" in first else QuestionKind.name
     golds = {record.id: _gold(record) for record in read_records(path, kind)}
     if not golds:
@@ -89,15 +114,20 @@ def _gold(record: Record) -> Gold:
         return Gold(tuple(answers), any(each.yes_no for each in record.annotations), paragraphs)
     if record.answers is None:
         raise ValueError(f"{record.name} has no answers or annotations, so its prediction cannot be scored")
-    return Gold(tuple(answer.text for answer in record.answers))
+    return Gold(tuple(answer.text for answer in record.answers if not is_blank(answer.text)))
 
 
 def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:
-    """The short answer; None if there is none."""
+    """The short answer; None if there is none, and empty if it shows nothing."""
     if annotation.yes_no or not annotation.spans:
         return annotation.yes_no
     first, last = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
-    return paragraphs[annotation.paragraph or 0][first:last]
+    return shown(paragraphs[annotation.paragraph or 0][first:last])
+
+
+def _predicted(fields: Fields) -> str:
+    """The predicted answer; empty for null, and if it shows nothing."""
+    return "" if fields.record.get("answer", "") is None else shown(fields.text("answer"))
 
 
 def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
@@ -113,11 +143,16 @@ def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str,
 
 
 def _squad_figures(
-    texts: Mapping[str, str], golds: Mapping[str, Gold], odds: Mapping[str, float], args: argparse.Namespace
+    texts: Mapping[str, str],
+    golds: Mapping[str, Gold],
+    odds: Mapping[str, float],
+    threshold: float,
+    args: argparse.Namespace,
 ) -> Figures:
     """The figures of SQuAD 2.0; questions with `odds`, no-answer scores, above the threshold count as unanswered."""
-    matches = {i: squad_match(texts[i], gold.answers) for i, gold in golds.items()}
-    unanswered = {i for i, score in odds.items() if score > args.no_answer_threshold}
+    words = squad_words if args.metric == "squad" else words_by_script
+    matches = {i: squad_match(texts[i], gold.answers, words) for i, gold in golds.items()}
+    unanswered = {i for i, score in odds.items() if score > threshold}
     final = {i: (float(not golds[i].answers),) * 2 if i in unanswered else match for i, match in matches.items()}
     figures: Figures = {}
     answerable = [i for i in golds if golds[i].answers]
@@ -140,21 +175,27 @@ def _squad_figures(
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
-    text = "a question with a higher no-answer score counts as unanswered (default: %(default)s, as SQuAD's)"
-    parser.add_argument("--no-answer-threshold", type=float, default=1.0, metavar="X", help=text)
+    text = f"a question with a higher no-answer score counts as unanswered (default: {SQUAD_THRESHOLD:g}, as SQuAD's)"
+    parser.add_argument("--no-answer-threshold", type=float, metavar="X", help=text)
 
 
 def score_squad(args: argparse.Namespace) -> Report:
     """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
+    stated = getattr(args, "no_answer_threshold", None)
+    threshold = SQUAD_THRESHOLD if stated is None else stated
+    if math.isnan(threshold):
+        raise ValueError("--no-answer-threshold must be a number, not nan")
     golds, report = read_golds(args.references[0]), Report()
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
-        texts = {i: fields.text("answer") for i, fields in predictions.items()}
-        name, odds = "SQuAD 2.0", {}
+        texts = {i: _predicted(fields) for i, fields in predictions.items()}
+        name, odds = "SQuAD 2.0" if args.metric == "squad" else "SQuAD 2.0, words of all scripts", {}
         if args.metric == "squad" and (odds := _no_answer_scores(path, predictions)):
-            name = f"{name} | no-answer-threshold: {args.no_answer_threshold:g}"
-        figures = _squad_figures(texts, golds, odds, args)
+            name = f"{name} | no-answer-threshold: {threshold:g}"
+        elif stated is not None:
+            raise ValueError(f"--no-answer-threshold has no effect: {path} has no no_answer_score")
+        figures = _squad_figures(texts, golds, odds, threshold, args)
         if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
             figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
         if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
@@ -194,7 +235,7 @@ def score_triviaqa(args: argparse.Namespace) -> Report:
 
 def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[str]) -> str | None:
     """The answer to a question from those on its pages; None without any."""
-    texts = {i: predictions[i].text("answer") for i in pages if i in predictions}
+    texts = {i: _predicted(predictions[i]) for i in pages if i in predictions}
     odds = _no_answer_scores(path, {i: predictions[i] for i in texts})
     if len(texts) > 1 and not odds:
         text = f"several answers to a question, none with a no_answer_score, so none can be chosen: {', '.join(texts)}"

@@ -25,13 +25,14 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from ..data.kinds.documents import DocumentKind
+from ..data.language import base_language
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
 from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
-from ..scoring.rouge import score_documents, split_summary
+from ..scoring.rouge import score_documents, split_summary, words_by_script
 from .document_dataset import load_documents
 from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 
@@ -109,6 +110,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     # Validation
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        if not from_checkpoint:  # an earlier version may have taken such options
+            check_effects(self.cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge or self.cfg.eval_bleu:
             self.decode("")  # a missing package is known before the first epoch
@@ -129,8 +132,11 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         """fairseq's hook of `--eval-bleu`: the BLEU of a batch, whose sums fairseq adds up."""
         pairs = texts_of(self, self.inference_step(generator, [model], sample), sample["target"])
         generated, references = map(list, zip(*pairs, strict=True))
+        if self.cfg.eval_bleu_print_samples:
+            logger.info("example hypothesis: %s", generated[0])
+            logger.info("example reference: %s", references[0])
         if self.bleu is None:
-            language = self.pipeline.settings.target_language if self.pipeline else BleuSettings.language
+            language = base_language(self.pipeline.settings.target_language) if self.pipeline else BleuSettings.language
             settings, reason = settings_by_script(BleuSettings(language=language), references)
             self.bleu = make_bleu(settings)
             if reason:
@@ -153,7 +159,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     # Generation
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Any) -> tuple[list[Tensor], list[int]]:
-        raise ValueError("fairseq-interactive cannot read documents; use `hat summarize MODEL --input FILE`")
+        raise ValueError("fairseq-interactive cannot read documents; use `hat summarize --path MODEL --input FILE`")
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         check_ranges({name: getattr(args, name, None) for name in MINIMUM})
@@ -162,6 +168,27 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
+
+
+def check_effects(cfg: DocumentToTextConfig) -> None:
+    """Raises ValueError for an option of fairseq's `translation` that has no effect on this task, or on its own."""
+    defaults = DocumentToTextConfig()
+    chosen = {name for name, value in vars(defaults).items() if getattr(cfg, name) not in (value, None)}
+    if cfg.truncate_source:
+        advice = "use `hat preprocess --max-source-tokens N --long-source truncate`"
+        raise ValueError(f"--truncate-source has no effect: {advice}")
+    for name in ("eval_bleu_detok", "eval_bleu_detok_args", "eval_bleu_remove_bpe", "eval_tokenized_bleu"):
+        if name in chosen:
+            raise ValueError(
+                f"--{name.replace('_', '-')} has no effect: --eval-bleu scores the text that the pipeline of the data "
+                "makes of tokens; remove it"
+            )
+    for name in ("eval_rouge_args", "eval_bleu_args", "eval_bleu_print_samples"):
+        what = "_".join(name.split("_")[:2])
+        if name in chosen and not getattr(cfg, what):
+            raise ValueError(f"--{name.replace('_', '-')} has no effect without --{what.replace('_', '-')}")
+    if cfg.eval_bleu:
+        parse_generation_options(cfg.eval_bleu_args or "{}", "--eval-bleu-args")
 
 
 def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterable[Any]) -> list[tuple[str, str]]:
@@ -177,9 +204,13 @@ def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterabl
 
 
 def sums_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts."""
+    """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts.
+
+    Words are those of the references' script.
+    """
     generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
-    scores = score_documents(generated, references, stem=True)
+    words = words_by_script(reference for _, reference in pairs)
+    scores = score_documents(generated, references, stem=True, words=words)
     sums = {f"_{log}_sum": 100 * float(scores[name].sum()) for name, log in ROUGE.items()}
     return sums | {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
 

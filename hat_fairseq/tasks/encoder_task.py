@@ -143,12 +143,27 @@ class EncoderTask(PluginTask, FairseqTask):
         over = sizes > (limit if core is None else min(limit, core.safe_tokens))
         long = [i for i in np.flatnonzero(over) if sizes[i] > limit or (core is not None and not core.fits(rows[i]))]
         if long:
-            longest = sizes[long].max()
             raise ValueError(
-                f"{what}: {len(long)} of {len(rows)} rows are longer than the model takes; the longest has {longest} "
-                "tokens. Build a larger model (--max-positions, --max-segments), or preprocess with "
-                "--max-source-tokens (and --max-segments) and --long-source truncate"
+                f"{what}: {len(long)} of {len(rows)} rows are longer than the model takes; the longest has "
+                f"{sizes[long].max()} tokens. {self._limit(limit)} and --long-source truncate"
             )
+
+    def _limit(self, tokens: float) -> str:
+        """Says how much the model takes, and which options change that; `tokens`: of `--max-positions`."""
+        numbers: Any = None if self._model is None else self._model.numbers
+        if getattr(numbers, "segment_by", None) == "marker":
+            options = f"--max-segments {numbers.max_segments} --segment-length {numbers.segment_length}"
+            return (
+                f"It takes {numbers.max_segments} segments (--max-segments) of up to {numbers.segment_length} tokens "
+                "(--segment-length); a longer sentence counts as several. Train with greater numbers, or preprocess "
+                f"with {options}"
+            )
+        most = tokens if self._model is None else min(tokens, self._model.core.max_tokens)
+        is_of_segments = hasattr(numbers, "max_segments")
+        name = "--max-segments x --segment-length" if is_of_segments else "--max-positions"
+        return (
+            f"It takes {most:g} ({name}). Train with a greater number, or preprocess with --max-source-tokens {most:g}"
+        )
 
     def _load_labels(self, split: str, num_rows: int, combine: bool) -> Any:
         path = Path(self.cfg.data) / self.streams["label"][0].format(split=split)

@@ -1,4 +1,4 @@
-"""`PluginTask`, the base of all tasks of this package: it checks the data, drops no sample, and has a dropout schedule.
+"""`PluginTask`, the base of all tasks of this package: it checks the data and has a dropout schedule.
 
 Rohde et al. 2021, section 7: on RACE the encoder-only model converged only without dropout in the first epoch. The
 schedule has a factor for each epoch; the last one also holds for later epochs. The factors multiply the rates of the
@@ -52,7 +52,7 @@ def parse_factors(text: str) -> list[float]:
 
 
 class PluginTask:
-    """Mixin of tasks: applies `cfg.dropout_schedule`, drops no sample, records the text pipeline in checkpoints."""
+    """Mixin of tasks: applies `cfg.dropout_schedule`, refuses long samples, records the text pipeline."""
 
     cfg: Any
     pipeline: Any = None
@@ -110,11 +110,6 @@ class PluginTask:
                 "--max-target-tokens"
             )
         return indices
-
-    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
-        # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
-        settings = {**kwargs, "required_batch_size_multiple": 1}
-        return super().get_batch_iterator(*args, **settings)  # type: ignore[misc]
 
 
 def load_pipeline(data: str, task: str) -> TextPipeline | None:

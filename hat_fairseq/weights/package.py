@@ -1,7 +1,6 @@
 """Write a trained model as one folder, for all commands and for `hat_fairseq.load` (docs/using.md)."""
 
 import argparse
-import json
 import re
 import shutil
 from argparse import Namespace
@@ -16,7 +15,7 @@ from torch import Tensor
 
 import hat_fairseq
 
-from ..data.files import parse_object, read_json
+from ..data.files import json_text, parse_object, read_json
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..generation.options import parse_generation_options
@@ -231,7 +230,7 @@ def first_names(state: dict[str, Tensor]) -> dict[str, str]:
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(value, indent=1) + "\n"
 
 
 def trained_on(path: Path) -> str | None:

@@ -2,24 +2,19 @@
 
 import logging
 import os
-import platform
 import socket
 import sys
 import time
 from collections.abc import Callable
 from contextlib import chdir, suppress
-from hashlib import blake2b
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import hat_fairseq
-
+from ..versions import versions
 from .processes import Answer, answer, deferred_signals
 
 SECONDS_BETWEEN_NOTES = 60
 SECONDS_BETWEEN_SIGNALS = 0.5
-PACKAGES = "torch numpy fairseq-fixed tokenizers sentencepiece sacremoses jieba sentence-splitter"
 SECONDS_TO_CONNECT = 10
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -51,7 +46,6 @@ class Actors:
         self.idle: list[Actor] = []
         self.starting: list[Actor] = []
         self.failures = 0  # since a worker has started
-        self.environment = environment()
 
     def start(self, function: Callable[[Any], Any]) -> None:
         self.function = self.ray.put(function)
@@ -90,11 +84,11 @@ class Actors:
             return self.replace()
         if not good:
             raise value
-        machine, versions = value
-        for name, own in self.environment.items():
-            if versions[name] != own:
+        machine, others = value
+        for name, own in versions().items():
+            if others[name] != own:
                 raise ValueError(
-                    f"{machine} has {name} {versions[name]}, this machine has {own}: install the same on both"
+                    f"{machine} has {name} {others[name]}, this machine has {own}: install the same on both"
                 )
         self.failures = 0
         self.idle.append(actor)
@@ -135,7 +129,7 @@ class Remote:
         if not os.path.isdir(folder):
             raise ValueError(f"{machine} has no folder {folder}: start the command in a folder of all machines")
         os.chdir(folder)
-        return True, (machine, environment())
+        return True, (machine, versions())
 
     def call(self, function: list[Any], item: Any) -> Answer:
         """What the function says of an item; `function`: its reference, in a list so that Ray does not load it."""
@@ -174,18 +168,3 @@ def connect(address: str) -> Any:
             "`ray start --head`, or on Slurm as in examples/slurm_ray.sh"
         ) from None
     return ray
-
-
-def environment() -> dict[str, str]:
-    """Returns what has to be the same on all machines, so that results do not depend on them."""
-    digest = blake2b(digest_size=4)
-    for path in sorted(Path(hat_fairseq.__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    own = f"{hat_fairseq.__version__} (sources {digest.hexdigest()})"
-    versions = {"Python": platform.python_version(), "hat_fairseq": own}
-    for package in PACKAGES.split():
-        try:
-            versions[package] = metadata.version(package).partition("+")[0]
-        except metadata.PackageNotFoundError:
-            versions[package] = "not installed"
-    return versions

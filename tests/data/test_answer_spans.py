@@ -10,6 +10,7 @@ from hat_fairseq.data.kinds.questions import (
     AnswerOptions,
     AnswerPrediction,
     QuestionKind,
+    QuestionOptions,
     ScoredSpan,
     n_best_spans,
     window_answers,
@@ -78,7 +79,7 @@ def test_a_window_gives_characters_and_never_a_marker() -> None:
 
 def answered(rows: list[Row], outputs: list[np.ndarray], **options: float) -> AnswerPrediction:
     record = Question("q", "where", CONTEXT)
-    return QuestionKind().predict(record, rows, outputs, [], AnswerOptions(**options))
+    return QuestionKind().predict(record, rows, outputs, [], QuestionOptions(**options))
 
 
 def test_windows_are_joined_by_the_best_span_and_the_lowest_no_answer() -> None:

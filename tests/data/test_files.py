@@ -29,7 +29,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         file.write(b"ne")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-    (tmp_path / ".mo[d]el.pt.partial-killed").touch()
+    (tmp_path / f".mo[d]el.pt.partial-{'0' * 32}").touch()
     with atomic_file(path) as file:
         (partial,) = tmp_path.glob(".*")
         with atomic_file(path):  # of another process: what this one is writing stays
@@ -91,3 +91,20 @@ def test_an_output_replaces_no_input_and_nothing_without_overwrite(tmp_path: Pat
     os.remove(path)
     with pytest.raises(ValueError, match="exists"):  # a link to nothing is somebody's
         check_output(tmp_path / "link", False)
+
+
+def test_an_output_replaces_no_file_of_a_folder_that_is_read_or_written_by_hat(tmp_path: Path) -> None:
+    (documents := tmp_path / "documents").mkdir()
+    (documents / "train.jsonl").touch()
+    (tmp_path / "link").symlink_to(documents)
+    for path in (documents / "train.jsonl", tmp_path / "link/train.jsonl"):
+        with pytest.raises(ValueError, match="train.jsonl is in .*documents, which is an input of this command"):
+            check_output(path, True, [documents])
+    check_output(documents / "new.jsonl", False, [documents])
+    folder = write(tmp_path / "data", a="1")
+    (folder / "results").mkdir()
+    (folder / "results/mine").touch()
+    for name in ("a", "manifest.json"):
+        with pytest.raises(ValueError, match=f"--json .*/{name} belongs to {folder}, which hat has written"):
+            check_output(folder / name, True, flag="--json")
+    check_output(folder / "results/mine", True)

@@ -145,7 +145,7 @@ def test_other_files_are_named(tmp_path: Path, capsys) -> None:
         (["train.jsonl", "train.source", "train.target"], "has the split train twice"),
         (["train.jsonl", "test1.jsonl"], "fairseq cannot number the splits train, test1; use test, test1"),
         (["train.jsonl", "extra.jsonl"], "has extra.jsonl, which is no split"),
-        (["train.jsonl", "test.tsv"], "has test.tsv, which is no split"),
+        (["train.jsonl", "test.txt"], "test.txt is plain text, and neither JSON nor a table"),
         (["train.jsonl", "Valid.jsonl.gz"], "has Valid.jsonl.gz, which is no split"),
         (["train.jsonl", "test01.jsonl"], "has test01.jsonl, which is no split"),
         (["README.md"], "has no train.jsonl, valid.jsonl, test.jsonl"),
@@ -191,7 +191,7 @@ def test_damaged_tables_are_refused(tmp_path: Path) -> None:
         ("train.csv", 'id,text,label\na,"b', "train.csv:2: unexpected end of data"),
         ("train.csv", "id,text,label\na,b\n", "train.csv:2: 2 columns instead of 3"),
         ("train.csv", "id,text,colour\na,b,c\n", "train.csv:2: unknown key 'colour'"),
-        ("train.parquet", "id,text", "train.parquet: "),
+        ("train.parquet", "PAR1 id,text", "train.parquet: "),
     ]:
         (tmp_path / name).write_text(content)
         with pytest.raises(ValueError, match=message):

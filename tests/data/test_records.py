@@ -69,14 +69,14 @@ BAD_RECORDS: list[tuple[str, Any, str]] = [
         "of answers: expected a JSON object, found",
     ),
     ("mlm", {"id": "a", "text": "x", "label": "y"}, "unknown key 'label'"),
-    ("text", [], "expected a JSON object"),
+    ("text", 7, "expected a JSON object"),
     ("text", {"id": "", "text": "x"}, "'': its id is empty"),
     ("text", {"id": 7, "text": "x"}, "id must be a string, not 7"),
     ("text", {"id": "a"}, "exactly one of text, turns, sentences, not none"),
     ("text", {"id": "a", "text": "x", "sentences": []}, "not text and sentences"),
     ("text", {"id": "a", "text": "x", "lang": "en"}, "unknown key 'lang'"),
     ("text", {"id": "a", "text": "x", "target": "y", "summary": "y"}, "two names for the same thing"),
-    ("text", {"id": "a", "sentences": ["x", None]}, "sentences must be a string, not None"),
+    ("text", {"id": "a", "sentences": ["x", 3]}, "sentences must be a string, not 3"),
     ("text", {"id": "a", "turns": [{"text": "x", "mood": "good"}]}, "turns: unknown key 'mood'"),
     ("text", {"id": "a", "turns": [{"text": "x", "role": "PM"}, {"text": "y"}]}, "turn 2 has neither role nor speaker"),
     ("text", {"id": "a", "turns": ["x"]}, "each item of turns: expected a JSON object, found 'x'"),
@@ -132,9 +132,9 @@ def test_lone_carriage_returns_do_not_shift_documents(tmp_path: Path) -> None:
 def test_bad_lines_are_refused(tmp_path: Path) -> None:
     line = b'{"id": "a", "text": "x"}\n'
     for name, content, message in [
-        ("d.jsonl", line + b"\n", r"d\.jsonl:2: not a JSON object"),
+        ("d.jsonl", line + b"\n{\n", r"d\.jsonl:3: not a JSON object"),
         ("d.jsonl", line[:-2] + b"\n", r"d\.jsonl:1: not a JSON object"),
-        ("d.jsonl", line * 2, r"d\.jsonl:2: document id 'a' was used before, in line 1"),
+        ("d.jsonl", line * 2, r"d\.jsonl:2: document id 'a' was used before, in record 1"),
         ("d.jsonl", line + b'{"id": "b", "text": "caf\xe9"}\n', r"d\.jsonl:2: invalid UTF-8, byte 0xe9 at byte 49 "),
         ("d.jsonl.gz", gzip.compress(b"".join(line.replace(b"a", b"%d" % n) for n in range(50)))[:-12], "damaged gzip"),
     ]:

@@ -122,6 +122,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, package in [("moses", "sacremoses"), ("jieba", "jieba")]:
         monkeypatch.setitem(sys.modules, package, None)  # importing it fails as if it were not installed
         with pytest.raises(ValueError) as error:
-            word_tokenizer(name, "fi")  # not made before
+            word_tokenizer(name, "eo")  # not made before
         assert f"the word tokenizer {name} needs the package {package}: pip install {package}, " in str(error.value)
         assert 'pip install "hat_fairseq[translation]"' in str(error.value)

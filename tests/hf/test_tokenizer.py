@@ -123,7 +123,7 @@ def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:
     assert peer([[turn]])["input_ids"] == peer([{"turns": [turn]}])["input_ids"]
     for documents, words in (
         ("one string", "give a list of documents"),
-        ([[{"role": "PM", "text": " \t"}]], "document '1' has an empty source"),
+        ([[{"role": "PM", "text": " \t\u200b\ufeff"}]], "document '1' has an empty source"),
         ([[turn], ["Without a role ."]], "document '2' has no roles"),
         ([[turn] * 6], "document 1 becomes 3 rows: give return_overflowing_tokens=True"),
         ([{"turns": [turn], "title": "x"}], "document 1: unknown key 'title'"),

@@ -74,6 +74,11 @@ DEEP = "[" * 200_000
         fault("JSON with brackets in brackets, 200,000 deep", DEEP, "nested too deeply"),
         fault("`meta` of many levels", '"text": "a", "meta": {"a": ' + "[" * 500 + "]" * 500 + "}", "meta has a lone"),
         fault("NaN or Infinity in JSON", '"text": "a", "meta": {"a": NaN}', "it has the number NaN"),
+        fault(
+            "a number above 1.8e308 in JSON",
+            '"text": "a", "meta": {"a": [1, -2e400]}',
+            "the number -2e400 is too large",
+        ),
         fault("a number of 5,000 digits in JSON", f'"text": {"9" * 5000}', "Exceeds the limit"),
         fault("a lone surrogate in `meta`", r'"text": "a", "meta": {"a": "\ud800"}', "meta has a lone surrogate"),
     ],

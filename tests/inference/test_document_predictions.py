@@ -13,8 +13,8 @@ from fairseq import checkpoint_utils
 from fine_tuned import FineTuned
 
 from hat_fairseq.data.kinds import DocumentQuestion
-from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document
-from hat_fairseq.data.kinds.questions import AnswerOptions, ScoredSpan, WindowAnswers
+from hat_fairseq.data.kinds.document_questions import DocumentQuestionOptions, DocumentWindow, answer_document
+from hat_fairseq.data.kinds.questions import ScoredSpan, WindowAnswers
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor
@@ -140,7 +140,7 @@ def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
     for limit in range(40, 52):
         settings = replace(model.pipeline.settings, max_source_tokens=limit, long_source="truncate")
         model.pipeline.settings = settings
-        predictions = list(model.predictions(examples, 4, options=AnswerOptions(max_answer_length=4)))
+        predictions = list(model.predictions(examples, 4, options=DocumentQuestionOptions(max_answer_length=4)))
         for example, prediction in zip(examples, predictions, strict=True):
             (row,) = model.pipeline.rows(example)
             numbers = {span for span in row.spans if isinstance(span, int)}
@@ -154,7 +154,7 @@ def test_windows_without_text_do_not_count() -> None:
     low = DocumentWindow(WindowAnswers(1.0, [ScoredSpan(3.0, 0, 1, 1)]), {0: -1.0, 1: 2.0}, [0.0, 1.0, 0.0, 0.0, 0.0])
     high = DocumentWindow(WindowAnswers(1.0, [ScoredSpan(2.0, 2, 3, 1)]), {1: 5.0, 2: 1.0}, [0.0, 4.0, 0.0, 0.0, 0.0])
     record = DocumentQuestion("q", "which?", ("a b", "c d", "e"))
-    answer = answer_document(record, [empty, low, high], AnswerOptions(n_best=2))
+    answer = answer_document(record, [empty, low, high], DocumentQuestionOptions(n_best=2))
     assert answer.paragraph == 1 and (answer.answer, answer.start) == ("d", 2)
     assert answer.paragraph_score == pytest.approx(5 + math.log(math.exp(4) + 3))
     best = [(each["text"], each["score"]) for each in answer.n_best]

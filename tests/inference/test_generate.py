@@ -14,12 +14,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from commands import WITHOUT_LOCKS, environment, hat, read_lines, run_command, write_lines
 
 from hat_fairseq import cli
 from hat_fairseq.data.outputs import locked
 from hat_fairseq.inference.loading import load
+from hat_fairseq.register import register
 
+register()  # the tests read checkpoints, whose types the plugin allows
 FLAGS = "--beam 2 --min-len 20 --max-len-b 20 --device cpu"
 AREA = "Generation and prediction"
 SLOW_BATCHES = """
@@ -63,6 +66,25 @@ def slow_run(script: Path, words: list[str], *flags: object) -> subprocess.Popen
     script.write_text(SLOW_BATCHES)
     command = [sys.executable, str(script), *words, *map(str, flags), "--batch-size", "1"]
     return subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True)
+
+
+def saved(checkpoint: Path, path: Path, noise: float = 0.0) -> Path:
+    """Writes a checkpoint anew, with other weights; its size does not depend on them."""
+    state = torch.load(checkpoint, weights_only=True)
+    for tensor in state["model"].values():
+        if tensor.is_floating_point():
+            tensor.add_(noise * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(tensor.numel())))
+    with path.open("wb") as file:  # else its name would be in it
+        torch.save(state, file)
+    return path
+
+
+def replace(path: Path, source: Path) -> None:
+    """Replaces a file by a copy with the time of the old one."""
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    shutil.copy(source, copy := path.with_suffix(".new"))
+    os.utime(copy, ns=times)
+    copy.replace(path)
 
 
 def finished(results: Path, process: subprocess.Popen[str], number: int) -> None:
@@ -111,23 +133,45 @@ def test_other_options_do_not_go_on_from_there(words, generate, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("content", ["other", "same"])
 @pytest.mark.fault(AREA, "a checkpoint is replaced while hat generate runs", "refused; no text of two models")
-def test_a_checkpoint_that_changes(words, checkpoint: Path, tmp_path: Path) -> None:
-    shutil.copy(checkpoint, copy := tmp_path / "model.pt")
+def test_a_checkpoint_that_changes(content: str, words, checkpoint: Path, tmp_path: Path) -> None:
+    status = (copy := saved(checkpoint, tmp_path / "model.pt")).stat()
     command = [word if word != str(checkpoint) else str(copy) for word in words]
     process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out")], "--workers", 2)
     while not (tmp_path / "out/.test.jsonl.blocks").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    os.utime(copy, (1, 1))  # before the workers have loaded it
-    assert "model.pt or its data changed while the command ran" in process.communicate(timeout=120)[1]
+    replace(copy, saved(checkpoint, tmp_path / "other.pt", float(content == "other")))  # before it is loaded
+    assert (copy.stat().st_size, copy.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    error = process.communicate(timeout=120)[1]
+    if content == "same":
+        assert process.returncode == 0 and len(rows(tmp_path / "out")) == 6
+        return
+    assert "model.pt or its data changed while the command ran" in error
     assert process.returncode == 2 and not (tmp_path / "out/test.jsonl").exists()
+
+
+@pytest.mark.fault(
+    AREA, "another checkpoint of the same name, size and time after kill -9", "all is done anew: texts of one model"
+)
+def test_another_checkpoint_does_not_go_on(words, checkpoint: Path, tmp_path: Path) -> None:
+    copy, other = (saved(checkpoint, tmp_path / f"{noise}.pt", noise) for noise in (0.0, 1.0))
+    command = [word if word != str(checkpoint) else str(copy) for word in words]
+    process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out")])
+    finished(tmp_path / "out", process, 2)
+    process.kill()
+    process.communicate()
+    replace(copy, other)
+    assert hat(*command, tmp_path / "out", "--batch-size", 1) == 0
+    assert hat(*command, tmp_path / "whole", "--batch-size", 1) == 0
+    assert (tmp_path / "out/test.jsonl").read_bytes() == (tmp_path / "whole/test.jsonl").read_bytes()
 
 
 @pytest.mark.fault(AREA, "a finished batch is damaged by a crash of the machine", "it is computed again")
 def test_a_damaged_batch(words, generate, whole: bytes, tmp_path: Path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("hat_fairseq.data.blocks.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("hat_fairseq.data.blocks.Blocks.remove", lambda self: None)
         assert generate(tmp_path, "--batch-size", 1) == 0
     archives = sorted(tmp_path.glob(".test.jsonl.blocks/*.zip"))
     content = archives[0].read_bytes()
@@ -135,7 +179,7 @@ def test_a_damaged_batch(words, generate, whole: bytes, tmp_path: Path, monkeypa
     archives[1].write_bytes(b"")
     times = {path: path.stat().st_mtime_ns for path in archives}
     with monkeypatch.context() as patch:
-        patch.setattr("hat_fairseq.data.blocks.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("hat_fairseq.data.blocks.Blocks.remove", lambda self: None)
         assert generate(tmp_path, "--batch-size", 1, "--overwrite") == 0
     assert [path.stat().st_mtime_ns != times[path] for path in archives] == [True, True, False, False, False, False]
     assert (tmp_path / "test.jsonl").read_bytes() == whole
@@ -171,6 +215,20 @@ def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: 
     assert generate(tmp_path) == 2 and "test.jsonl exists" in capsys.readouterr().err
     assert generate(tmp_path, "--overwrite", "--score", "rouge --bootstrap-samples 0") == 0
     assert json.loads((tmp_path / "test.score.json").read_text())
+
+
+@pytest.mark.fault(AREA, "--overwrite of a file of the data, or of a package", "refused in one line")
+def test_results_replace_no_data(words, generate, ami: Path, tmp_path: Path, capsys) -> None:
+    before = (ami / "text/test.jsonl").read_bytes()
+    assert generate(ami / "text", "--overwrite") == 2
+    assert f"{ami}/text/test.jsonl is in {ami}/text, which is an input" in capsys.readouterr().err
+    assert (ami / "text/test.jsonl").read_bytes() == before
+    (tmp_path / "other").symlink_to(ami)
+    score = tmp_path / "other/text/valid.jsonl"
+    assert generate(tmp_path / "out") == 0
+    files = ["--hypotheses", tmp_path / "out/test.jsonl", "--references", ami / "text/test.jsonl"]
+    assert hat("score", "rouge", *files, "--json", score, "--overwrite") == 2
+    assert f"--json {score} belongs to {ami}, which hat has written" in capsys.readouterr().err
 
 
 @pytest.mark.slow

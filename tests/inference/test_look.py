@@ -173,6 +173,8 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
     assert cli.main(empty) == 2 and not (tmp_path / "none").exists()
     assert "empty.jsonl is empty" in capsys.readouterr().err
     assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--overwrite"]) == 2
+    assert "--pages replaces no folder" in capsys.readouterr().err
+    assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 2
     assert "pages already exists; choose another directory" in capsys.readouterr().err
 
 

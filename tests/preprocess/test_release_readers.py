@@ -177,6 +177,45 @@ def test_every_form_of_a_table_gives_the_same_articles(tmp_path: Path) -> None:
         assert [(one.id, one.text, one.target) for one in read("xsum", "valid", folder)] == articles
 
 
+INVISIBLE_LINES = [  # a release, a file of it, what stands there and what is put there
+    ("wmt20_en_de", "news-commentary-v15.de-en.tsv.gz", "\n\t\r\n", "\n\u200b\t\ufeff\r\n"),
+    ("wmt20_en_de", "dev/newstest2018-ende-src.en.sgm", "<p>\n", "<p>\n\u200e\u00ad\n"),
+    ("ted17_zh_en", "zh-en/train.tags.zh-en.en", '<doc docid="1"', '\u2060\n<doc docid="1"'),
+    ("cnn_dm", "cnn/stories/34698e339b2cdaf8ce6cd1115342a69fa736ab7c.story", "\n\n", "\n\u2800\u200b\n"),
+    ("samsum", "val.json", "\\r\\n", "\\r\\n\\u200b\\u3164\\n"),
+]
+
+
+@pytest.mark.parametrize(("release", "name", "old", "new"), INVISIBLE_LINES)
+def test_lines_that_show_nothing_are_blank(release: str, name: str, old: str, new: str, tmp_path: Path) -> None:
+    def texts() -> list[object]:
+        splits = find_reader(release).splits
+        return [(one.id, one.parts, one.target, one.roles) for split in splits for one in read(release, split, root)]
+
+    root = write_release(release, tmp_path)
+    expected, path = texts(), root / name
+    unpack, pack = (gzip.decompress, gzip.compress) if path.suffix == ".gz" else (bytes, bytes)
+    content = unpack(path.read_bytes()).decode()
+    assert old in content
+    path.write_bytes(pack(content.replace(old, new).encode()))
+    assert texts() == expected
+
+
+def test_paragraphs_that_show_nothing_are_no_candidates(tmp_path: Path) -> None:
+    root = write_release("natural_questions", tmp_path)
+    counts, more = Counter[str](), Counter[str]()
+    expected = read("natural_questions", "train", root, counts)
+    (path,) = root.glob("*train.jsonl.gz")
+    pages = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    for page in pages:
+        end = len(page["document_text"].split(" "))
+        page["document_text"] += " <P> \u200b \ufeff </P>"
+        page["long_answer_candidates"].append({"start_token": end, "end_token": end + 4, "top_level": True})
+    path.write_bytes(gzip.compress("".join(json.dumps(page) + "\n" for page in pages).encode()))
+    assert read("natural_questions", "train", root, more) == expected
+    assert more - counts == {"candidates_without_text_skipped": len(pages)}
+
+
 def test_an_incomplete_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--bpe", "learned", "--out", str(tmp_path / "out")]
     assert cli.main(["preprocess", "samsum", "--root", str(RELEASES / "samsum"), *options]) == 2
@@ -187,3 +226,61 @@ def test_several_test_sets_are_numbered_as_fairseq_does() -> None:
     check_splits(find_reader("wmt20_en_de").splits)
     with pytest.raises(ValueError, match="cannot number the splits train, test1; use test, test1"):
         check_splits(("train", "test1"))
+
+
+def changed(release: str, root: Path, file: str, *changes: tuple[str, str]) -> Path:
+    """A release in which something is replaced in a file."""
+    path = write_release(release, root) / file
+    text = path.read_bytes().decode()
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path.write_bytes(text.encode())
+    return root
+
+
+def test_documents_in_one_language_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A reference was withdrawn from a test set with all languages, another one from a file of references."""
+    xml, sgm = "dev/xml/newstest2018.en-cs.xml", "dev/newstest2018-ende-ref.de.sgm"
+    whole = {name: read(name, "valid", write_release(name, tmp_path / name)) for name in ("wmt20_en_cs", "wmt20_en_de")}
+    text = (tmp_path / "wmt20_en_cs" / xml).read_text(encoding="utf-8")
+    second = text.index('<doc origlang="en" id="2018.1">')
+    references = text[text.index("<ref", second) : text.index("</doc>", second)]
+    for name, file, change in [
+        ("wmt20_en_cs", xml, (references, "")),
+        ("wmt20_en_de", sgm, ('docid="2018.1"', 'docid="elsewhere"')),
+    ]:
+        counts = Counter[str]()
+        records = read(name, "valid", changed(name, tmp_path / f"{name} changed", file, change), counts)
+        assert records == [record for record in whole[name] if record.id != "2018.1"] and len(records) > 0
+        assert counts["documents_without_reference_left_out"] == 1
+        assert counts["documents_without_source_left_out"] == (name == "wmt20_en_de")
+
+
+def test_segments_are_paired_by_their_ids(tmp_path: Path) -> None:
+    """Two segments of a reference have changed places, and one is missing."""
+    file, (first, second) = (
+        "dev/xml/newstest2018.en-cs.xml",
+        ("Carla Roth maluje ptáky.<", "Mnozí koupili obrazy: ptáky.<"),
+    )
+    swap = (f'"1">{first}', f'"3">{second}'), (f'"3">{second}/seg>\n      </p>', f'"1">{first}/seg></p>')
+    (before, *_) = read("wmt20_en_cs", "valid", write_release("wmt20_en_cs", tmp_path / "whole"))
+    (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "swapped", file, *swap))
+    assert after == before
+    missing = (f'<seg id="1">{first}/seg>', "")
+    (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "missing", file, missing))
+    assert after.sentences == before.sentences and after.target == ("", *(before.target or ())[1:])
+    assert after.other_references == before.other_references  # type: ignore[attr-defined]
+
+
+def test_squad_1_1_has_answers_only(tmp_path: Path) -> None:
+    old = changed("squad2", tmp_path / "a", "train-v2.0.json", ('"v2.0"', '"1.1"'), (', "is_impossible": false', ""))
+    counts = Counter[str]()
+    records = read("squad2", "train", old, counts)
+    assert records == read("squad2", "train", write_release("squad2", tmp_path / "b"))
+    assert counts == {"questions_of_squad_1_1": len(records)}
+    (old / "train-v2.0.json").rename(old / "train-v1.1.json")
+    assert read("squad2", "train", old) == records
+    wrong = (', "is_impossible": true', ""), ('"v2.0"', '"1.1"')
+    with pytest.raises(ValueError, match="0 answers, but is_impossible is False"):
+        read("squad2", "train", changed("squad2", tmp_path / "c", "train-v2.0.json", *wrong))

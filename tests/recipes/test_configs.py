@@ -178,6 +178,23 @@ def test_pretraining_reads_the_same_folder_and_model() -> None:
     assert len(names) > 5
 
 
+HARDWARE = {  # the GPUs that a paper prints, apart from "we use one"
+    **dict.fromkeys(["pubmed", "arxiv"], 2),  # A100
+    **dict.fromkeys(["wmt20_en_de", "wmt20_en_cs"], 8),  # V100, as the next ones
+    **dict.fromkeys(["natural_questions", "tydi_qa", "poolingformer_arxiv_4k", "poolingformer_arxiv_16k"], 8),
+    "hierarchical_transformer_pretraining": 8,  # TPU
+}
+
+
+def test_hardware_seed_and_choice_of_a_checkpoint_are_the_papers() -> None:
+    for name, number in HARDWARE.items():
+        assert trained(name).distributed_world_size == number, name
+    for name in SECTIONS:
+        assert trained(name).seed == (42 if name == "hierarchical_transformer_pretraining" else 1), name
+        if SECTIONS[name]["generate"]:  # Rohde et al. 2021: "choose the best model by label smoothing loss"
+            assert trained(name).best_checkpoint_metric == "loss" and not trained(name).maximize_best_checkpoint_metric
+
+
 class Optimizer(FairseqOptimizer):
     """Plain SGD whose learning rate the schedulers of fairseq set."""
 

@@ -184,7 +184,9 @@ def test_rows_that_are_longer_than_the_model_are_refused(data_of: Data, kind: st
     rows, limit = text_rows(data_of(kind))[0], 70
     long = [len(tokens) for tokens in rows if len(tokens) > limit]
     wanted = f"train: {len(long)} of {len(rows)} rows are longer than the model takes; the longest has {max(long)} "
-    with pytest.raises(ValueError, match=wanted + "tokens.*--max-source-tokens"):
+    with pytest.raises(
+        ValueError, match=wanted + rf"tokens. It takes {limit} \(--max-positions\).*--max-source-tokens {limit}"
+    ):
         dataset_of(kind, data_of(kind), flags=f"--max-positions {limit}")
     dataset_of(kind, data_of(kind), flags=f"--max-positions {max(map(len, rows))}")
 
@@ -194,7 +196,9 @@ def test_rows_of_more_segments_than_the_model_has_are_refused(data_of: Data) -> 
     flags = "--segment-by marker --max-segments 4 --segment-length 99"
     task, _ = task_of("segments", data, flags, "hierarchical_transformer_tiny")
     long = [tokens for tokens in rows if tokens.count("<s>") > 4]
-    with pytest.raises(ValueError, match=f"{len(long)} of {len(rows)} rows are longer than the model takes"):
+    limit = r"It takes 4 segments \(--max-segments\) of up to 99 tokens \(--segment-length\).*--max-segments 4 "
+    wanted = rf"{len(long)} of {len(rows)} rows are longer than the model takes; .*{limit}--segment-length 99"
+    with pytest.raises(ValueError, match=wanted):
         task.load_dataset("train")
 
 

@@ -142,6 +142,26 @@ def test_one_training_for_a_save_dir_and_no_lock_stays(train, quick, background,
     assert quick(folder, "--max-update", 1, "--disable-validation")[0] == 0
 
 
+@pytest.mark.fault("Training", "training.lock or a file of another training's checkpoint is a link", "its target stays")
+def test_links_are_not_followed(quick, tmp_path: Path) -> None:
+    (folder := tmp_path / "ck").mkdir()
+    (mine := tmp_path / "mine").write_text("mine")
+    short = [*SHORT, "--max-update", 1]
+    for make in ((folder / "training.lock").symlink_to, (folder / "training.lock").hardlink_to):
+        make(mine)
+        status, output = quick(folder, *short)
+        line = (
+            f"hat_fairseq: error: --save-dir {folder}: {folder}/training.lock is a link or no regular file: remove it"
+        )
+        assert status == 1 and output.splitlines()[-1] == line and mine.read_text() == "mine"
+        (folder / "training.lock").unlink()
+    (folder / "training.lock").write_text("my own notes")
+    (folder / "checkpoint_last.pt.tmp").symlink_to(mine)
+    assert quick(folder, *short)[0] == 0
+    assert (folder / "training.lock").read_text() == "my own notes" and mine.read_text() == "mine"
+    assert checkpoint(folder)["optimizer_history"][-1]["num_updates"] == 1
+
+
 @pytest.mark.slow
 @pytest.mark.fault("Training", "a file system without locks", "a warning")
 def test_no_locks(train, tmp_path: Path) -> None:
@@ -252,7 +272,7 @@ def test_a_full_disk_names_the_file_and_keeps_the_older_one(train, folder: Path)
     assert result.returncode == 1
     line = rf"hat_fairseq: error: {folder}/checkpoint_last.pt could not be written \(.*File too large.*\); a checkpoint"
     assert re.match(line, result.stderr.splitlines()[-1]), result.stderr[-2000:]
-    assert (folder / "checkpoint_last.pt").read_bytes() == before and not list(folder.glob("*.tmp"))
+    assert (folder / "checkpoint_last.pt").read_bytes() == before and not list(folder.glob(".*"))
 
 
 @pytest.mark.slow

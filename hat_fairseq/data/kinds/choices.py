@@ -9,6 +9,7 @@ from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.rows import BOS, EOS, Row, RowEncoder, marked, tokens_of
+from hat_fairseq.data.text import is_blank
 
 RIGHT, WRONG = "right", "wrong"  # the labels of choices
 
@@ -25,8 +26,9 @@ class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), go
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if question := (self.question or "").strip():
-            object.__setattr__(self, "choices", tuple(f"{question} {choice}" for choice in self.choices))
+        if not is_blank(self.question or ""):  # an empty choice stays empty
+            choices = ("" if is_blank(choice) else f"{str(self.question).strip()} {choice}" for choice in self.choices)
+            object.__setattr__(self, "choices", tuple(choices))
         object.__setattr__(self, "question", None)
         _check_choices(self, "choices")
 

@@ -16,7 +16,7 @@ Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
@@ -44,6 +44,7 @@ from hat_fairseq.data.kinds.windows import (
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked
+from hat_fairseq.data.text import is_blank
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
 NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs
@@ -67,6 +68,18 @@ class DocumentQuestion(Record, reads=("question", "paragraphs"), gold="annotatio
                 raise ValueError(f"{self.name}: an annotation has paragraph {number}, not one from 0 to {count - 1}")
             for answer in annotation.spans:
                 answer.check(self.paragraphs[number], f"{self.name}, paragraph {number}")
+
+
+@dataclass(frozen=True)
+class DocumentQuestionOptions(AnswerOptions):
+    """Settings for answering questions on the paragraphs of a document."""
+
+    paragraph_threshold: float = field(
+        default=-math.inf, metadata={"help": "document_qa: no paragraph where paragraph_score is lower"}
+    )
+    answer_threshold: float = field(
+        default=-math.inf, metadata={"help": "document_qa: no short answer where answer_score is lower"}
+    )
 
 
 @dataclass
@@ -98,6 +111,7 @@ class DocumentQuestionKind(QuestionKind):
     element = "paragraph"
     options = (TEXT, WINDOWS)
     num_scores = len(ANSWER_TYPES)
+    prediction_options = DocumentQuestionOptions
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row for each window of whole paragraphs, the question before each; LongInputError if there is no room."""
@@ -164,7 +178,7 @@ class DocumentQuestionKind(QuestionKind):
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> DocumentAnswer:
-        options = options or AnswerOptions()
+        options = options or DocumentQuestionOptions()
         windows = [document_window(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
         return answer_document(record, windows, options)
 
@@ -203,7 +217,9 @@ def document_window(logits: Mapping[str, Array], spans: Sequence[Any], options: 
     return DocumentWindow(answers, dict(zip(paragraphs, scores, strict=True)), logits["type"].tolist())
 
 
-def answer_document(record: Record, windows: Sequence[DocumentWindow], options: AnswerOptions) -> DocumentAnswer:
+def answer_document(
+    record: Record, windows: Sequence[DocumentWindow], options: DocumentQuestionOptions
+) -> DocumentAnswer:
     """Joins the windows of a document; ValueError if none has text."""
     paragraphs, windows = record.sentences or (), [window for window in windows if window.answers.spans]
     check_text(record, windows)
@@ -256,7 +272,8 @@ def _label_rows(
         return
     places = [_place(row, number) for row in rows]
     if annotation.spans:
-        begin, end = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
+        spans = [span for span in annotation.spans if not is_blank(span.text)]
+        begin, end = min((span.start for span in spans), default=0), max((span.end for span in spans), default=0)
         characters = characters_of(begin, end, positions[number])
         counts["answers_not_found"] += characters is None
         for row, (marker, tokens) in zip(rows, places, strict=True):

@@ -13,7 +13,7 @@ from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn
-from hat_fairseq.data.rows import BOS, Row, RowEncoder, Unit, split_text, tokens_of, unit
+from hat_fairseq.data.rows import BOS, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, align, escape_control_tokens, normalise
 
 
@@ -91,15 +91,18 @@ class DocumentKind(Kind):
         if record.text is None:
             sentences = _normalised(record.sentences, counts)
         else:
-            sentences = split_text(record, normalise(record.text, counts), settings)
+            sentences = split_text(record, record.text, settings, counts)
         target = None if record.target is None else _normalised(record.target, counts)
         if not any(sentences) or (target is not None and not any(target)):
             what = "target" if any(sentences) else "source"
-            raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
+            raise EmptyDocumentError(f"{record.name} has an empty {what}: {NOTHING}")
         roles = None
         if record.roles is not None:
             pairs = zip(record.roles, sentences, strict=True)
-            roles = (*[QUESTION] * len(question), *(normalise(role, counts) for role, sentence in pairs if sentence))
+            clean = [normalise(role, counts) if sentence else None for role, sentence in pairs]
+            if "" in clean and (settings.roles or settings.role_in_text):
+                raise ValueError(f"turn {clean.index('') + 1} of {record.name} has an empty role")
+            roles = (*[QUESTION] * len(question), *(role for role in clean if role is not None))
         counts["sentences_empty"] += sentences.count("")
         if target is not None:
             counts["target_sentences_empty"] += target.count("")
@@ -118,9 +121,8 @@ class DocumentKind(Kind):
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
         units = encoder.units(record, sentences)
-        target = None
-        if record.target is not None:
-            target = [sentence.tokens for sentence in encoder.tokenize(record.target, "target")]
+        encoder.count_undivided(map(tokens_of, units))
+        target = None if record.target is None else encoder.target(record.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
         roles: list[str | None] = [None] * len(units)
@@ -158,8 +160,8 @@ def _roles_of(record: Record, known: Texts | None = None) -> Texts:
     if record.roles is None:
         raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
     for role in record.roles:
-        if not role or (known is not None and role not in known):
-            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known or ())}")
+        if known is not None and role not in known:
+            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")
     return record.roles
 
 

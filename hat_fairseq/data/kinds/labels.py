@@ -115,6 +115,7 @@ class WordKind(SegmentKind):
     name, task = "tokens", "token_classification"
     record = LabelledWords
     element = "word"
+    is_one_segment = True
     keeps_segments = False
     head_level = "token"
     hub_task = "token-classification"
@@ -134,8 +135,7 @@ class WordKind(SegmentKind):
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
         return [0] * num_tokens
 
-    def segments(self, *unused: Any, **named: Any) -> None:
-        """Nothing: words are no segments."""
+    segments = LabelledKind.segments  # none: words are no segments
 
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
         return ((place, number) for place, number in enumerate(row.spans) if number is not None)

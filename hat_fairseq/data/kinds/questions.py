@@ -11,7 +11,7 @@ Legend: B rows, T tokens of a row (window).
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -30,6 +30,7 @@ from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row, RowEncoder, marked
+from hat_fairseq.data.text import is_blank
 
 NO_ANSWER = ["0", "0"]  # the label of a window of a text
 
@@ -58,24 +59,27 @@ class AnswerPrediction(Prediction):
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """Settings for choosing answers; ValueError if one of the first two is below 1."""
+    """Settings for choosing spans; ValueError if a whole number is below 1, or a threshold is NaN."""
 
     n_best: int = field(default=20, metadata={"help": "answers to list"})
     max_answer_length: int = field(default=30, metadata={"help": "longest answer in tokens"})
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            flag, value = f"--{item.name.replace('_', '-')}", getattr(self, item.name)
+            if item.type is int and value < 1:
+                raise ValueError(f"{flag} must be at least 1, not {value}")
+            if math.isnan(value):
+                raise ValueError(f"{flag} must be a number, not {value}")
+
+
+@dataclass(frozen=True)
+class QuestionOptions(AnswerOptions):
+    """Settings for answering questions on a text."""
+
     no_answer_threshold: float = field(
         default=0.0, metadata={"help": "qa: no answer where no_answer_score is greater; inf: always an answer"}
     )
-    paragraph_threshold: float = field(
-        default=-math.inf, metadata={"help": "document_qa: no paragraph where paragraph_score is lower"}
-    )
-    answer_threshold: float = field(
-        default=-math.inf, metadata={"help": "document_qa: no short answer where answer_score is lower"}
-    )
-
-    def __post_init__(self) -> None:
-        for name in ("n_best", "max_answer_length"):
-            if (value := getattr(self, name)) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
 
 
 class QuestionKind(LabelledKind):
@@ -95,7 +99,7 @@ class QuestionKind(LabelledKind):
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS, WINDOWS)
     head_level = "token"
     num_scores = 2
-    prediction_options = AnswerOptions
+    prediction_options: ClassVar[Any] = QuestionOptions
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row for each window of the text, the question before each; the label is `START END` of each answer in it.
@@ -137,7 +141,7 @@ class QuestionKind(LabelledKind):
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> Any:
-        options = options or AnswerOptions()
+        options = options or QuestionOptions()
         windows = [window_answers(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
         spans = sorted((span for window in windows for span in window.spans), key=lambda span: -span.score)
         check_text(record, spans)
@@ -155,12 +159,12 @@ class QuestionKind(LabelledKind):
 def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
     """Label each row with the answers that are wholly in it, each place once and in the order of `answers`, else `0 0`.
 
-    Positions count tokens of the row from 0, both inclusive. Counts answers that no token stands for
+    Positions count tokens of the row from 0, both inclusive. Counts answers that show nothing
     (`answers_not_found`), that are cut off or longer than what two windows share (`answers_in_no_row`), and rows in
     which the first or the last token stands for more than the answer (`answers_inside_tokens`).
     """
-    places = (characters_of(answer.start, answer.end, positions) for answer in answers)
-    characters = [span for span in places if span is not None]
+    visible = [answer for answer in answers if not is_blank(answer.text)]
+    characters = [span for each in visible if (span := characters_of(each.start, each.end, positions)) is not None]
     counts["answers_not_found"] += len(answers) - len(characters)
     by_row = [[find_span(row.spans, *span) for span in characters] for row in rows]
     counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))

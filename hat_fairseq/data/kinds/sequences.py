@@ -9,7 +9,7 @@ from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Label, Record, Text, Texts
 from hat_fairseq.data.rows import BOS, Row, RowEncoder, tokens_of, unit
-from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError
+from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError, is_blank
 
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
@@ -82,7 +82,7 @@ class SequenceKind(LabelledKind):
                         f"{record.name} has the token {symbol!r:.60}; tokens have no white space and are not "
                         f"{', '.join(CONTROL_TOKENS)}"
                     )
-        if not symbols:
+        if all(map(is_blank, [text] if isinstance(text, str) else text)):
             raise EmptyDocumentError(f"{record.name} has an empty sequence")
         return symbols
 

@@ -1,0 +1,92 @@
+"""How keys of records are called in a user's data, and ids for records without: `--columns`, `--number-ids`."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+COLUMNS = "columns or keys of the data that are keys of records, e.g. text=article; =COLUMN leaves one out"
+NUMBER_IDS = "give records, which must be without ids, the ids SPLIT-1, SPLIT-2 and so on"
+METAVAR = "KEY=COLUMN"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The values of the two options."""
+
+    pairs: tuple[str, ...] = ()  # KEY=COLUMN
+    number_ids: bool = False
+
+    def __post_init__(self) -> None:
+        for pair in self.pairs:
+            if "=" not in pair:
+                raise ValueError(f"--columns {pair}: expected {METAVAR}, for example text=article")
+        split = [pair.split("=", 1) for pair in self.pairs]
+        for names in ([key for key, _ in split if key], [column for _, column in split]):
+            if twice := [name for name, count in Counter(names).items() if count > 1]:
+                raise ValueError(f"--columns names {twice[0]!r} twice")
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs or self.number_ids)
+
+    @cached_property
+    def key_of(self) -> Mapping[str, str]:
+        """The key of each column; an empty one for a column that is left out."""
+        return {column: key for key, column in (pair.split("=", 1) for pair in self.pairs)}
+
+    def check_for(self, what: str) -> None:
+        """Raises ValueError if an option is given, which has no effect on `what`."""
+        if self:
+            raise ValueError(f"--{'columns' if self.pairs else 'number-ids'} has no effect on {what}: remove it")
+
+    def renamed(
+        self, rows: Iterable[tuple[str, dict[str, Any]]], path: Path, counts: Counter[str]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields the rows of a file with the keys of records.
+
+        Raises:
+            ValueError: the first row has not all columns, or a row has a column of the name of another one's key.
+        """
+        if not self.key_of:
+            yield from rows
+            return
+        for number, (where, row) in enumerate(rows):
+            if number == 0:
+                if absent := [column for column in self.key_of if column not in row]:
+                    raise ValueError(
+                        f"{path}: --columns names {absent[0]!r}, and the columns are {', '.join(map(repr, row))}"
+                    )
+                counts["columns_left_out"] += sum(not key for key in self.key_of.values())
+            if clash := [key for key in self.key_of.values() if key in row and key not in self.key_of]:
+                column = next(column for column, key in self.key_of.items() if key == clash[0])
+                raise ValueError(
+                    f"{where}: it has {clash[0]!r} besides {column!r}, which --columns calls so; leave the former out "
+                    f"with ={clash[0]}"
+                )
+            names = ((self.key_of.get(column, column), cell) for column, cell in row.items())
+            yield where, {key: cell for key, cell in names if key}
+
+    def with_id(self, value: dict[str, Any], where: str, split: str, number: int) -> dict[str, Any]:
+        """Returns a record with its number as the id, if that is wanted; ValueError if it has an id."""
+        if not self.number_ids:
+            return value
+        if value.get("id") is not None:
+            raise ValueError(f"{where}: it has the id {value['id']!r:.60}, and --number-ids is for records without ids")
+        return {**value, "id": f"{split}-{number}"}
+
+
+AS_NAMED = Columns()
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Declares the two options."""
+    parser.add_argument("--columns", nargs="+", metavar=METAVAR, default=(), help=COLUMNS)
+    parser.add_argument("--number-ids", action="store_true", help=NUMBER_IDS)
+
+
+def columns_of(pairs: Sequence[str] | None, number_ids: bool | None) -> Columns:
+    """Returns the values of the options, where None is an option that was not given."""
+    return Columns(tuple(pairs or ()), bool(number_ids))

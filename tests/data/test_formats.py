@@ -1,0 +1,349 @@
+"""The same records in every format, compressed in every way, under any name: the content decides what a file is."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from commands import hat, refusal
+from pyarrow import ipc, parquet
+
+from hat_fairseq.data import json_stream
+from hat_fairseq.data.records_json import read_records
+
+Row = dict[str, str]
+SPLITS = ("train", "valid", "test")
+RECORDS = {
+    split: [
+        {
+            "id": f"{split}/{number}",
+            "text": f'Huset nr. {number} er "gult", sier de;\tdet er {number} år gammelt | omtrent.\nIngen bor der.',
+            "target": f"Hus {number}: tomt.",
+        }
+        for number in range(size)
+    ]
+    for split, size in (("train", 7), ("valid", 2), ("test", 3))
+}
+
+
+def lines(rows: Sequence[Row]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def with_blank_lines(rows: Sequence[Row]) -> str:
+    """The last one has a zero-width space and a byte order mark."""
+    return "\ufeff \n" + lines(rows).replace("\n", "\r\n\t\r\n") + "\u200b\ufeff\n"
+
+
+def one_line(rows: Sequence[Row]) -> str:
+    return json.dumps(rows)
+
+
+def pretty_list(rows: Sequence[Row]) -> str:
+    return "\ufeff" + json.dumps(rows, indent=4, ensure_ascii=False) + "\n\n"
+
+
+def list_of_lines(rows: Sequence[Row]) -> str:
+    return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
+
+
+def pretty_objects(rows: Sequence[Row]) -> str:
+    return "\n".join(json.dumps(row, indent=1) for row in rows)
+
+
+def table(delimiter: str, end: str = "\n") -> Callable[[Sequence[Row]], str]:
+    def write(rows: Sequence[Row]) -> str:
+        file = io.StringIO()
+        writer = csv.DictWriter(file, ["text", "target", "id"], delimiter=delimiter, lineterminator=end)
+        writer.writeheader()
+        writer.writerows(rows)
+        return file.getvalue()
+
+    return write
+
+
+def excel(rows: Sequence[Row]) -> str:
+    """A line that states an unusual delimiter, an unnamed column of numbers, one of nothing, and blank rows."""
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter="^", lineterminator="\r\n")
+    writer.writerow(["", "id", "text", "target", ""])
+    for number, row in enumerate(rows):
+        writer.writerow([number, row["id"], row["text"], row["target"], ""])
+        writer.writerow(["", " ", "", "", ""] if number % 2 else [""] * 3)
+    return "\ufeffsep=^\r\n" + file.getvalue() + "^^^^\r\n\r\n"
+
+
+def zstandard(content: bytes) -> bytes:
+    return pyarrow.Codec("zstd").compress(content, asbytes=True)
+
+
+TEXTS = [lines, with_blank_lines, one_line, pretty_list, list_of_lines, pretty_objects]
+TEXTS += [table(","), table(";", "\r\n"), table("\t"), table("|"), excel]
+COMPRESSIONS: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, lzma.compress, bz2.compress, zstandard]
+NAMES = ("jsonl", "NDJSON", "json", "csv", "tsv", "txt", "data", "jsonl.gz", "json.XZ", "csv.zst", "bz2")
+
+
+def as_parquet(path: Path, rows: Sequence[Row]) -> None:
+    index = [{"__index_level_0__": 3 * number, **row} for number, row in enumerate(rows)]  # of a filtered frame
+    parquet.write_table(pyarrow.Table.from_pylist(index), path)
+
+
+def as_arrow(path: Path, rows: Sequence[Row], new: Any = ipc.new_stream) -> None:
+    content = pyarrow.Table.from_pylist(list(rows))
+    with new(path, content.schema) as file:
+        file.write_table(content)
+
+
+def as_arrow_file(path: Path, rows: Sequence[Row]) -> None:
+    as_arrow(path, rows, ipc.new_file)
+
+
+def preprocessed(folder: Path, *options: object) -> dict[str, list[Row]]:
+    """The records of each split after `hat preprocess`."""
+    words = ("--splitter", "punctuation", "--num-codes", 40, "--out", folder / "out", *options)
+    assert hat("preprocess", folder, *words) == 0
+    return {
+        split: [json.loads(line) for line in (folder / f"out/text/{split}.jsonl").read_text().splitlines()]
+        for split in SPLITS
+        if (folder / f"out/text/{split}.jsonl").exists()
+    }
+
+
+def write(folder: Path, records: dict[str, list[Row]] = RECORDS) -> Path:
+    folder.mkdir()
+    for split, rows in records.items():
+        (folder / f"{split}.jsonl").write_text(lines(rows), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
+    return preprocessed(write(tmp_path_factory.mktemp("formats") / "plain"))
+
+
+def test_every_format_in_every_compression_under_any_name(expected: dict[str, list[Row]], tmp_path: Path) -> None:
+    """A name that promises another format or compression changes nothing."""
+    for number, form in enumerate(TEXTS):
+        (folder := tmp_path / str(number)).mkdir()
+        for place, split in enumerate(SPLITS):
+            compress = COMPRESSIONS[(number + place) % len(COMPRESSIONS)]
+            path = folder / f"{split}.{NAMES[(number + 4 * place) % len(NAMES)]}"
+            path.write_bytes(compress(form(RECORDS[split]).encode()))
+        assert preprocessed(folder) == expected, number
+    for form in (as_parquet, as_arrow, as_arrow_file):
+        (folder := tmp_path / form.__name__).mkdir()
+        for split in SPLITS:
+            form(folder / f"{split}.{'txt' if split == 'test' else 'parquet'}", RECORDS[split])
+        assert preprocessed(folder) == expected, form
+
+
+def test_what_is_skipped_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder := tmp_path / "docs").mkdir()
+    (folder / "train.jsonl").write_text(with_blank_lines(RECORDS["train"]))
+    (folder / "test.csv").write_text(excel(RECORDS["test"]))
+    preprocessed(folder)
+    splits = json.loads((folder / "out/manifest.json").read_text())["splits"]
+    assert splits["train"]["treatments"]["blank_lines_skipped"] == 9
+    counts = splits["test"]["treatments"]
+    assert (counts["blank_rows_skipped"], counts["unnamed_columns_left_out"]) == (5, 2)
+    assert "blank lines skipped" in capsys.readouterr().out
+
+
+def test_a_saved_dataset_is_the_files_of_its_state(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    """Two shards, results of `map` beside them with the same and with other columns, and a list of files."""
+    for split, rows in RECORDS.items():
+        (folder := tmp_path / "docs" / split).mkdir(parents=True)
+        names = [f"data-0000{number}-of-00002.arrow" for number in range(2)]
+        for name, part in zip(names, (rows[:1], rows[1:]), strict=True):
+            as_arrow(folder / name, part)
+        as_arrow(folder / "cache-0f.arrow", rows[:2])
+        as_arrow(folder / "tmp9x.arrow", [{"indices": "1"}])
+        (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+    (tmp_path / "docs/dataset_dict.json").write_text('{"splits": ["train", "valid", "test"]}')
+    assert preprocessed(tmp_path / "docs") == expected
+    state = tmp_path / "docs/valid/state.json"
+    for content, message in [
+        ('{"_data_files": [{"filename": "data-9.arrow"}]}', "state.json: the file 'data-9.arrow' is not in the folder"),
+        ('{"_data_files": [{"filename": "../train/x"}]}', "the file '../train/x' is not in the folder"),
+        ('{"_data_files": [], "_indices_data_files": [{}]}', "save it again after .flatten_indices()"),
+    ]:
+        state.write_text(content)
+        words = ("preprocess", tmp_path / "docs", "--splitter", "punctuation", "--out", tmp_path / "again")
+        assert message in refusal(*words)
+
+
+DAMAGED = [
+    ("train.json", '[{"id": "a", "text": "x"},\n {"id": "b", "text": "y"', "train.json:2, item 2: not a JSON object"),
+    ("train.json", '[{"id": "a", "text": "x"},\n', "train.json:2, item 2: not a JSON object"),
+    ("train.json", '[{"id": "a", "text": "x"}\n', "train.json:2: the list does not end behind item 1"),
+    ("train.json", '[{"id": "a"}\n{"id": "b"}]', "train.json:2: expected a comma behind item 1, found"),
+    ("train.json", '[{"id": "a", "text": "x"}]\n{}', "train.json:2: text behind the end of the list: {}"),
+    ("train.json", '[{"id": "a", "text": "x"},\n\n{"id": "a", "text": "x"}]', "train.json:3, item 2) occurs twice"),
+    ("train.json", '[{"id": "a", "text": "x"},\n\n{"id": "b", "id": "c"}]', "item 2: the key 'id' occurs twice"),
+    ("train.json", '[{"id": "a", "text": "x"},\n{"id": "b", "meta": {"x": NaN}}]', "item 2: it has the number NaN"),
+    ("train.json", '[\n"one text", "two"]', "train.json:2, item 1: expected a JSON object"),
+    ("train.json", '{\n "id": "a",\n "text": "x"\n}\n{\n "id": 3}', "train.json:5: id must be a string"),
+    ("train.json", '[{"id": ' + "[" * 200_000, "train.json:1, item 1: it is nested too deeply"),
+    ("train.jsonl", '\n\n{"id": "a", "text": "x"}\n \n{"id": 1}\n', "train.jsonl:5: id must be a string"),
+    ("train.jsonl", "{'id': 'a', 'text': 'x'}\n", "train.jsonl:1: not a JSON object"),
+    ("train.txt", "{'id': 'a', 'text': 'x'}\n", "train.txt:1: not a JSON object"),
+    ("train.csv", '\nid;text\na;"x\n\ny"\nb;c;d\n', "train.csv:6: 3 columns instead of 2"),
+    (
+        "train.csv",
+        "id,text,\na,b,7\nc,d,x\n",
+        "train.csv:3: the column 'Unnamed: 2' has no name of its own, and 'x' is",
+    ),
+    (
+        "train.csv",
+        "id,text,\na,b,1\nc,d,0\n",
+        "train.csv:3: the column 'Unnamed: 2' has no name of its own, and '0' is",
+    ),
+    ("train.csv", "article,headline\na,b\n", "train.csv:2: unknown key 'article'"),
+    ("train.txt", "A text of one line.\n", "train.txt is plain text, and neither JSON nor a table"),
+    ("train.txt", "text, id and so on\n", "train.txt is plain text"),
+    ("train.json", "\x00\x01", "train.json is neither text nor Parquet"),
+    ("train.xlsx", "PK\x03\x04", "train.xlsx is a zip archive or an Excel workbook"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), DAMAGED, ids=[message[:60] for *_, message in DAMAGED])
+def test_damage_is_named_with_its_place(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    words = ("preprocess", tmp_path, "--splitter", "punctuation", "--kind", "mlm", "--out", tmp_path / "out")
+    assert message in refusal(*words)
+
+
+def test_utf_16_and_damaged_compression_are_named(tmp_path: Path) -> None:
+    content = lines(RECORDS["train"] * 30).encode()
+    cases = {"UTF-16; convert it": content.decode().encode("utf-16")}
+    for name, compress in zip(("gzip", "xz", "bzip2", "Zstandard"), COMPRESSIONS[1:], strict=True):
+        cases[f"damaged {name} file"] = compress(content)[:-9]
+    for message, damaged in cases.items():
+        (tmp_path / "train.jsonl").write_bytes(damaged)
+        assert message in refusal("preprocess", tmp_path, "--splitter", "punctuation", "--out", tmp_path / "out")
+    (tmp_path / "train.jsonl").write_bytes(gzip.compress(b"PAR1"))
+    assert "is Parquet inside of gzip: unpack it" in refusal(
+        "preprocess", tmp_path, "--splitter", "punctuation", "--out", tmp_path / "out"
+    )
+
+
+def test_long_items_of_lists_are_read_in_pieces_and_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escapes, numbers and characters of several bytes are cut anywhere."""
+    texts = ["å" * size + '\\ud83d\\ude00 "' + "1" * size for size in (0, 1, 29, 300)]
+    rows = [{"id": str(number), "text": text, "meta": {"n": -12.5e3}} for number, text in enumerate(texts)]
+    (path := tmp_path / "x.json").write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
+    whole = list(read_records(path))
+    for size in (1, 7, 64):
+        monkeypatch.setattr(json_stream, "AT_ONCE", size)
+        assert list(read_records(path)) == whole and [record.text for record in whole] == texts  # type: ignore[attr-defined]
+    monkeypatch.setattr(json_stream, "MAX_LINE", 500)
+    with pytest.raises(ValueError, match=r"x\.json:\d+, item 4: it has more than 500 characters"):
+        list(read_records(path))
+
+
+BESIDE = {  # what people have in such folders, and it is no data
+    "README": "id,text\n",
+    "README.txt": "{}\n",
+    "LICENSE.txt": "[]\n",
+    "SOURCE.txt": "https://example.org\n",
+    "datasheet.md": "# id\n",
+    "SHA256SUMS": "0 train.jsonl\n",
+    "train.jsonl.sha256": "0 train.jsonl\n",
+    ".train.jsonl.swp": "{}\n{}\n",
+    "train.jsonl~": "{}\n",
+    "dataset_infos.json": '{\n "default": {}\n}\n',
+    "labels.json": '{"0": "no"}\n',
+    "notes.txt": "two, words\n",
+    "urls.txt": "https://example.org/a\n",
+    "convert.py": "pass\n",
+    "config.yaml": "a: 1\n",
+    "original.zip": "PK\x03\x04",
+    "fig.png": "\x00\x01",
+}
+LEFT_OUT = {  # what somebody may take for data that is read
+    "extra.json": '[{"id": "a"}]',
+    "more.txt": '{"id": "a"}\n{"id": "b"}\n',
+    "Test.txt": "text\n",
+    "TEST.CSV": "id,text\n",
+    "test.en": "A text.\n",
+    "test.txt": "A text.\n",
+    "train-00000-of-00002.parquet": "PAR1",
+    "unlabelled.NDJSON.xz": "{}\n",
+    "test01.jsonl": "{}\n",
+}
+
+
+def test_documentation_beside_data_is_no_data(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    folder = write(tmp_path / "docs")
+    for name, content in BESIDE.items():
+        (folder / name).write_text(content)
+    (folder / "figures").mkdir()
+    assert preprocessed(folder) == expected
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_data_that_is_not_read_is_named(name: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs", {split: RECORDS[split] for split in ("train", "valid")})
+    (folder / name).write_text(LEFT_OUT[name])
+    assert name in refusal("preprocess", folder, "--splitter", "punctuation", "--out", tmp_path / "out")
+
+
+def test_a_folder_of_a_split_without_a_saved_dataset_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs", {"train": RECORDS["train"]})
+    (folder / "test").mkdir()
+    assert preprocessed(folder, "--overwrite").keys() == {"train"}
+    (folder / "test/part-1.jsonl").write_text("{}\n")
+    assert "has test, which is no split" in refusal("preprocess", folder, "--out", tmp_path / "out")
+
+
+def renamed(rows: Sequence[Row]) -> list[Row]:
+    names = {"text": "article", "target": "highlights"}
+    return [{names[key]: cell for key, cell in row.items() if key in names} | {"url": "x"} for row in rows]
+
+
+COLUMNS = ("--columns", "text=article", "target=highlights", "=url")
+
+
+def test_columns_have_the_names_of_the_user_and_ids_are_numbers(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    """In JSON lines, in a list and in a table; the options are in the manifest."""
+    wanted = {
+        split: [row | {"id": f"{split}-{number}"} for number, row in enumerate(rows, start=1)]
+        for split, rows in expected.items()
+    }
+    (folder := tmp_path / "docs").mkdir()
+    (folder / "train.jsonl").write_text(lines(renamed(RECORDS["train"])))
+    (folder / "valid.json").write_text(pretty_list(renamed(RECORDS["valid"])))
+    as_parquet(folder / "test.parquet", renamed(RECORDS["test"]))
+    assert preprocessed(folder, *COLUMNS, "--number-ids") == wanted
+    manifest = json.loads((folder / "out/manifest.json").read_text())
+    assert manifest["options"]["columns"] == [*COLUMNS[1:]] and manifest["options"]["number_ids"] is True
+    assert {split["treatments"]["columns_left_out"] for split in manifest["splits"].values()} == {1}
+
+
+def test_columns_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs")
+    (parallel := tmp_path / "parallel").mkdir()
+    for side in ("source", "target"):
+        (parallel / f"train.{side}").write_text("a\n")
+    for words, message in [
+        ((folder, "--columns", "text=body"), "train.jsonl: --columns names 'body', and the columns are 'id', 'text', "),
+        ((folder, "--columns", "text"), "--columns text: expected KEY=COLUMN"),
+        ((folder, "--columns", "text=a", "text=b"), "--columns names 'text' twice"),
+        ((folder, "--columns", "text=a", "target=a"), "--columns names 'a' twice"),
+        ((folder, "--columns", "text=target"), "train.jsonl:1: it has 'text' besides 'target', which --columns calls"),
+        ((folder, "--number-ids"), "train.jsonl:1: it has the id 'train/0', and --number-ids is for records without"),
+        (("imdb", "--root", folder, "--number-ids"), "--number-ids has no effect on the reader imdb"),
+        (("imdb", "--root", folder, "--columns", "text=a"), "--columns has no effect on the reader imdb"),
+        ((parallel, "--columns", "text=a"), "--columns has no effect on"),
+    ]:
+        assert message in refusal("preprocess", *words, "--out", tmp_path / "out")
+    swapped = [{"id": row["id"], "text": row["target"], "target": row["text"]} for row in RECORDS["train"]]
+    swap = preprocessed(write(tmp_path / "swap", {"train": swapped}), "--columns", "text=target", "target=text")
+    assert swap["train"] == preprocessed(write(tmp_path / "same", {"train": RECORDS["train"]}))["train"]

@@ -1,0 +1,105 @@
+"""`hat score` of texts, labels and answers that show nothing: they count as empty ones do."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import hat, refusal, write_lines
+from invisible import INVISIBLE, SURROGATES, VISIBLE, drawn
+
+BLANKS: list[Any] = [None, *INVISIBLE, *drawn("scores", 5, without="\n" + SURROGATES)]
+TEXTS = ["The mill closed in spring.", "It rained all day long.", "Nobody was there at noon."]
+
+
+def scored(folder: Path, metric: str, hypotheses: list[Any], references: list[Any]) -> dict[str, Any]:
+    """The record of the only system of a command that succeeds."""
+    files = [write_lines(folder / "h.jsonl", hypotheses), "--references", write_lines(folder / "r.jsonl", references)]
+    flags = ["--bootstrap-samples", 0, "--overwrite", "--json", folder / "score.json"]
+    assert hat("score", metric, "--hypotheses", *files, *flags) == 0
+    record = json.loads((folder / "score.json").read_text())
+    (system,) = record.get("systems", record).values()
+    return system
+
+
+@pytest.mark.parametrize("metric", ["bleu", "rouge"])
+def test_an_empty_hypothesis_is_counted_and_scored_as_one(metric: str, tmp_path: Path) -> None:
+    references = [{"id": str(number), "target": [text]} for number, text in enumerate(TEXTS)]
+    expected = None
+    for blank in ("", *BLANKS):
+        for text in (blank, [blank or "", blank or ""]):
+            hypotheses = [{"id": str(number), "text": text} for number, text in enumerate([*TEXTS[:2], text])]
+            system = scored(tmp_path, metric, hypotheses, references)
+            assert system["empty_hypotheses"] == 1
+            if not isinstance(text, list):
+                expected = expected or system
+                assert system == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"), [("bleu", "reference 2 is empty"), ("rouge", "reference 2 has no word")]
+)
+def test_an_empty_reference_is_refused(metric: str, message: str, tmp_path: Path) -> None:
+    hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+    for blank in ("", *BLANKS):
+        for target in (blank, [blank or ""], [[TEXTS[1]], [blank or ""]]):
+            rows = [{"id": "a", "target": TEXTS[0]}, {"id": "b", "target": target}]
+            references = write_lines(tmp_path / "r.jsonl", rows)
+            assert message in refusal("score", metric, "--hypotheses", hypotheses, "--references", references)
+    lines = (tmp_path / "h.txt", tmp_path / "r.txt")
+    for path, text in zip(lines, ("Rain.", "\u2060\u2800"), strict=True):
+        path.write_text(f"The mill closed.\n{text}\n", encoding="utf-8")
+    assert message in refusal("score", metric, "--hypotheses", lines[0], "--references", lines[1])
+
+
+def test_segments_that_show_nothing_are_empty(tmp_path: Path) -> None:
+    """Their characters are no words; the text of their document may have them, or not."""
+    references = [{"id": "a", "target": [*TEXTS, ""]}]
+    expected = scored(tmp_path, "bleu", [{"id": "a", "text": " ".join(TEXTS), "segments": [*TEXTS, ""]}], references)
+    for blank in BLANKS[1:]:
+        references = [{"id": "a", "target": [*TEXTS, blank]}]
+        hypothesis = {"id": "a", "text": " ".join(TEXTS), "segments": [*TEXTS, blank]}
+        assert scored(tmp_path, "bleu", [hypothesis], references) == expected
+        joined = {"id": "a", "text": " ".join([*TEXTS, blank]), "segments": [*TEXTS, blank]}
+        assert scored(tmp_path, "bleu", [joined], references)["scores"]["s-BLEU"] == expected["scores"]["s-BLEU"]
+
+
+def test_visible_texts_are_compared_as_written(tmp_path: Path) -> None:
+    references = [{"id": str(n), "target": [f"One two three {text} five."]} for n, text in enumerate(VISIBLE)]
+    hypotheses = [{"id": row["id"], "text": row["target"][0]} for row in references]
+    assert scored(tmp_path, "bleu", hypotheses, references)["scores"]["document BLEU"]["score"] == pytest.approx(100)
+
+
+def test_labels_that_show_nothing_are_refused(tmp_path: Path) -> None:
+    references = write_lines(tmp_path / "r.jsonl", [{"id": "a", "label": "x"}])
+    for blank in ("", *BLANKS[1:]):
+        hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "label": blank}])
+        error = refusal("score", "classification", "--hypotheses", hypotheses, "--references", references)
+        assert "h.jsonl:1: a label must be a string" in error
+
+
+@pytest.mark.parametrize("metric", ["squad", "qa"])
+def test_answers_that_show_nothing_are_none(metric: str, tmp_path: Path) -> None:
+    """As predictions, and as the gold answers of questions and of annotators."""
+    for blank in ("", *BLANKS):
+        text = f"It was {blank} Ann."
+        answers = [{"text": blank, "start": 7}] if blank else []
+        gold: dict[str, Any] = {"id": "a", "question": "Who?", "text": text, "answers": answers}
+        figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "no_answer_score": 0}], [gold])["scores"]
+        assert figures["exact"] == figures["NoAns_exact"] == 100 and "HasAns_exact" not in figures
+        if metric == "qa":
+            annotations = [{"paragraph": 0, "spans": answers}]
+            gold = {"id": "a", "question": "Who?", "paragraphs": [text], "annotations": annotations}
+            figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "paragraph": 0}], [gold])["scores"]
+            assert figures["NoAns_exact"] == 100
+
+
+def test_triviaqa(tmp_path: Path) -> None:
+    meta = {"triviaqa": {"question": "q", "answers": ["Ann"]}}
+    pages = [{"id": each, "question": "Who?", "text": "Ann", "meta": meta} for each in ("x", "y")]
+    for blank in BLANKS:  # the page whose answer has a text answers
+        lines = [
+            {"id": "x", "answer": blank, "no_answer_score": -9},
+            {"id": "y", "answer": "Ann", "no_answer_score": 1},
+        ]
+        assert scored(tmp_path, "triviaqa", lines, pages)["scores"]["exact_match"] == 100
