@@ -25,7 +25,7 @@ from torch import Tensor
 from ..data.dictionary import UNKNOWN, check_known
 from ..data.kinds.windows import kept_characters
 from ..data.long_input import cut, group_within
-from ..data.outputs import atomic_file, check_output
+from ..data.outputs import atomic_file
 from ..data.record import Record, Text
 from ..data.rows import BOS, Sentence, Unit, tokens_of, unit
 from . import command
@@ -246,7 +246,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="folder of hat package or hat import --package, or checkpoint")
     text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
     parser.add_argument("input", metavar="INPUT", type=Path, help=text)
-    parser.add_argument("--split", default="test", help="split of a folder to read (default: %(default)s)")
+    command.add_split(parser)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
     command.add_splitter(parser)
     command.add_out(parser, "vectors to write: .npz, arrays of numpy, or .jsonl, a vector a line")
@@ -265,9 +265,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Embeds records and writes the vectors, with ids and places in the text."""
-    if args.out.suffix not in (".npz", ".jsonl"):
+    if args.out.suffix not in (".npz", ".jsonl") and args.out != command.STDOUT:
         raise ValueError(f"--out {args.out} must end in .npz or .jsonl")
-    check_output(args.out, args.overwrite, [args.input, *args.model.split(os.pathsep)])
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
     check_batch_size(args.batch_size)
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), command.model_files(args, args.model)
@@ -275,6 +275,7 @@ def main(args: argparse.Namespace) -> int:
     records = list(command.records_of(args.input, args.split, pipeline.kind))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to embed")
+    command.check_splitter(records, args.splitter)
     without_text = command.find_empty(records, pipeline, args.on_empty)
     with_text = [record for record in records if record.id not in without_text]
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +287,7 @@ def main(args: argparse.Namespace) -> int:
             lines = command.in_order(records, results, without_text, empty=True)
             number = sum(len(line.get("spans", ())) for line in lines)
             command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
-    print(f"{args.out}: {number} vectors of {len(with_text)} documents")
+    command.say(args.out, f"{number} vectors of {len(with_text)} documents")
     return 0
 
 
