@@ -5,8 +5,8 @@
 
 The 645 articles of SemEval-2019 Task 4 that are labelled by article. Nothing is trained but a logistic regression, on
 frozen vectors of all-MiniLM-L6-v2 or on a bag of words (TF-IDF of words and pairs of words). A seed draws ten folds, in
-which each article is classified once by a regression that was trained on the other nine tenths; its strength of
-regularisation is chosen by five folds of these. Accuracies are in percent, means over the seeds with 95 % intervals over
+which each article is classified once by a regression that was trained on the other nine tenths; that on vectors has its
+strength chosen by five folds of these. Accuracies are in percent, means over the seeds with 95 % intervals over
 articles. Long articles, those of more than 512 tokens, are also counted apart: more of them are hyperpartisan than of
 the short ones.
 
