@@ -105,6 +105,7 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
     "hat_bart": {
         "hat_bart_large": BART_LARGE,
         "hat_bart_base": BART_BASE,
+        "hat_bart_minilm": BART | both(384, 1536, 12, 6) | MINILM,
         "poolingformer_bart_large": BART_LARGE | pooling("6-11", "first"),
         "poolingformer_bart_base": BART_BASE | pooling("3-5", "first"),
     },

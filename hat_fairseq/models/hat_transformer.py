@@ -16,7 +16,7 @@ from ..modules.embedding import initialise
 from ..modules.options import add_options
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import LIKE_BERT, Decoder, HatConfig, hat_encoder_parts, token_tables
-from .loading import adapt_state, fingerprint
+from .loading import adapt_state, fingerprint, start_encoder_from_roberta
 
 
 def vocabulary(dictionary: Dictionary) -> Vocabulary:
@@ -117,7 +117,8 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         set_precision(self, names.pop() if names else "fp32")
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adapts a checkpoint without hierarchy before loading; ValueError if it does not fit."""
+        """Adapts a checkpoint without hierarchy, or of an encoder, before loading; ValueError if it does not fit."""
+        start_encoder_from_roberta(state_dict, self)
         adapt_state(state_dict, self)
 
 

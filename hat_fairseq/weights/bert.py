@@ -36,6 +36,7 @@ LM_HEAD = {  # of BERT -> of transformers' RoBERTa; of the tensors of old folder
 OF_WORDS = ("lm_head.bias", "lm_head.decoder.bias", "lm_head.decoder.weight")  # besides the embedding
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer norms in folders of 2019
 FLAT, SEGMENTS = (*roberta.FLAT, "hat_roberta_minilm"), (*roberta.SEGMENTS, "hierarchical_transformer_minilm")
+SEQ2SEQ = ("hat_bart_base", "hat_bart_large", "hat_bart_minilm")
 POOLED_LAYERS = {12: "6-8", 24: "15-20"}  # of the paper, by the number of layers
 WINDOW = 256  # tokens on either side in a folder for long documents: as in Longformer
 LONGEST = 4096  # tokens of the starts for long documents
@@ -88,22 +89,26 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: Token
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:
-    """Returns the flags of each network for it: those of RoBERTa, and three for long documents.
+    """Returns the flags of each network for it: those of RoBERTa, three for long documents, and an encoder-decoder.
 
     Windows and Poolingformer have copies of the positions beyond the own ones, as in Longformer, so does ERNIE-Sparse.
-    The layers of Poolingformer's second level are those after the middle, as in Zhang et al. 2021.
+    The layers of Poolingformer's second level are those after the middle, as in Zhang et al. 2021. The decoder of the
+    encoder-decoder is new, and has the sizes of the encoder (Rothe et al. 2020, BERT2RND).
     """
     flat, hierarchical = roberta.start_flags(config, FLAT, SEGMENTS)
     sizes, layers = roberta.encoder_sizes(config), config["num_hidden_layers"]
     pooled = POOLED_LAYERS.get(layers, f"{layers // 2}-{max(layers // 2, 3 * layers // 4 - 1)}")
     sizes_of_pooling = sizes | {"encoder_attention_layers": pooled}
     longest = ["--max-positions", str(LONGEST)]
+    decoder = {size.replace("encoder", "decoder"): value for size, value in sizes.items() if size.startswith("encoder")}
+    own = config["max_position_embeddings"] - roberta.UNUSED_POSITIONS
     return [
         flat,
         [*flat[:-2], *longest, "--extend-positions", "tile", "--encoder-attention", "window"],
         hierarchical,
         [*nearest_architecture(("poolingformer_base", "poolingformer_large"), sizes_of_pooling), *longest],
         [*nearest_architecture(("ernie_sparse_base",), sizes), *longest],
+        [*nearest_architecture(SEQ2SEQ, sizes | decoder), "--max-source-positions", str(own)],
     ]
 
 

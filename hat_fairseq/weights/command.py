@@ -26,7 +26,7 @@ from torch import Tensor
 from ..data.dictionary import SPECIAL
 from ..data.outputs import atomic_file
 from ..data.sentencepiece_bpe import MODEL
-from ..data.tokenizer_bpe import TokenizerBpe
+from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
 from ..package_files import bare_checkpoint
 from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
@@ -72,7 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
     text = "folder with config.json and the weights; of minilm that of the installed package"
     parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="checkpoint to write; dict.txt goes beside it")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="checkpoint to write; dict.txt, and tokenizer.json of a BERT, go beside it",
+    )
     text = "bert, minilm: write a folder as hat package does, without hierarchy and labels, for hat embed"
     parser.add_argument("--package", type=Path, metavar="DIR", help=text)
     text = "with --package: longest document in tokens; for more than the weights have, attention has windows and"
@@ -118,7 +123,7 @@ def main(args: argparse.Namespace) -> int:
     )
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
-    for path in files_of(args.out, symbols):
+    for path in files_of(args.out, symbols, release):
         if path.exists() and not args.overwrite:
             raise ValueError(f"{path} exists; give another --out or --overwrite")
     converted = release.convert(read_weights(args.directory), config, **options)
@@ -128,15 +133,21 @@ def main(args: argparse.Namespace) -> int:
         print(f"wrote {args.package}: {size}")
     if args.out is not None:
         write_files(args.out, converted.model, symbols)
+        if (tokenizer := options.get("tokenizer")) is not None:
+            tokenizer.save(args.out.with_name(TOKENIZER))
+            print(f"wrote {args.out.with_name(TOKENIZER)}")
         print_starts(args, release, converted, symbols)
     for line in converted.report:
         print(line)
     return 0
 
 
-def files_of(out: Path | None, symbols: list[str] | None) -> list[Path]:
-    """Returns the files that `write_files` writes."""
-    return [] if out is None else [out] if symbols is None else [out, out.parent / "dict.txt"]
+def files_of(out: Path | None, symbols: list[str] | None, release: Release) -> list[Path]:
+    """Returns the files that are written for a checkpoint."""
+    if out is None:
+        return []
+    dictionary = [] if symbols is None else [out.parent / "dict.txt"]
+    return [out, *dictionary, *([] if release.tokenizer is None else [out.with_name(TOKENIZER)])]
 
 
 def print_starts(args: argparse.Namespace, release: Release, converted: Converted, symbols: list[str] | None) -> None:
@@ -144,8 +155,8 @@ def print_starts(args: argparse.Namespace, release: Release, converted: Converte
     if symbols is None:
         print(f"no {release.vocabulary} in the folder: no dict.txt written")
     elif release.vocabulary == MODEL or release.tokenizer is not None:
-        bpe = "sentencepiece" if release.tokenizer is None else "tokenizer"
-        print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(args.directory))}")
+        bpe, folder = ("sentencepiece", args.directory) if release.tokenizer is None else ("tokenizer", args.out.parent)
+        print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(folder))}")
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
         print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")

@@ -116,7 +116,11 @@ def test_states_are_those_of_transformers(
     out = tmp_path / "bert/model.pt"
     assert convert(folder, out) == 0
     printed = capsys.readouterr().out
-    assert f"preprocess with: --bpe tokenizer --bpe-dir {folder}\n" in printed
+    assert f"preprocess with: --bpe tokenizer --bpe-dir {out.parent}\n" in printed
+    beside = TokenizerBpe.load(out.with_name("tokenizer.json"))
+    assert [beside.encode(line) for line in tydi_lines()[:5]] == [
+        TokenizerBpe.load(folder / "tokenizer.json").encode(line) for line in tydi_lines()[:5]
+    ]
     for words in (
         "left out, the pooler, which fairseq's RoBERTa has not: pooler.dense.bias, pooler.dense.weight",
         "left out, next-sentence prediction: cls.seq_relationship.bias, cls.seq_relationship.weight",
@@ -125,7 +129,7 @@ def test_states_are_those_of_transformers(
         "the row of the first token type was added to every position",
     ):
         assert words in printed
-    flat, window, hierarchical, pooling, sparse = starts(printed)
+    flat, window, hierarchical, pooling, sparse, seq2seq = starts(printed)
     one = f" --layout {'|'.join('S' * LAYERS)} --segment-length {POSITIONS} --max-segments 1"
     for flags, extra in (
         (flat, FLAT),
@@ -139,6 +143,13 @@ def test_states_are_those_of_transformers(
         table = model.core.embed_positions.weight
         assert len(table) == 4098 and torch.equal(table[2 : 2 + POSITIONS], table[2 + POSITIONS : 2 + 2 * POSITIONS])
         assert model(tokens, features_only=True)[0].isfinite().all()
+    model = model_of([*seq2seq, "--no-hierarchy"], out, OFF)
+    bpe = TokenizerBpe.load(folder / "tokenizer.json")
+    rows = rows_of(bpe, Task(out.parent / "dict.txt").source_dictionary, tydi_lines()[:12], POSITIONS)
+    expected, real = states_of(
+        peer.bert, transformers.AutoTokenizer.from_pretrained(folder), tydi_lines()[:12], POSITIONS
+    )
+    assert (model.encoder(padded(rows)).tokens - expected)[real].abs().max() < 1e-5 * float(expected.abs().max())
 
 
 @torch.no_grad()
