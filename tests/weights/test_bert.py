@@ -70,10 +70,10 @@ def starts(printed: str) -> list[list[str]]:
     return [words[:-2] for words in lines if words[-2] == "--finetune-from-model"]
 
 
-def model_of(words: list[str], out: Path, extra: str) -> Any:
+def model_of(words: list[str], out: Path, extra: str, **args: Any) -> Any:
     """A model of printed flags, loaded from `out`."""
     flags = " ".join(words[2:]) + extra
-    model = build(words[1], flags, Task(out.parent / "dict.txt"), seed=5).eval()
+    model = build(words[1], flags, Task(out.parent / "dict.txt"), seed=5, **args).eval()
     model.load_state_dict(dict(torch.load(out, weights_only=True)["model"]))
     return model
 
@@ -143,7 +143,9 @@ def test_states_are_those_of_transformers(
         table = model.core.embed_positions.weight
         assert len(table) == 4098 and torch.equal(table[2 : 2 + POSITIONS], table[2 + POSITIONS : 2 + 2 * POSITIONS])
         assert model(tokens, features_only=True)[0].isfinite().all()
-    model = model_of([*seq2seq, "--no-hierarchy"], out, OFF)
+    *seq2seq, flag, positions = seq2seq
+    assert (flag, positions) == ("--max-source-positions", str(POSITIONS))
+    model = model_of(seq2seq, out, FLAT, max_source_positions=POSITIONS)
     bpe = TokenizerBpe.load(folder / "tokenizer.json")
     rows = rows_of(bpe, Task(out.parent / "dict.txt").source_dictionary, tydi_lines()[:12], POSITIONS)
     expected, real = states_of(
