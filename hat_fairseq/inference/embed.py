@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..data.columns import add_columns, columns_of
 from ..data.dictionary import UNKNOWN, check_known
 from ..data.kinds.windows import kept_characters
 from ..data.long_input import cut, group_within
@@ -247,6 +248,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
     parser.add_argument("input", metavar="INPUT", type=Path, help=text)
     command.add_split(parser)
+    add_columns(parser)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
     command.add_splitter(parser)
     command.add_out(parser, "vectors to write: .npz, arrays of numpy, or .jsonl, a vector a line")
@@ -272,7 +274,8 @@ def main(args: argparse.Namespace) -> int:
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), command.model_files(args, args.model)
     pipeline = files.pipeline(workers)
-    records = list(command.records_of(args.input, args.split, pipeline.kind))
+    columns = columns_of(args.columns, args.number_ids)
+    records = list(command.records_of(args.input, args.split, pipeline.kind, columns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to embed")
     command.check_splitter(records, args.splitter)
