@@ -42,6 +42,7 @@ class Actors:
     last_death = "{name} has ended 3 workers: {error}"
 
     def __init__(self, count: int | None, address: str, on_gpus: bool) -> None:
+        self.folder = os.getcwd()
         self.ray = connect(address)
         resources = self.ray.cluster_resources()
         gpus = int(resources.get("GPU", 0)) if on_gpus else 0
@@ -60,7 +61,7 @@ class Actors:
         """Starts an actor, which is idle when it has answered."""
         with deferred_signals():
             handle = self.remote.remote()
-            self.starting.append(Actor(self, handle, handle.begin.remote(os.getcwd())))
+            self.starting.append(Actor(self, handle, handle.begin.remote(self.folder)))
 
     def ready(self, busy: list["Actor"]) -> list["Actor"]:
         """Waits until some of the busy actors have answered, or others have started."""

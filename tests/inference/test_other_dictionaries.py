@@ -15,7 +15,7 @@ from hat_fairseq.package_files import MANIFEST, describe_files
 
 def swap_lines(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    lines[5], lines[6] = lines[6], lines[5]
+    lines[0], lines[1] = lines[1], lines[0]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -23,16 +23,10 @@ def swap_lines(path: Path) -> None:
 def test_a_package(stream: str, tmp_path: Path) -> None:
     folder = shutil.copytree(DEMO, tmp_path / "demo")
     path = folder / f"bin/dict.{stream}.txt"
-    if not path.is_file() or len(path.read_text().splitlines()) < 8:
-        lines = path.read_text().splitlines()
-        path.write_text("\n".join([*lines[1:], lines[0]]) + "\n")
-    else:
-        swap_lines(path)
-    (folder / MANIFEST).unlink()
+    swap_lines(path)
+    (folder / MANIFEST).unlink()  # which describe_files would count
     (folder / MANIFEST).write_text(json.dumps(describe_files(folder)))
-    with pytest.raises(
-        ValueError, match=f"the dictionary of the {stream} is not the one that the model was trained with"
-    ):
+    with pytest.raises(ValueError, match=f"the dictionary of the {stream} is not the one that the model was trained"):
         hat_fairseq.load(folder, device="cpu")
     (documents := tmp_path / "in.jsonl").write_text('{"id": "1", "turns": [{"role": "PM", "text": "Hello."}]}\n')
     words = ("summarize", "--path", folder, "--input", documents, "--out", tmp_path / "out.jsonl", "--device", "cpu")
@@ -49,6 +43,6 @@ def test_a_folder_for_transformers(tmp_path: Path) -> None:
     shutil.copytree(folder, longer := tmp_path / "longer")
     (longer / "hat_fairseq.json").unlink()
     with open(longer / "dict.target.txt", "a", encoding="utf-8") as file:
-        file.write("another 1\n")
+        file.write("qqqqzzzz 1\n")
     with pytest.raises(ValueError, match="vocab_size is [0-9]+, and the dictionary has [0-9]+ symbols"):
         HatTokenizer.from_pretrained(longer)
