@@ -214,6 +214,10 @@ class LabelledKind(Kind):
             raise ValueError(f"--{others[0].replace('_', '-')} has no effect on the kind {self.name}: remove it")
         return None if self.prediction_options is None else self.prediction_options(**values)
 
+    def options_of(self, options: Any, models: Sequence[Any]) -> Any:
+        """Returns the options of a prediction, with what the models themselves say; here as they are."""
+        return options
+
     def segments(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: Any
     ) -> list[dict[str, Any]] | None:

@@ -1,7 +1,7 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -40,6 +40,26 @@ class Turn:
     role: str | None = field(default=None, kw_only=True)
     speaker: str | None = field(default=None, kw_only=True)  # instead of a role
     text: str
+
+
+def set_turns(record: Any, check: Callable[[], None]) -> None:
+    """Sets the sentences and roles of a record whose text is turns; `check`: of the record as it was given.
+
+    ValueError for roles of some turns only.
+    """
+    texts = None if record.turns is None else tuple(turn.text for turn in record.turns)
+    if texts == record.sentences:  # `replace` hands over what was made of the turns below
+        object.__setattr__(record, "sentences", None)
+    check()
+    if record.turns is None:
+        return
+    roles = [turn.speaker if turn.role is None else turn.role for turn in record.turns]
+    named = tuple(role for role in roles if role is not None)
+    if 0 < len(named) < len(roles):
+        number = roles.index(None) + 1
+        raise ValueError(f"{record.name}: turn {number} has neither role nor speaker, but others have")
+    object.__setattr__(record, "sentences", texts)
+    object.__setattr__(record, "roles", named or None)
 
 
 @dataclass(frozen=True)

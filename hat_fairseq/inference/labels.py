@@ -55,7 +55,7 @@ class Predictor:
         check_details(self.kind, details)
         if details and self.kind.has_segment_weights and len(self.models) > 1:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
-        records = iter(records)
+        options, records = self.kind.options_of(options, self.models), iter(records)
         while block := list(islice(records, BLOCK)):
             encoded = encode_documents(block, self.loaded)
             of_record = [self.samples(rows) for rows in encoded]

@@ -57,9 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_machine(parser)
     group = parser.add_argument_group("answers to questions")
     for item in answer_options().values():
-        flag, name = f"--{item.name.replace('_', '-')}", "N" if item.type is int else "X"
-        text = f"{item.metadata['help']} (default: {item.default})"
-        group.add_argument(flag, type=item.type, metavar=name, help=text)
+        flag, number = f"--{item.name.replace('_', '-')}", int if item.type in (int, int | None) else float
+        text = item.metadata["help"] + ("" if item.default is None else f" (default: {item.default})")
+        group.add_argument(flag, type=number, metavar="N" if number is int else "X", help=text)
 
 
 def answer_options() -> dict[str, Any]:

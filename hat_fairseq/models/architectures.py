@@ -118,6 +118,10 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         "poolingformer_large": ROBERTA_LARGE | pooling("15-20", "question") | {"max_positions": 4096},
         "poolingformer_tiny": ROBERTA_TINY | pooling("2-3", "question") | {"attention_window": 8, "pooling_window": 32},
     },
+    "hat_evidence": {
+        "hat_evidence_minilm": ROBERTA_MINILM,
+        "hat_evidence_tiny": ROBERTA_TINY | {"segment_length": 32},
+    },
     "ernie_sparse": {
         "ernie_sparse_base": ROBERTA_BASE
         | representatives("shared")
@@ -139,7 +143,7 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
 def _register(model: str, name: str, sizes: Sizes) -> None:
     def architecture(args: Namespace) -> None:
         defaults = dict(sizes)
-        if model in ("hat_roberta", "ernie_sparse"):
+        if model in ("hat_roberta", "hat_evidence", "ernie_sparse"):
             defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or 512)
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:

@@ -62,6 +62,13 @@ class HatRobertaModel(EncoderModel):
     config_class = ENCODERS["hat_roberta"]
 
 
+@register_model("hat_evidence")
+class HatEvidenceModel(EncoderModel):
+    """RoBERTa over each turn or sentence, and layers over these, which find evidence for questions."""
+
+    config_class = ENCODERS["hat_evidence"]
+
+
 @register_model("ernie_sparse")
 class ErnieSparseModel(EncoderModel):
     """RoBERTa with representative tokens (Liu et al. 2022)."""

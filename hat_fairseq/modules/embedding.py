@@ -37,8 +37,17 @@ class LearnedPositions(nn.Embedding):
             self.weight[pad].zero_()
 
 
+def sines_and_cosines(rows: int, embed_dim: int, device: torch.device | None = None) -> Tensor:
+    """Computes (rows, C) sines and cosines (Vaswani et al. 2017, section 3.5); as in fairseq, sines are the first half."""
+    half = embed_dim // 2
+    numbers = torch.arange(max(rows, half), device=device, dtype=torch.float32)
+    frequencies = torch.exp(numbers[:half] * (-math.log(10000) / max(half - 1, 1)))
+    angles = numbers[:rows, None] * frequencies
+    return torch.cat([angles.sin(), angles.cos(), angles.new_zeros(rows, embed_dim % 2)], dim=1)
+
+
 class SinusoidalPositions(nn.Module):
-    """Fixed sines and cosines (Vaswani et al. 2017, section 3.5); as in fairseq, sines are the first half."""
+    """A fixed table of `sines_and_cosines`, in which padding has zeros."""
 
     table: Tensor
 
@@ -51,11 +60,7 @@ class SinusoidalPositions(nn.Module):
     def reset_parameters(self) -> None:
         """Computes the table, in fp32 and on its device."""
         rows, embed_dim = self.table.shape
-        half = embed_dim // 2
-        numbers = torch.arange(max(rows, half), device=self.table.device, dtype=torch.float32)
-        frequencies = torch.exp(numbers[:half] * (-math.log(10000) / max(half - 1, 1)))
-        angles = numbers[:rows, None] * frequencies
-        table = torch.cat([angles.sin(), angles.cos(), angles.new_zeros(rows, embed_dim % 2)], dim=1)
+        table = sines_and_cosines(rows, embed_dim, self.table.device)
         table[self.pad] = 0
         self.table.copy_(table)
 

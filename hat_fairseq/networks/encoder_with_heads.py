@@ -17,15 +17,18 @@ from torch import Tensor, nn
 from ..modules.attention import safe_padding_mask
 from ..modules.batch_layout import representatives_at, sentence_starts, span_means
 from ..modules.embedding import initialise
+from ..modules.evidence import evidence_scores
 from ..modules.heads import ClassificationHead, MaskedLMHead, paragraph_numbers, pool
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
 from .ernie_sparse import ErnieSparseConfig
+from .evidence import HatEvidenceConfig
 from .hierarchical_transformer import HierarchicalTransformerConfig
 from .roberta import HatRobertaConfig
 
 Logits = Tensor | dict[str, Tensor]
 ENCODERS: dict[str, Any] = {
     "hat_roberta": HatRobertaConfig,
+    "hat_evidence": HatEvidenceConfig,
     "ernie_sparse": ErnieSparseConfig,
     "hierarchical_transformer": HierarchicalTransformerConfig,
 }
@@ -58,7 +61,8 @@ class EncoderWithHeads(nn.Module):
         table = parts.table.weight if tied else None
         head = MaskedLMHead(sizes.embed_dim, words.size, sizes.activation, table, sizes.layer_norm_eps)
         if numbers.like_roberta:
-            self.encoder = RobertaEncoder(parts, head)
+            build = getattr(numbers, "build_encoder", RobertaEncoder)
+            self.encoder = build(parts, head)
         else:
             self.encoder = Encoder(replace(parts, more={**parts.more, "lm_head": head}))
         initialise(self, self.numbers.init)
@@ -112,6 +116,8 @@ class EncoderWithHeads(nn.Module):
             return head(self.numbers.document_state(head, encoded))
         if head.level == "token":
             return head(encoded.tokens)
+        if head.level == "evidence":
+            return evidence_scores(head, encoded.spans, src_tokens, self.words.bos, self.words.eos)
         words, starts = self.words, sentence_starts(src_tokens, self.words.bos, self.words.pad)
         if head.level in ("paragraph", "paragraphs"):
             numbers, counts = paragraph_numbers(src_tokens, starts, words.bos, words.eos, words.pad)
@@ -155,7 +161,8 @@ class EncoderWithHeads(nn.Module):
         if num_classes is None:
             raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
         head = self.numbers.head(num_classes, inner_dim, level)
-        initialise(head, self.numbers.init)
+        if level != "evidence":  # which has torch's initial weights
+            initialise(head, self.numbers.init)
         self.classification_heads[name] = head.train(self.training)
         self.encoder.lm_head = None
 

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Optional
 
 import numpy as np
+import torch
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import TASK_REGISTRY, FairseqTask, register_task
 from omegaconf import MISSING
 
+from ..criterions.evidence import F1_SUMS, THRESHOLDS
 from ..data.dictionary import label_of
 from ..data.kinds import KINDS, LabelledKind
+from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.manifest import check_files
 from ..data.rows import read_ids
 from ..models.encoder_model import EncoderModel
@@ -115,6 +118,19 @@ class EncoderTask(PluginTask, FairseqTask):
         outputs = model(**sample["net_input"], classification_head_name=list(self.heads()))[0]
         return self.kind.logits(outputs, sample["net_input"]["src_tokens"], sample["num_rows"])
 
+    # Validation
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        self._f1_sums = 0
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """fairseq's hook after each batch; keeps the best threshold for evidence in the model, that of split `valid`."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if F1_SUMS in logging_outputs[0] and self._split == "valid":
+            self._f1_sums = self._f1_sums + sum(log[F1_SUMS] for log in logging_outputs)
+            best = THRESHOLDS[int(torch.as_tensor(self._f1_sums).argmax())]
+            self._model.classification_head(EVIDENCE).threshold.fill_(best)
+
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -180,6 +196,7 @@ class EncoderTask(PluginTask, FairseqTask):
             raise ValueError(
                 f"--max-tokens {max_tokens} is too low: one {self.kind.name} sample takes {longest} tokens"
             )
+        self._split = getattr(dataset, "split", None)
         return super().get_batch_iterator(dataset, max_tokens, **kwargs)
 
     def filter_indices_by_size(self, indices: np.ndarray, *unused: Any) -> np.ndarray:

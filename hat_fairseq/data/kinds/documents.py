@@ -12,7 +12,7 @@ from typing import Any
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
-from hat_fairseq.data.record import Record, Sentences, Texts, Turn
+from hat_fairseq.data.record import Record, Sentences, Texts, Turn, set_turns
 from hat_fairseq.data.rows import BOS, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, align, escape_control_tokens, normalise
 
@@ -35,17 +35,7 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
             if self.target is not None:
                 raise ValueError(f"{self.name}: target and summary are two names for the same thing; give one of them")
             self._set(target=self.summary, summary=None)
-        texts = None if self.turns is None else tuple(turn.text for turn in self.turns)
-        if texts == self.sentences:  # `replace` hands over what was made of the turns below
-            self._set(sentences=None)
-        super().__post_init__()
-        if self.turns is not None:
-            roles = [turn.speaker if turn.role is None else turn.role for turn in self.turns]
-            named = tuple(role for role in roles if role is not None)
-            if 0 < len(named) < len(roles):
-                number = roles.index(None) + 1
-                raise ValueError(f"{self.name}: turn {number} has neither role nor speaker, but others have")
-            self._set(sentences=texts, roles=named or None)
+        set_turns(self, super().__post_init__)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

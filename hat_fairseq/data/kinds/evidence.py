@@ -1,0 +1,295 @@
+"""Evidence: which turns or sentences of a long document answer each of its questions.
+
+A row is `<s> question 1 <s> question 2 </s> </s> <s> unit 1 <s> unit 2 ... </s>`, where a unit is a turn with its role
+before it, `PM: Good morning.`, or a sentence. The document is there once, whatever the number of questions.
+
+Legend: B rows, Q questions of a row, N units of a row.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
+from typing import Annotated, Any, Self
+
+import numpy as np
+
+from hat_fairseq.data.dictionary import BOS as BOS_ID
+from hat_fairseq.data.dictionary import EOS as EOS_ID
+from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
+from hat_fairseq.data.kinds.windows import kept_characters
+from hat_fairseq.data.options import ROWS, TEXT, Settings
+from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, set_turns
+from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
+from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
+
+HEAD = "evidence"
+NO, YES = CLASSES = ("0", "1")
+
+
+def _numbers(evidence: Any) -> Any:
+    """Numbers of a cell of a table: one line for each question."""
+    if not isinstance(evidence, str):
+        return evidence
+    lines = [line.replace(",", " ").split() for line in evidence.split("\n")]
+    if not all(map(str.isdecimal, (word for line in lines for word in line))):
+        raise ValueError(f"evidence is not numbers: {evidence!r:.60}")
+    return [list(map(int, line)) for line in lines]
+
+
+@dataclass(frozen=True)
+class Evidence(
+    Record, reads=("questions", "text", "sentences"), one_of=("text", "turns", "sentences"), gold="evidence"
+):
+    """Questions on a document, and for each the turns or sentences that answer it.
+
+    Attributes:
+        evidence: for each question the numbers of turns or sentences, from 0; empty if the document has no answer.
+        spans: instead of numbers, for each question places in the text; of turns or sentences in the texts of all,
+            with a line break between two.
+    """
+
+    questions: Sentences
+    turns: tuple[Turn, ...] | None = None
+    text: str | None = None
+    sentences: Texts | None = None
+    evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
+    spans: tuple[tuple[Answer, ...], ...] | None = None
+    roles: Texts | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        set_turns(self, super().__post_init__)
+        if not self.questions or any(map(is_blank, self.questions)):
+            raise EmptyDocumentError(f"{self.name} has an empty question")
+        if self.evidence is not None and self.spans is not None:
+            raise ValueError(f"{self.name}: evidence and spans are two forms of the same thing; give one of them")
+        for key, values in (("evidence", self.evidence), ("spans", self.spans)):
+            if values is not None and len(values) != len(self.questions):
+                raise ValueError(f"{self.name}: {key} is for {len(values)} questions of {len(self.questions)}")
+        if self.text is not None and self.evidence is not None:
+            raise ValueError(f"{self.name}: evidence of running text is spans, because sentences are not numbered yet")
+        count = len(self.sentences or ())
+        if wrong := [number for numbers in self.evidence or () for number in numbers if number not in range(count)]:
+            raise ValueError(f"{self.name}: the evidence {wrong[0]} is not one of 0 to {count - 1}")
+        for answer in (each for answers in self.spans or () for each in answers):
+            answer.check(raw_text(self), self.name)
+
+    def without_gold(self) -> Self:
+        return replace(self, evidence=None, spans=None)
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.evidence is not None or self.spans is not None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A turn or a sentence of a document.
+
+    Attributes:
+        number: of the turn or sentence, from 0; turns and sentences without text count.
+        begin, end: its characters in the text of the document, the end exclusive.
+    """
+
+    number: int
+    begin: int
+    end: int
+
+
+def raw_text(record: Any) -> str:
+    """Returns running text as it is, or turns and sentences with line breaks between them."""
+    return record.text if record.text is not None else "\n".join(record.sentences)
+
+
+@dataclass
+class EvidencePrediction(Prediction):
+    """What answers the questions of a document.
+
+    Attributes:
+        threshold: of the probability from which on a unit is evidence.
+        questions: for each question its `question`; its `probabilities`, one for each turn or sentence, None for one
+            without text or one that was truncated; and its `passages`, best first: consecutive units with their
+            `first` and `last` number, `begin` and `end` in characters of the document, `probability`, the greatest
+            among its units, `roles` and `text`.
+    """
+
+    threshold: float
+    questions: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class EvidenceOptions:
+    """Settings for choosing passages; ValueError for numbers out of range."""
+
+    threshold: float | None = field(
+        default=None, metadata={"help": "evidence: least probability of what a passage has (default: the model's)"}
+    )
+    most_passages: int | None = field(
+        default=None, metadata={"help": "evidence: passages of a question (default: all)"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise ValueError(f"--threshold must be from 0 to 1, not {self.threshold}")
+        if self.most_passages is not None and self.most_passages < 1:
+            raise ValueError(f"--most-passages must be at least 1, not {self.most_passages}")
+
+
+class EvidenceKind(LabelledKind):
+    """Which units of a document answer each question: targets (B, QN), logits (B, QN), question by question."""
+
+    name, task = "evidence", "document_evidence"
+    record = Evidence
+    criterion = "evidence"
+    classes = CLASSES
+    num_scores = 1
+    options = (TEXT, ROWS)
+    policies = LabelledKind.policies[:3]
+    keeps_segments = True
+    prediction_options = EvidenceOptions
+
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+        """Returns one row; its label has a class for each question and unit."""
+        questions = [encoder.one_segment(record, question) for question in record.questions]
+        sentences, units = units_of(encoder, record)
+        pairs = encoder.row(record, [marked(questions), marked([unit(each.tokens) for each in sentences], units)], 1)
+        row = Row(record.id, 0, 1, {"source": tokens_of(pairs)}, [reference for _, reference in pairs])
+        if record.is_labelled:
+            kept = [each for each in row.spans if each is not None]
+            gold = evidence_of(record, units, encoder.counts)
+            encoder.counts["evidence_truncated"] += sum(
+                each.number in numbers for numbers in gold for each in units[len(kept) :]
+            )
+            row.streams["label"] = [CLASSES[each.number in numbers] for numbers in gold for each in kept]
+        return [row]
+
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        values = record.evidence if record.evidence is not None else record.spans
+        return tuple("with evidence" if each else "without evidence" for each in values)
+
+    def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
+        return {HEAD: ("evidence", 1)}
+
+    def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
+        """Maps (B, Q, N) scores -> (B, QN), those of a row at its beginning."""
+        scores = outputs[HEAD]
+        counts = [count_questions_and_units(row) for row in tokens.cpu()]
+        flat = scores.new_zeros(len(scores), max(questions * units for questions, units in counts))
+        for row, each, (questions, units) in zip(flat, scores, counts, strict=True):
+            row[: questions * units] = each[:questions, :units].flatten()
+        return flat
+
+    def scores(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid()
+
+    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
+        questions, units = count_questions_and_units(tokens)
+        if len(label) != questions * units or not {*CLASSES}.issuperset(label):
+            raise ValueError(f"{len(label)} labels for {questions} questions on {units} units")
+        return list(map(CLASSES.index, label))
+
+    def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
+        return [0] * (num_markers - 1)
+
+    def options_of(self, options: Any, models: Sequence[Any]) -> EvidenceOptions:
+        """Returns the options with the mean threshold of the models, unless they have one."""
+        options = options or EvidenceOptions()
+        if options.threshold is not None:
+            return options
+        thresholds = [model.classification_head(HEAD).threshold.item() for model in models]
+        return replace(options, threshold=sum(thresholds) / len(thresholds))
+
+    def predict(
+        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+    ) -> EvidencePrediction:
+        units = [each for each in rows[0].spans if each is not None]
+        questions = record.questions
+        scores = outputs[0][: len(questions) * len(units)].reshape(len(questions), len(units))
+        texts = record.without_gold(), units
+        found = [
+            {
+                "question": question,
+                "passages": passages(*texts, row, options),
+                "probabilities": by_number(units, row, record),
+            }
+            for question, row in zip(questions, scores, strict=True)
+        ]
+        return EvidencePrediction(record.id, options.threshold, found)
+
+
+def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Unit]]:
+    """Returns the turns or sentences that have text, with their tokens, and where they are in the text."""
+    if record.text is not None:
+        sentences = encoder.sentences(record, record.text)
+        numbers = list(range(len(sentences)))
+        places = _places([sentence.text for sentence in sentences], record.text)
+    else:
+        clean = [normalise(text, Counter()) for text in record.sentences]
+        numbers = [number for number, text in enumerate(clean) if text]
+        if not numbers:
+            raise EmptyDocumentError(f"{record.name} has no text")
+        roles = record.roles or [None] * len(clean)
+        texts = [
+            text if role is None else f"{role}: {text}" for role, text in zip(roles, record.sentences, strict=True)
+        ]
+        sentences = encoder.sentences(record, tuple(texts[number] for number in numbers))
+        places = _places([clean[number] for number in numbers], raw_text(record))
+    return sentences, [Unit(number, *place) for number, place in zip(numbers, places, strict=True)]
+
+
+def _places(texts: Sequence[str], raw: str) -> Iterator[tuple[int, int]]:
+    """Yields where the characters of each normalised text begin and end in the raw text that they are made of."""
+    positions, end = kept_characters(raw), 0
+    for text in texts:
+        begin, end = end, end + len(text.replace(" ", ""))
+        yield positions[begin], positions[end - 1] + 1
+
+
+def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]]:
+    """Returns the numbers of the units that answer each question; counts what has no text."""
+    if record.spans is None:
+        known = {each.number for each in units}
+        counts["evidence_without_text"] += sum(len({*numbers} - known) for numbers in record.evidence)
+        return [known.intersection(numbers) for numbers in record.evidence]
+    gold = []
+    for answers in record.spans:
+        found = [{u.number for u in units if u.begin < each.end and each.start < u.end} for each in answers]
+        counts["evidence_without_text"] += found.count(set())
+        gold.append(set().union(*found))
+    return gold
+
+
+def count_questions_and_units(tokens: Any) -> tuple[int, int]:
+    """Counts the questions and the units of a row of (T,) ids, which may be padded on the right."""
+    ids = tokens.tolist()
+    end = ids.index(EOS_ID) if EOS_ID in ids else len(ids)
+    return ids[:end].count(BOS_ID), ids[end:].count(BOS_ID)
+
+
+def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float | None]:
+    """Returns the probability of each turn or sentence of a record."""
+    found = {each.number: round(float(score), 6) for each, score in zip(units, scores, strict=True)}
+    count = len(record.sentences) if record.text is None else len(units)
+    return list(map(found.get, range(count)))
+
+
+def passages(record: Any, units: Sequence[Unit], scores: Array, options: EvidenceOptions) -> list[dict[str, Any]]:
+    """Returns the passages of consecutive units whose probability reaches the threshold, best first."""
+    raw, found = raw_text(record), []
+    chosen = np.flatnonzero(scores >= options.threshold).tolist()
+    for _, group in groupby(enumerate(chosen), key=lambda pair: pair[1] - pair[0]):
+        own = [place for _, place in group]
+        first, last = units[own[0]], units[own[-1]]
+        roles = [] if record.roles is None else [record.roles[units[place].number] for place in own]
+        found.append(
+            {
+                "first": first.number,
+                "last": last.number,
+                "begin": first.begin,
+                "end": last.end,
+                "probability": round(float(scores[own].max()), 6),
+                "roles": list(dict.fromkeys(roles)),
+                "text": raw[first.begin : last.end],
+            }
+        )
+    return sorted(found, key=lambda each: -each["probability"])[: options.most_passages]

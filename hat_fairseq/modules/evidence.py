@@ -1,0 +1,110 @@
+"""Scores of the turns or sentences of a document for each question, from vectors of length 1 of both.
+
+The state of a unit for a question is their products by channel, with the cosine and the place of the unit. Layers of
+encoders over these states follow: N reads the neighbours of a unit, D all units of the document, as the segment-wise
+and the cross-segment layers of Chalkidis et al. 2022, section 3. All questions of a document are independent of each
+other. O(Q N (K + N)) for K neighbours.
+
+Legend: Q questions, N units, E channels of their vectors, C channels of the layers.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from .attention import FullAttention
+from .batch_layout import BatchLayout
+from .embedding import sines_and_cosines
+from .layers import EncoderLayer, LayerSizes
+from .options import option
+from .segments import SegmentAttention
+
+LAYERS = ("N", "D")
+SCALE = 8.0  # of the channels of a vector of length 1 with some hundred of them
+
+
+@dataclass(frozen=True)
+class EvidenceSizes:
+    """Numbers of the layers over turns or sentences; ValueError for other letters than those of `LAYERS`."""
+
+    layout: str = option("N|D", "layers over units with | between them: N over neighbours, D over the document")
+    neighbours: int = option(24, "units that a layer N divides a document into", least=1)
+    dim: int = option(32, "channels of these layers", least=2)
+    ffn_dim: int = option(64, "feed-forward channels of these layers", least=1)
+    attention_heads: int = option(4, "attention heads of these layers", least=1)
+    dropout: float = option(0.1, "dropout of these layers", least=0, most=1)
+    prefix = "evidence_"
+
+    def __post_init__(self) -> None:
+        if wrong := [letter for letter in self.layout.split("|") if letter not in LAYERS]:
+            raise ValueError(
+                f"--evidence-layout {self.layout}: unknown layer {wrong[0]!r}; write N or D with | between"
+            )
+
+
+class EvidenceHead(nn.Module):
+    """Scores units for questions.
+
+    `threshold` is the probability from which on a unit is evidence; validation chooses it (`tasks.encoder_task`).
+    """
+
+    level = "evidence"
+    threshold: Tensor
+
+    def __init__(self, vector_dim: int, sizes: EvidenceSizes) -> None:
+        super().__init__()
+        dim = sizes.dim
+        layer_sizes = LayerSizes(
+            dim, sizes.ffn_dim, sizes.attention_heads, sizes.dropout, activation="gelu", normalize_before=True
+        )
+        self.unit_proj, self.question_proj = nn.Linear(vector_dim, dim), nn.Linear(vector_dim, dim)
+        self.cosine_proj, self.place_proj = nn.Linear(2, dim), nn.Linear(3, dim)
+        self.dropout = nn.Dropout(sizes.dropout)
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                layer_sizes,
+                SegmentAttention(dim, sizes.attention_heads, 0.0, sizes.neighbours)
+                if letter == "N"
+                else FullAttention(dim, sizes.attention_heads, 0.0),
+            )
+            for letter in sizes.layout.split("|")
+        )
+        self.layer_norm, self.out_proj = nn.LayerNorm(dim), nn.Linear(dim, 1)
+        self.register_buffer("threshold", torch.tensor(0.5))
+
+    def forward(self, questions: Tensor, units: Tensor) -> Tensor:
+        """Maps (Q, E) and (N, E) vectors of length 1 -> (Q, N) scores, logits of probabilities."""
+        x = self.unit_proj(self.dropout(units) * SCALE)
+        cosines = (questions @ units.T).unsqueeze(-1) * SCALE
+        states = x * self.question_proj(questions * SCALE).unsqueeze(1) + x
+        states = states + self.cosine_proj(torch.cat([cosines, cosines.square() / 4], dim=-1)) + self._places(x)
+        layout = BatchLayout()
+        for layer in self.layers:
+            states = layer(states, layout)
+        return self.out_proj(self.layer_norm(states)).squeeze(-1)
+
+    def _places(self, x: Tensor) -> Tensor:
+        """Embeds the number of each unit, its share of the document, and the length of the document."""
+        count = len(x)
+        share = torch.arange(count, device=x.device) / max(1, count - 1)
+        features = torch.stack([share, share.square(), torch.full_like(share, count / 500)], dim=1)
+        return self.place_proj(features.to(x)) + sines_and_cosines(count, x.size(1), x.device).to(x)
+
+
+def evidence_scores(head: EvidenceHead, spans: Tensor, tokens: Tensor, bos: int, eos: int) -> Tensor:
+    """Scores the units of each document for its questions.
+
+    Args:
+        spans: (B, S, E) vectors of the questions, then of the units of each document.
+        tokens: (B, T) ids of rows `<s> question </s> </s> <s> unit 1 <s> unit 2 </s>`, padded on the right.
+    Returns:
+        (B, Q, N), zeros where a document has fewer.
+    """
+    is_end, markers = tokens.eq(eos), tokens.eq(bos)
+    before = markers & (is_end.cumsum(dim=1) == 0)
+    counts = torch.stack([before.sum(dim=1), markers.sum(dim=1)], dim=1).tolist()
+    scores = spans.new_zeros(len(spans), max(q for q, _ in counts), max(both - q for q, both in counts))
+    for row, (vectors, (questions, both)) in enumerate(zip(spans, counts, strict=True)):
+        scores[row, :questions, : both - questions] = head(vectors[:questions], vectors[questions:both])
+    return scores

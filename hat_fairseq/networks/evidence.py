@@ -1,0 +1,222 @@
+"""An encoder of the turns or sentences of a document, each by itself, and layers over them that find evidence.
+
+The token layers are RoBERTa's (or BERT's, of which they start). They read each question and each turn or sentence as a
+row `<s> ... </s>` of its own; one that is longer than `segment_length` is several rows. Its vector is the mean of the
+states of its tokens, markers included, and has length 1, as in sentence-transformers (Reimers and Gurevych 2019). The
+layers over all vectors of a document are `modules.evidence`.
+
+Legend: B documents, T tokens, S questions and units of the document with most, C channels.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..modules.evidence import EvidenceHead, EvidenceSizes
+from ..modules.heads import MaskedLMHead
+from ..modules.options import changed, option
+from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
+from .roberta import RobertaConfig
+
+UNLIMITED = 2**31 - 1  # tokens of a document
+TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
+
+
+@dataclass
+class HatEvidenceConfig(RobertaConfig):
+    """A RoBERTa over turns or sentences, and layers over these."""
+
+    no_hierarchy: bool = changed(RobertaConfig, "no_hierarchy", True)
+    segment_length: int = option(
+        128,
+        "tokens of a turn or sentence that are encoded at once, with <s> and </s>; the rest is encoded apart",
+        least=3,
+    )
+    freeze_encoder: bool = option(
+        False, "train the layers over turns or sentences alone; each turn is encoded once and its vector kept"
+    )
+    vectors: str | None = option(
+        None, "with --freeze-encoder: file (.npz) that keeps the vectors for further trainings"
+    )
+    evidence: EvidenceSizes = field(default_factory=EvidenceSizes)
+
+    def check(self) -> None:
+        super().check()
+        if not self.no_hierarchy:
+            raise ValueError(
+                "hat_evidence has its hierarchy in the layers over turns or sentences: give --no-hierarchy"
+            )
+        if self.vectors is not None and not self.freeze_encoder:
+            raise ValueError("--vectors has no effect without --freeze-encoder: add that, or remove it")
+        if self.max_positions is not None and self.segment_length > self.max_positions:
+            raise ValueError(
+                f"--segment-length {self.segment_length} is more than the {self.max_positions} positions (--max-positions)"
+            )
+
+    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
+        parts = super().encoder_parts(words)
+        parts.max_tokens = UNLIMITED
+        return parts
+
+    def build_encoder(self, parts: EncoderParts, lm_head: MaskedLMHead) -> nn.Module:
+        """Builds what encodes turns or sentences; it has no use for a masked-LM head."""
+        return SegmentEncoder(parts, self)
+
+    def head(self, num_classes: int, inner_dim: int | None, level: str) -> Any:
+        """Builds the layers over turns or sentences; ValueError for a head of another level."""
+        if level != EvidenceHead.level:
+            raise ValueError(
+                "hat_evidence reads data of --kind evidence alone; for other kinds use --arch hat_roberta_*"
+            )
+        return EvidenceHead(self.encoder_embed_dim, self.evidence)
+
+
+class SegmentEncoder(nn.Module):
+    """Vectors of the questions and of the turns or sentences of documents."""
+
+    lm_head = None
+
+    def __init__(self, parts: EncoderParts, config: HatEvidenceConfig) -> None:
+        super().__init__()
+        self.sentence_encoder = Encoder(parts)
+        self.words, self.longest, self.frozen = parts.words, config.segment_length - 2, config.freeze_encoder
+        self.kept = KeptVectors(config.vectors) if self.frozen else None
+        if self.frozen:
+            self.sentence_encoder.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> "SegmentEncoder":
+        """Sets the mode; what is frozen has no dropout. New vectors are written."""
+        super().train(mode)
+        if self.kept is not None:
+            self.sentence_encoder.eval()
+            self.kept.save()
+        return self
+
+    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
+        """Maps (B, T) ids -> (B, S, C) `spans`: of the questions, then of the units; `tokens` has the same.
+
+        ValueError for a roll, which would divide turns elsewhere.
+        """
+        if roll:
+            raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
+        rows = [list(self.segments(row)) for row in src_tokens.tolist()]
+        flat = [segment for row in rows for segment in row]
+        vectors = self.encode(flat) if self.kept is None else self.kept.get(flat, self)
+        spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
+        lengths = torch.tensor(list(map(len, rows)), device=spans.device)
+        padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)
+        return EncoderOut(spans, spans=spans, spans_padding=padding)
+
+    def segments(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
+        """Yields the tokens of each question, turn or sentence of a row, without `<s>` and `</s>`."""
+        segment: list[int] | None = None
+        for token in ids:
+            if token == self.words.bos:
+                if segment is not None:
+                    yield tuple(segment)
+                segment = []
+            elif segment is not None and token not in (self.words.eos, self.words.pad):
+                segment.append(token)
+        if segment is not None:
+            yield tuple(segment)
+
+    def encode(self, segments: Iterable[tuple[int, ...]]) -> Tensor:
+        """Computes the (N, C) vectors of segments, in batches of about the same length."""
+        pieces, owners = [], []
+        for number, segment in enumerate(segments):
+            for begin in range(0, max(1, len(segment)), self.longest):
+                pieces.append((self.words.bos, *segment[begin : begin + self.longest], self.words.eos))
+                owners.append(number)
+        table = self.sentence_encoder.embed_tokens.weight
+        sums: list[Tensor] = [table.new_zeros(())] * len(pieces)
+        with torch.no_grad() if self.frozen else nullcontext():
+            for batch in batches_of(list(map(len, pieces))):
+                rows = [torch.tensor(pieces[index], device=table.device) for index in batch]
+                tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.words.pad)
+                states = self.sentence_encoder(tokens).tokens
+                real = tokens.ne(self.words.pad).unsqueeze(-1)
+                for index, total in zip(batch, states.masked_fill(~real, 0).sum(dim=1), strict=True):
+                    sums[index] = total
+        number = torch.tensor(owners, device=table.device)
+        stacked = torch.stack(sums)
+        totals = stacked.new_zeros(owners[-1] + 1, stacked.size(1)).index_add(0, number, stacked)
+        return F.normalize(totals, dim=1)
+
+
+def batches_of(lengths: list[int]) -> Iterator[list[int]]:
+    """Yields batches of rows of about the same length, of at most `TOKENS_OF_BATCH` tokens or one row."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > TOKENS_OF_BATCH:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+class KeptVectors:
+    """Vectors by the tokens that they are of, in fp16, in memory and in a file.
+
+    The file is for one encoder: with other weights the vectors are computed anew.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = None if path is None else Path(path)
+        self.vectors: dict[bytes, np.ndarray] = {}
+        self.encoder = b""  # digest of the weights that the vectors are of
+        self.saved = 0
+
+    def get(self, segments: list[tuple[int, ...]], encoder: SegmentEncoder) -> Tensor:
+        """Returns the (N, C) vectors of segments; those that are not kept yet are computed."""
+        if not self.encoder:
+            self.encoder = digest_of(encoder.sentence_encoder)
+            self._load()
+        keys = [hashlib.sha256(np.array(segment, "<i4").tobytes()).digest()[:16] for segment in segments]
+        if new := {key: segment for key, segment in zip(keys, segments, strict=True) if key not in self.vectors}:
+            computed = encoder.encode(new.values()).half().cpu().numpy()
+            self.vectors.update(zip(new, computed, strict=True))
+        table = encoder.sentence_encoder.embed_tokens.weight
+        return torch.from_numpy(np.stack([self.vectors[key] for key in keys])).to(table)
+
+    def _load(self) -> None:
+        if self.path is None or not self.path.is_file():
+            return
+        with np.load(self.path, allow_pickle=False) as arrays:
+            if arrays["encoder"].tobytes() == self.encoder:
+                keys = arrays["keys"]
+                self.vectors = dict(zip(map(bytes, keys), arrays["vectors"], strict=True))
+                self.saved = len(self.vectors)
+
+    def save(self) -> None:
+        """Writes the file if there are new vectors."""
+        if self.path is None or len(self.vectors) == self.saved:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        keys = np.frombuffer(b"".join(self.vectors), np.uint8).reshape(-1, 16)
+        part = self.path.with_name(f"{self.path.name}.part")
+        with part.open("wb") as file:
+            np.savez(
+                file,
+                encoder=np.frombuffer(self.encoder, np.uint8),
+                keys=keys,
+                vectors=np.stack(list(self.vectors.values())),
+            )
+        part.replace(self.path)
+        self.saved = len(self.vectors)
+
+
+def digest_of(module: nn.Module) -> bytes:
+    """Computes the SHA-256 of all weights of a module."""
+    digest = hashlib.sha256()
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode() + tensor.detach().float().cpu().numpy().tobytes())
+    return digest.digest()
