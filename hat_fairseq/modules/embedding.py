@@ -38,7 +38,7 @@ class LearnedPositions(nn.Embedding):
 
 
 def sines_and_cosines(rows: int, embed_dim: int, device: torch.device | None = None) -> Tensor:
-    """Computes (rows, C) sines and cosines (Vaswani et al. 2017, section 3.5); as in fairseq, sines are the first half."""
+    """Computes (rows, C) sines, then cosines as in fairseq (Vaswani et al. 2017, section 3.5)."""
     half = embed_dim // 2
     numbers = torch.arange(max(rows, half), device=device, dtype=torch.float32)
     frequencies = torch.exp(numbers[:half] * (-math.log(10000) / max(half - 1, 1)))

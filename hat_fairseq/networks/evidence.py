@@ -37,28 +37,24 @@ class HatEvidenceConfig(RobertaConfig):
     no_hierarchy: bool = changed(RobertaConfig, "no_hierarchy", True)
     segment_length: int = option(
         128,
-        "tokens of a turn or sentence that are encoded at once, with <s> and </s>; the rest is encoded apart",
+        "tokens of a turn or sentence that are encoded at once, with <s> and </s>; more are encoded apart",
         least=3,
     )
     freeze_encoder: bool = option(
         False, "train the layers over turns or sentences alone; each turn is encoded once and its vector kept"
     )
-    vectors: str | None = option(
-        None, "with --freeze-encoder: file (.npz) that keeps the vectors for further trainings"
-    )
+    vectors: str | None = option(None, "with --freeze-encoder: file (.npz) that keeps the vectors for other trainings")
     evidence: EvidenceSizes = field(default_factory=EvidenceSizes)
 
     def check(self) -> None:
         super().check()
         if not self.no_hierarchy:
-            raise ValueError(
-                "hat_evidence has its hierarchy in the layers over turns or sentences: give --no-hierarchy"
-            )
+            raise ValueError("hat_evidence has its hierarchy in the layers over turns: give --no-hierarchy")
         if self.vectors is not None and not self.freeze_encoder:
             raise ValueError("--vectors has no effect without --freeze-encoder: add that, or remove it")
         if self.max_positions is not None and self.segment_length > self.max_positions:
             raise ValueError(
-                f"--segment-length {self.segment_length} is more than the {self.max_positions} positions (--max-positions)"
+                f"--segment-length {self.segment_length} is more than --max-positions {self.max_positions}"
             )
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
@@ -73,9 +69,7 @@ class HatEvidenceConfig(RobertaConfig):
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> Any:
         """Builds the layers over turns or sentences; ValueError for a head of another level."""
         if level != EvidenceHead.level:
-            raise ValueError(
-                "hat_evidence reads data of --kind evidence alone; for other kinds use --arch hat_roberta_*"
-            )
+            raise ValueError("hat_evidence is for data of --kind evidence; for others use --arch hat_roberta_*")
         return EvidenceHead(self.encoder_embed_dim, self.evidence)
 
 
@@ -88,16 +82,20 @@ class SegmentEncoder(nn.Module):
         super().__init__()
         self.sentence_encoder = Encoder(parts)
         self.words, self.longest, self.frozen = parts.words, config.segment_length - 2, config.freeze_encoder
-        self.kept = KeptVectors(config.vectors) if self.frozen else None
+        self.path = config.vectors
+        self.kept: KeptVectors | None = None  # in a training, also for its validation
         if self.frozen:
             self.sentence_encoder.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "SegmentEncoder":
         """Sets the mode; what is frozen has no dropout. New vectors are written."""
         super().train(mode)
-        if self.kept is not None:
+        if self.frozen:
             self.sentence_encoder.eval()
-            self.kept.save()
+            if self.kept is None and mode:
+                self.kept = KeptVectors(self.path)
+            elif self.kept is not None:
+                self.kept.save()
         return self
 
     def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
@@ -145,9 +143,9 @@ class SegmentEncoder(nn.Module):
                 real = tokens.ne(self.words.pad).unsqueeze(-1)
                 for index, total in zip(batch, states.masked_fill(~real, 0).sum(dim=1), strict=True):
                     sums[index] = total
-        number = torch.tensor(owners, device=table.device)
         stacked = torch.stack(sums)
-        totals = stacked.new_zeros(owners[-1] + 1, stacked.size(1)).index_add(0, number, stacked)
+        totals = stacked.new_zeros(owners[-1] + 1, stacked.size(1))
+        totals = totals.index_add(0, torch.tensor(owners, device=table.device), stacked)
         return F.normalize(totals, dim=1)
 
 

@@ -124,11 +124,12 @@ class EncoderTask(PluginTask, FairseqTask):
         self._f1_sums = 0
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """fairseq's hook after each batch; keeps the best threshold for evidence in the model, that of split `valid`."""
+        """fairseq's hook after each batch; keeps in the model the best threshold for evidence in `valid`."""
         super().reduce_metrics(logging_outputs, criterion)
         if F1_SUMS in logging_outputs[0] and self._split == "valid":
             self._f1_sums = self._f1_sums + sum(log[F1_SUMS] for log in logging_outputs)
             best = THRESHOLDS[int(torch.as_tensor(self._f1_sums).argmax())]
+            assert self._model is not None
             self._model.classification_head(EVIDENCE).threshold.fill_(best)
 
     # Data

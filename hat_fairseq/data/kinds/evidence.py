@@ -8,7 +8,7 @@ Legend: B rows, Q questions of a row, N units of a row.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Annotated, Any, Self
 
@@ -18,7 +18,7 @@ from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import kept_characters
-from hat_fairseq.data.options import ROWS, TEXT, Settings
+from hat_fairseq.data.options import ROWS, TEXT
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, set_turns
 from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
@@ -124,9 +124,7 @@ class EvidenceOptions:
     threshold: float | None = field(
         default=None, metadata={"help": "evidence: least probability of what a passage has (default: the model's)"}
     )
-    most_passages: int | None = field(
-        default=None, metadata={"help": "evidence: passages of a question (default: all)"}
-    )
+    most_passages: int | None = field(default=None, metadata={"help": "evidence: most passages of a question"})
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not 0 <= self.threshold <= 1:
@@ -203,6 +201,7 @@ class EvidenceKind(LabelledKind):
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> EvidencePrediction:
         units = [each for each in rows[0].spans if each is not None]
+        assert isinstance(record, Evidence)
         questions = record.questions
         scores = outputs[0][: len(questions) * len(units)].reshape(len(questions), len(units))
         texts = record.without_gold(), units
@@ -275,7 +274,7 @@ def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float |
 
 def passages(record: Any, units: Sequence[Unit], scores: Array, options: EvidenceOptions) -> list[dict[str, Any]]:
     """Returns the passages of consecutive units whose probability reaches the threshold, best first."""
-    raw, found = raw_text(record), []
+    raw, found = raw_text(record), list[dict[str, Any]]()
     chosen = np.flatnonzero(scores >= options.threshold).tolist()
     for _, group in groupby(enumerate(chosen), key=lambda pair: pair[1] - pair[0]):
         own = [place for _, place in group]
