@@ -27,6 +27,7 @@ from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
 from .roberta import RobertaConfig
 
 UNLIMITED = 2**31 - 1  # tokens of a document
+NEW_VECTORS = 20_000  # after which the file is written
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
 
 
@@ -45,6 +46,7 @@ class HatEvidenceConfig(RobertaConfig):
     )
     vectors: str | None = option(None, "with --freeze-encoder: file (.npz) that keeps the vectors for other trainings")
     evidence: EvidenceSizes = field(default_factory=EvidenceSizes)
+    own_options = ("segment_length",)
 
     def check(self) -> None:
         super().check()
@@ -182,6 +184,8 @@ class KeptVectors:
         if new := {key: segment for key, segment in zip(keys, segments, strict=True) if key not in self.vectors}:
             computed = encoder.encode(new.values()).half().cpu().numpy()
             self.vectors.update(zip(new, computed, strict=True))
+            if len(self.vectors) > self.saved + NEW_VECTORS:
+                self.save()
         table = encoder.sentence_encoder.embed_tokens.weight
         return torch.from_numpy(np.stack([self.vectors[key] for key in keys])).to(table)
 

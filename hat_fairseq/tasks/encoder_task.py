@@ -30,6 +30,7 @@ from ..data.manifest import check_files
 from ..data.rows import read_ids
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
+from ..networks.evidence import UNLIMITED
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline
 from .row_dataset import RowDataset
 
@@ -157,6 +158,8 @@ class EncoderTask(PluginTask, FairseqTask):
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
         core = None if self._model is None else self._model.core
         sizes, limit = np.asarray(rows.sizes), float(self.cfg.max_positions or np.inf)
+        if core is not None and core.max_tokens == UNLIMITED:  # the option is for the segments of a row
+            return
         over = sizes > (limit if core is None else min(limit, core.safe_tokens))
         long = [i for i in np.flatnonzero(over) if sizes[i] > limit or (core is not None and not core.fits(rows[i]))]
         if long:

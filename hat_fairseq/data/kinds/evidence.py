@@ -173,8 +173,8 @@ class EvidenceKind(LabelledKind):
         scores = outputs[HEAD]
         counts = [count_questions_and_units(row) for row in tokens.cpu()]
         flat = scores.new_zeros(len(scores), max(questions * units for questions, units in counts))
-        for row, each, (questions, units) in zip(flat, scores, counts, strict=True):
-            row[: questions * units] = each[:questions, :units].flatten()
+        for row, (questions, units) in enumerate(counts):
+            flat[row, : questions * units] = scores[row, :questions, :units].flatten()
         return flat
 
     def scores(self, logits: Tensor) -> Tensor:
