@@ -3,10 +3,11 @@
 In fairseq a run takes the number of processes that torchrun or Slurm has started; with another number than planned,
 every update has another size.
 
-SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption. All
-processes of a run agree after each update, so a signal to one of them is enough. A running validation is finished, but
-the checkpoint is written before that. A second signal stops the process at once. The exit status is 128 + the number of
-the signal: 143, 129, 138, 130. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
+SIGTERM, SIGHUP, Ctrl-C, and what batch systems send before a time limit or a preemption, SIGUSR1, SIGUSR2 and SIGXCPU,
+end a training after the current update, with a checkpoint for exact resumption. All processes of a run agree after each
+update, so a signal to one of them is enough. A running validation is finished, but the checkpoint is written before
+that. A second signal stops the process at once. The exit status is 128 + the number of the signal. What the process
+ignores at its start, as SIGHUP under nohup, stays ignored.
 """
 
 import atexit
@@ -31,7 +32,7 @@ from torch import distributed
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 _FLAG = "distributed-world-size"
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
 _asked: list[tuple[int, float]] = []  # the first signal, once it has come, and when
 _save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
