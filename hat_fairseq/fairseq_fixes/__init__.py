@@ -19,11 +19,12 @@ from fairseq.file_io import PathManager
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.logging import progress_bar
 from fairseq.models.bart.hub_interface import BARTHubInterface
+from fairseq.models.ema.ema import EMA
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
-from . import batches, checkpoints, options, processes, restoring, training
+from . import averages, batches, checkpoints, options, processes, restoring, training
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -53,6 +54,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", processes.set_worker_signal_handlers),
     # training
     (Trainer, "train_step", training.train_step),
+    (EMA, "_step_internal", averages.update),
     (Trainer, "valid_step", processes.valid_step),
     (progress_bar, "progress_bar", training.make_progress_bar),
     # generation

@@ -142,7 +142,9 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
     parsed = original(parser, input_args=words, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    args.tpu = False
+    if any(word.split("=")[0] == "--tpu" for word in words):
+        parser.exit(2, f"{parser.prog}: error: --tpu: hat_fairseq runs on GPUs and CPUs; remove it\n")
+    args.tpu = False  # which --bf16 has set
     if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
         args.pooling_cells = "token"
     return parsed

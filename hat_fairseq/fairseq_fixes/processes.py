@@ -29,6 +29,8 @@ import torch
 import torch.multiprocessing
 from torch import distributed
 
+from . import settings
+
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 _FLAG = "distributed-world-size"
@@ -76,6 +78,7 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
     if cfg.common.log_file:
         Path(cfg.common.log_file).parent.mkdir(parents=True, exist_ok=True)
     gpus = 0 if cfg.common.cpu else torch.cuda.device_count()
+    settings.adapt(cfg, on_cpu=not gpus)
     started = started_processes(os.environ, training.distributed_port if gpus else 0, gpus)
     explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
     if cfg.common.cpu and started is None and not explicit:
