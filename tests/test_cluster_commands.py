@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -100,6 +101,47 @@ def test_no_connection(cluster: Any, tmp_path: Path, token: str | None, address:
     assert message in errors
 
 
+@pytest.mark.parametrize(("talks", "message"), [(False, "timed out"), (True, "what answers is not Ray")])
+@pytest.mark.fault(AREA, "an address at which something else than Ray listens", "one line within seconds, exit 2")
+def test_another_server(private: Path, tmp_path: Path, talks: bool, message: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        process = preprocess(corpus(tmp_path / "raw", 3), tmp_path / "out", "--cluster", address)
+        connection, _ = server.accept()
+        if talks:
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        _, errors = process.communicate(timeout=40)
+        connection.close()
+    assert process.returncode == 2 and message in errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize("how", ["owner", "link", "text"])
+@pytest.mark.fault("Security", "--cluster auto where another user has written Ray's file of the address", "refused")
+def test_an_address_of_somebody_else(private: Path, tmp_path: Path, how: str) -> None:
+    (path := tmp_path / "ray/ray_current_cluster").parent.mkdir()
+    path.write_text("not an address" if how == "text" else "127.0.0.1:6379")
+    if how == "owner":
+        if os.getuid():
+            pytest.skip("only root can give a file to another user")
+        os.chown(path, 65534, 65534)
+    if how == "link":
+        path.symlink_to(path.rename(tmp_path / "address"))
+    variables = {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": ""}
+    process = preprocess(corpus(tmp_path / "raw", 3), tmp_path / "out", "--cluster", "auto", **variables)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 2 and errors.splitlines()[-1].endswith("--cluster HOST:PORT, or RAY_ADDRESS")
+
+
+@pytest.mark.fault(AREA, "--cluster local on a machine without a loopback interface", "one line within seconds, exit 2")
+def test_no_loopback(private: Path, tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode:
+        pytest.skip("only root has namespaces of the network")
+    words = ["preprocess", corpus(tmp_path / "raw", 3), "--out", tmp_path / "out", *FLAGS, "--cluster", "local"]
+    command = ["unshare", "--net", sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "Network is unreachable" in done.stderr
+
+
 def test_ray_is_not_imported_without_a_cluster(private: Path, tmp_path: Path) -> None:
     words = ["preprocess", str(corpus(tmp_path / "raw", 3)), "--out", str(tmp_path / "out"), *FLAGS, "--workers", "2"]
     code = f"import sys; from hat_fairseq.cli import main; main({words}); sys.exit('ray' in sys.modules)"
@@ -113,7 +155,7 @@ def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(temporary := private / "driver"))
     assert preprocess(raw, whole).wait() == 0
     process = preprocess(raw, out, "--cluster", "local")
-    while not list(temporary.glob("ray/session_*")) and process.poll() is None:
+    while not list(temporary.glob("ray-*/ray/session_*")) and process.poll() is None:
         time.sleep(0.01)
     process.terminate()  # while Ray starts
     assert (process.wait(120), leftover(temporary)) == (143, [])

@@ -4,8 +4,11 @@ A label may be any text: white space, percent signs and whole names of control t
 URL, so that each label is one token and every token one label.
 """
 
+from __future__ import annotations
+
+import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +27,13 @@ DICTIONARIES = {
     "target": ("dict.target.txt",),
     "role": ("dict.role.txt",),
     "label": ("label/dict.txt",),
+}
+#: The ends of the names of a model's tensors that say which dictionaries it was trained with, and their streams.
+FINGERPRINTS = {
+    "encoder.dictionary_fingerprint": "source",
+    "decoder.dictionary_fingerprint": "target",
+    "segment_dictionary_fingerprint": "role",
+    "labels_fingerprint": "label",
 }
 _MULTIPLE = 8  # fairseq-preprocess fills the dictionaries that it builds up to a multiple of this
 _OVERWRITE = " #fairseq:overwrite"
@@ -83,6 +93,29 @@ class Dictionary:
         """Write the file that `load` and fairseq read."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{symbol} {count}\n" for symbol, count in self.counts)
+
+
+def fingerprint(symbols: Iterable[str]) -> list[int]:
+    """Returns the SHA-256 of symbols in their order, as 8 numbers of 32 bits."""
+    digest = hashlib.sha256("\n".join(symbols).encode()).digest()
+    return [int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4)]
+
+
+def check_fingerprints(
+    recorded: Mapping[str, Sequence[int]], dictionaries: Mapping[str, Dictionary | None], folder: str | Path
+) -> None:
+    """Compares dictionaries by stream with those of a training; ValueError with the folder if one differs.
+
+    `recorded`: by the name of the model's tensor; a model of another origin has none.
+    """
+    for name, words in recorded.items():
+        stream = next((stream for end, stream in FINGERPRINTS.items() if name.endswith(end)), None)
+        dictionary = dictionaries.get(stream or "")
+        if dictionary is not None and list(words) != fingerprint(dictionary.symbols):
+            raise ValueError(
+                f"{folder}: the dictionary of the {stream} is not the one that the model was trained with; copy the "
+                "folder again"
+            )
 
 
 class _Numbers(dict[str, int]):

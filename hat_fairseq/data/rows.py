@@ -138,7 +138,7 @@ class RowEncoder:
             if not clean:
                 raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
             sentences = self.tokenize(clean, "source")
-            self.count_undivided(sentence.tokens for sentence in sentences)
+            self.count_undivided([sentence.tokens for sentence in sentences])
             return sentences
         clean = normalised(record, text, element, self.counts)
         if not isinstance(text, str):
@@ -146,10 +146,10 @@ class RowEncoder:
             clean = list(filter(None, clean))
         return self.tokenize(clean, "source")
 
-    def count_undivided(self, sentences: Iterable[Sequence[str]]) -> None:
+    def count_undivided(self, sentences: Sequence[Sequence[Any]]) -> None:
         """Counts a text, given as the tokens of its sentences, if it is long and has only one."""
-        lengths = list(map(len, sentences))
-        self.counts[f"texts_of_one_sentence_over_{LONG_TEXT}_tokens"] += len(lengths) == 1 and lengths[0] > LONG_TEXT
+        undivided = len(sentences) == 1 and len(sentences[0]) > LONG_TEXT
+        self.counts[f"texts_of_one_sentence_over_{LONG_TEXT}_tokens"] += undivided
 
     def tokenize(self, clean: Iterable[str], side: str) -> list[Sentence]:
         """Returns normalised sentences of the source or the target with their tokens.

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_end
+from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_ends
 
 if TYPE_CHECKING:
     from hat_fairseq.data.kinds.documents import Document
@@ -172,7 +172,7 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     if method == "library":
         pieces = _split_with_library(text, language)
     else:
-        ends = [0, *(match.end() for match in sentence_end(language).finditer(text)), len(text)]
+        ends = [0, *sentence_ends(text, language), len(text)]
         pieces = [text[begin:end] for begin, end in pairwise(ends)]
     return _visible_sentences(pieces)
 

@@ -121,13 +121,13 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     """
     words = list(sys.argv[1:] if input_args is None else input_args)
     asks_help = bool({"-h", "--help"} & {*words})
-    names = {action.dest for action in parser._actions}  # generation has nbest, training arch
+    names = {action.dest for action in parser._actions}  # generation has nbest, training arch, validation path
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("path", "task", "criterion"):
         flags.add_argument(f"--{name}")
     chosen, _ = flags.parse_known_args(words)
     criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
-    if "path" in names and "arch" not in names:
+    if "nbest" in names or ("path" in names and "arch" not in names):
         words = [*recorded_flags(str(chosen.path).split(os.pathsep)[0], chosen.task), *words]
         has_task = parser.get_default("task") or any(word.split("=")[0] == "--task" for word in words)
         if not has_task and not asks_help:

@@ -30,7 +30,7 @@ from ..networks.hat import ENCODER_DECODERS, Decoder
 
 NETWORKS = {**ENCODERS, **ENCODER_DECODERS}
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
-KEYS_OF_HEAD = {"level", "classes", "inner_dim"}
+KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
 AUTO_MAP = {  # class of transformers -> of this package

@@ -14,13 +14,15 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 
 from ..data import dictionary, pipeline
 from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
+from ..data.files import Fields, read_json
 from ..data.records_json import record_from_json
 from ..data.rows import Row
 from .modeling import LOADER, HasLoader, write_loader
 
 DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
 # The last one is for `hat import hat_fairseq`, as are the labels.
-FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(pipeline.BPE_FILES.values()), "hat_fairseq.json")
+ORIGIN = "hat_fairseq.json"
+FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(pipeline.BPE_FILES.values()), ORIGIN)
 
 
 class HatTokenizer(HasLoader, PreTrainedTokenizer):
@@ -52,10 +54,24 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         self.source = load_dictionary(source, has_mask)
         self.target = load_dictionary(target, has_mask) if target.is_file() else self.source
         self.roles = Dictionary.load(roles) if uses_roles else None
+        self._check_dictionaries()
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": "<mask>"} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
         super().__init__(**rest | tokens | {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask})
+
+    def _check_dictionaries(self) -> None:
+        """Compares the dictionaries with the model of the folder; ValueError if one has other symbols, or too many."""
+        dictionaries = {"source": self.source, "target": self.target, "role": self.roles}
+        if (origin := self.folder / ORIGIN).is_file():
+            fields = Fields(Fields(read_json(origin), str(origin)).record.get("fingerprints", {}), str(origin))
+            recorded = {name: fields.items(name, int) for name in fields.record}
+            dictionary.check_fingerprints(recorded, dictionaries, self.folder)
+        if (path := self.folder / "config.json").is_file():
+            config = Fields(read_json(path), str(path)).record
+            for key, own in (("vocab_size", self.target), ("source_vocab_size", self.source)):
+                if isinstance(size := config.get(key), int) and size < len(own):
+                    raise ValueError(f"{path}: {key} is {size}, and the dictionary has {len(own)} symbols")
 
     def __call__(  # type: ignore[override]
         self,

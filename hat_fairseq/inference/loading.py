@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..data.dictionary import Dictionary, find_dictionary, read_labels
+from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, read_labels
 from ..data.files import Fields, read_json
 from ..data.kinds import Kind
 from ..data.options import settings_of_tokens
@@ -172,6 +172,10 @@ def load_package(folder: Path) -> Loaded:
         longest = description["max_source_positions"]
         label_path = find_dictionary(folder / BIN, "label") if getattr(pipeline.kind, "names_labels", False) else None
         labels = [] if label_path is None else read_labels(label_path)
+        classes = None if label_path is None else Dictionary.load(label_path)
+        recorded = {name: tensor.tolist() for name, tensor in tensors.items() if name.endswith(FINGERPRINT)}
+        dictionaries = {"source": source, "target": target, "role": roles, "label": classes}
+        check_fingerprints(recorded, dictionaries, folder)
         limit_as_trained(pipeline, sections["task"], longest, model)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"

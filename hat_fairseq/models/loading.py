@@ -10,7 +10,6 @@ right size would load without an error and give wrong text. Every command that l
 fingerprints.
 """
 
-import hashlib
 import logging
 from typing import Any
 
@@ -18,6 +17,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from ..data.dictionary import fingerprint as words_of_fingerprint
 from ..modules.attention import MultiheadAttention
 from ..modules.embedding import LearnedPositions, extend_positions
 
@@ -31,8 +31,7 @@ def fingerprint(dictionary: Dictionary) -> Tensor:
 
     The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
     """
-    digest = hashlib.sha256("\n".join(dictionary.symbols).encode("utf-8")).digest()
-    return torch.tensor([int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4)])
+    return torch.tensor(words_of_fingerprint(dictionary.symbols))
 
 
 def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import re
 import socket
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from .processes import Answer, answer, deferred_signals
 SECONDS_BETWEEN_NOTES = 60
 SECONDS_BETWEEN_SIGNALS = 0.5
 SECONDS_TO_CONNECT = 10
+ADDRESS = re.compile(r"[\w.-]+:\d+|\[[0-9a-fA-F:.]+\]:\d+")
+HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"  # preface, empty frame of settings
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "token",  # else whoever reaches the ports runs code
@@ -38,6 +42,7 @@ class Actors:
     last_death = "{name} has ended 3 workers: {error}"
 
     def __init__(self, count: int | None, address: str, on_gpus: bool) -> None:
+        self.folder = os.getcwd()
         self.ray = connect(address)
         resources = self.ray.cluster_resources()
         gpus = int(resources.get("GPU", 0)) if on_gpus else 0
@@ -56,7 +61,7 @@ class Actors:
         """Starts an actor, which is idle when it has answered."""
         with deferred_signals():
             handle = self.remote.remote()
-            self.starting.append(Actor(self, handle, handle.begin.remote(os.getcwd())))
+            self.starting.append(Actor(self, handle, handle.begin.remote(self.folder)))
 
     def ready(self, busy: list["Actor"]) -> list["Actor"]:
         """Waits until some of the busy actors have answered, or others have started."""
@@ -149,18 +154,25 @@ def connect(address: str) -> Any:
         import ray
     except ImportError:
         raise ValueError("--cluster needs Ray: pip install 'hat_fairseq[cluster]'") from None
-    options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
-    host, _, port = (os.environ.get("RAY_ADDRESS", address) if address == "auto" else address).rpartition(":")
+    options: dict[str, Any] = {}
+    place = address
+    if address == "local":
+        options = {"include_dashboard": False, "_temp_dir": str(own_folder() / "ray")}
+    elif address == "auto":
+        place = os.environ.get("RAY_ADDRESS") or recorded_address()
+    host, _, port = place.rpartition(":")
     with suppress(OSError):
         (Path.home() / ".ray").mkdir(mode=0o700)  # Ray lets everybody read the token in it
     try:
-        if port.isdecimal():
-            socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT).close()  # Ray tries for minutes
+        if address == "local":
+            check_loopback()
+        if port.isdecimal() and not place.startswith("ray://"):
+            check_server(host.strip("[]"), int(port))  # Ray tries for minutes
         # Ray's own handler of SIGTERM, which it sets while it starts, raises where Ray may drop the exception. Ray puts
         # the current folder on the workers' import path: here one without modules.
         ray._private.utils.set_sigterm_handler = lambda handler: None
         with deferred_signals(), chdir(sys.prefix):
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+            ray.init(address=place, log_to_driver=False, logging_level=logging.ERROR, **options)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         cause = " ".join(str(error).split())
         raise ValueError(
@@ -168,3 +180,56 @@ def connect(address: str) -> Any:
             "`ray start --head`, or on Slurm as in examples/slurm_ray.sh"
         ) from None
     return ray
+
+
+def check_server(host: str, port: int) -> None:
+    """Raises OSError if no server of gRPC, which speaks HTTP/2, answers within seconds."""
+    with socket.create_connection((host, port), SECONDS_TO_CONNECT) as connection:
+        if os.environ.get("RAY_USE_TLS", "0") != "0":
+            return
+        connection.sendall(HTTP_2)
+        if connection.recv(9, socket.MSG_WAITALL)[3:4] != b"\x04":
+            raise ConnectionError("what answers is not Ray")
+
+
+def check_loopback() -> None:
+    """Raises OSError if this machine cannot connect to itself."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), SECONDS_TO_CONNECT).close()
+
+
+def temporary_folder() -> Path:
+    """Returns where Ray puts its folder `ray`."""
+    return Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")
+
+
+def recorded_address() -> str:
+    """Returns the address that `ray start` of this user, or of root, has recorded on this machine.
+
+    Ray leaves the folder open to all users, and would also take an address from the command line of any process: it
+    would send the token to whoever wrote it. ValueError if there is no such file.
+    """
+    path = temporary_folder() / "ray" / "ray_current_cluster"
+    advice = "give the address of the cluster: --cluster HOST:PORT, or RAY_ADDRESS"
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status, content = os.fstat(file.fileno()), file.read(1000).decode(errors="replace").strip()
+    except OSError as error:
+        reason = f"no Ray cluster answers: {path} cannot be read ({error.strerror})"
+        raise ValueError(f"--cluster auto: {reason}; {advice}") from None
+    if status.st_uid not in (0, os.getuid()) or not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        raise ValueError(f"--cluster auto: {path} is not a file of yours, and is not trusted; {advice}")
+    if not ADDRESS.fullmatch(content):
+        raise ValueError(f"--cluster auto: {path} has no address; {advice}")
+    return content
+
+
+def own_folder() -> Path:
+    """Returns a folder of this user alone for Ray's files; ValueError if another user has made it."""
+    folder = temporary_folder() / f"ray-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(0o700, parents=True)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
+        raise ValueError(f"--cluster local: {folder} must be a folder of yours with mode 0700; set RAY_TMPDIR")
+    return folder

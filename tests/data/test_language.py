@@ -17,7 +17,7 @@ from hat_fairseq.data.language import (
     has_spaces,
     language_of_texts,
     parse_code,
-    sentence_end,
+    sentence_ends,
     words_of,
 )
 from hat_fairseq.data.text import count_words, join_sentences, split_lines, split_sentences
@@ -128,7 +128,14 @@ def test_no_character_is_lost(text: str) -> None:
 def test_long_runs_of_marks_take_linear_time() -> None:
     for text in ("." * 50_000, "。" * 50_000, '."' * 50_000, "।" * 50_000, "．" * 50_000):
         assert len("".join(split_sentences(text, "punctuation"))) == len(text)
-    assert sentence_end("en") is sentence_end("de")
+
+
+@draws
+@given(strategies.text(alphabet="ab1 .!?…;)”»", max_size=40))
+def test_frequent_marks_are_found_as_among_rare_ones(text: str) -> None:
+    for code in ("en", "el"):
+        ends = list(sentence_ends(text + " ।", code))
+        assert [end for end in ends if end < len(text)] == [end for end in sentence_ends(text, code) if end < len(text)]
 
 
 def test_line_breaks() -> None:

@@ -121,7 +121,7 @@ class DocumentKind(Kind):
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
         units = encoder.units(record, sentences)
-        encoder.count_undivided(map(tokens_of, units))
+        encoder.count_undivided(units)
         target = None if record.target is None else encoder.target(record.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
