@@ -37,6 +37,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "load_checkpoint", restoring.load_checkpoint),
     (checkpoint_utils, "load_model_ensemble_and_task", checkpoints.load_model_ensemble_and_task),
     (checkpoint_utils, "load_checkpoint_to_cpu", restoring.load_checkpoint_to_cpu),
+    (checkpoint_utils, "load_ema_from_checkpoint", averages.load),
     (checkpoint_utils, "_upgrade_state_dict", options.upgrade_state_dict),
     (PathManager, "isfile", checkpoints.is_file_or_folder),
     (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import fairseq.checkpoint_utils
 import torch
+
+from .checkpoints import CheckpointError
 
 
 @torch.no_grad()
@@ -21,6 +24,15 @@ def update(original: Callable[..., Any], self: Any, new_model: Any, updates: int
         if not weights.is_floating_point() or name in self.skip_keys:
             average.copy_(weights)
         elif average.data_ptr() not in averaged:
-            average.mul_(self.decay).add_(weights.to(average.dtype), alpha=1 - self.decay)
+            average.lerp_(weights.to(average.dtype), 1 - self.decay)
             averaged.add(average.data_ptr())
         stored[name].copy_(average)
+
+
+def load(original: Callable[..., Any], path: str) -> dict[str, Any]:
+    """Loads a checkpoint with its averages as weights; CheckpointError if it has none."""
+    state: dict[str, Any] = fairseq.checkpoint_utils.load_checkpoint_to_cpu(path)
+    averages = (state.get("extra_state") or {}).get("ema")
+    if averages is None:
+        raise CheckpointError(f"{path} has no averages of weights: it was trained without --store-ema")
+    return state | {"model": {name: x.float() if x.dtype == torch.float16 else x for name, x in averages.items()}}

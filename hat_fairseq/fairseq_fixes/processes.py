@@ -78,7 +78,8 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
     if cfg.common.log_file:
         Path(cfg.common.log_file).parent.mkdir(parents=True, exist_ok=True)
     gpus = 0 if cfg.common.cpu else torch.cuda.device_count()
-    settings.adapt(cfg, on_cpu=not gpus)
+    if cfg.model is not None:  # a training
+        settings.adapt(cfg, on_cpu=not gpus)
     started = started_processes(os.environ, training.distributed_port if gpus else 0, gpus)
     explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
     if cfg.common.cpu and started is None and not explicit:
