@@ -130,7 +130,9 @@ def test_without_fairseq_a_folder_gives_the_same_texts(
     assert written == [row["text"] for row in summarizer.rows(texts)]
 
 
-@pytest.mark.fault("Security", "a folder of `hat export` with other code in it", "`import hat_fairseq.hf`: it does not run")
+@pytest.mark.fault(
+    "Security", "a folder of `hat export` with other code in it", "`import hat_fairseq.hf`: it does not run"
+)
 def test_the_import_loads_a_folder_whose_code_does_not_run(
     exported: Path, model: Path, texts: list[Record], tmp_path: Path
 ) -> None:
