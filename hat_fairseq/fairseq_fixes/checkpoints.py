@@ -28,7 +28,6 @@ import torch
 from fairseq.dataclass.utils import overwrite_args_by_name
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from safetensors import SafetensorError
 
 from ..data.files import Fields, is_deeper
 from ..data.outputs import atomic_file
@@ -128,7 +127,7 @@ def load(original: Callable[..., Any], path: str, arg_overrides: Any = None, *ar
                 return _load_package(Path(path), arg_overrides)
             check_file(path)
             return original(path, arg_overrides, *args, **kwargs)
-        except (CheckpointError, OmegaConfBaseException, SafetensorError) as error:
+        except (CheckpointError, OmegaConfBaseException) as error:
             raise CheckpointError(f"{path}: {str(error).splitlines()[0]}") from None
 
 

@@ -22,6 +22,7 @@ from ..data import files
 from ..data.dictionary import SPECIAL
 from ..data.outputs import check_space
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
+from ..package_files import read_tensors
 
 MASK = "<mask>"
 # Settings with which the encoder is that of BART and RoBERTa.
@@ -61,17 +62,11 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
     """Reads `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors only."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     from ..fairseq_fixes.checkpoints import named_failures
 
     path, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
     if path.is_file():
-        try:
-            weights = load_file(path)
-        except SafetensorError as error:
-            raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
+        weights = read_tensors(path)
     elif pickled.is_file():
         with named_failures(str(pickled)):
             weights = torch.load(pickled, map_location="cpu", weights_only=True)
