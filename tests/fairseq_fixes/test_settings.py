@@ -74,11 +74,7 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> Non
     files = ["--trainpref", text, "--validpref", text, "--destdir", data]
     run_command("fairseq-preprocess", "--only-source", *files)
     shared = [data, "--user-dir", USER_DIR, "--task", "language_modeling", "--cpu", "--sample-break-mode", "eos"]
-<<<<<<< HEAD
-    words = "--arch transformer_lm --optimizer adam --decoder-layers 1 --decoder-embed-dim 8 --tokens-per-sample 16 --batch-size 2"
-=======
     words = "--arch transformer_lm --optimizer adam --decoder-layers 1 --tokens-per-sample 16 --batch-size 2"
->>>>>>> wt-f
     run_command("fairseq-train", *shared, *words.split(), "--save-dir", model, "--max-update", 1)
     words = ["--path", model / "checkpoint_last.pt", "--gen-subset", "valid", "--batch-size", 1]
     counts = []
