@@ -159,7 +159,9 @@ def print_starts(args: argparse.Namespace, release: Release, converted: Converte
         print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(folder))}")
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
-        print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")
+        is_encoder = release.tokenizer is not None and flags[1] in bert.SEQ2SEQ
+        option = "--encoder-from" if is_encoder else "--finetune-from-model"
+        print(f"  {shlex.join([*flags, option, str(args.out)])}")
 
 
 def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:

@@ -67,7 +67,7 @@ def convert(folder: Path, out: Path, *flags: str) -> int:
 def starts(printed: str) -> list[list[str]]:
     """The printed flags of each way to start."""
     lines = [shlex.split(line) for line in printed.splitlines() if line.startswith("  --arch")]
-    return [words[:-2] for words in lines if words[-2] == "--finetune-from-model"]
+    return [words[:-2] for words in lines if words[-2] in ("--finetune-from-model", "--encoder-from")]
 
 
 def model_of(words: list[str], out: Path, extra: str, **args: Any) -> Any:

@@ -80,7 +80,10 @@ def test_labels(
         assert row["probabilities"] == pytest.approx(packed["probabilities"], abs=1e-5)
         assert row["probabilities"] == pytest.approx(half["probabilities"], abs=0.05)
     words = ["look", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
-    assert hat(*words) == 0 and "Zürich" in (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert hat(*words) == 0
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"document":"test0"' in page
+    assert arch == "ernie_sparse" or "zurich is a city" in page, "the text as the model reads it"
     vectors = tmp_path / "v.npz"
     assert hat("embed", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", vectors, *common) == 0
     assert np.load(vectors)["vectors"].shape == (6, ENCODER_SIZES["hidden_size"])
@@ -90,7 +93,7 @@ def test_labels(
     model = hat_fairseq.load(tmp_path / "P", device="cpu")
     tokens = torch.tensor([[0, 9, 30, 0, 7, 8, 2]])
     with torch.no_grad():
-        own = model.models[0](tokens, classification_head_name="document_classification")[0]
+        own = model.models[0](tokens, classification_head_name="sentence_classification_head")[0]
         assert (exported.eval()(input_ids=tokens).logits - own).abs().max() < 1e-5
 
 
@@ -103,14 +106,27 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
     printed = warm.run(
         ["hat_fairseq.cli", "train", f"{data}/bin", *words, str(tmp_path / "save")], tmp_path, tmp_path / "log"
     )
-    assert "the encoder is started from RoBERTa; newly initialised" in printed
+    assert start[-2] == "--encoder-from" and "the encoder is started from RoBERTa; newly initialised" in printed
     checkpoint = tmp_path / "save/checkpoint_last.pt"
     state = torch.load(checkpoint, weights_only=False)["model"]
     for name, tensor in torch.load(bert / "model.pt", weights_only=True)["model"].items():
         if ".lm_head." not in name:
             own = state[name.replace("sentence_encoder.", "")]
             assert torch.equal(own, tensor[: len(own)]), name
+    more = [*words, str(tmp_path / "save"), "--max-update", "3"]
+    log = warm.run(["hat_fairseq.cli", "train", f"{data}/bin", *more], tmp_path, tmp_path / "log")
+    assert f"Loaded checkpoint {tmp_path / 'save/checkpoint_last.pt'} (epoch 2 @ 2 updates)" in log, "it goes on"
     assert hat("package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
+    without, other = start[:-2], [str(tmp_path / "other")]
+    for flags, problem in (
+        (["--finetune-from-model", bert / "model.pt"], "which has no decoder: start from it with --encoder-from"),
+        (["--encoder-from", checkpoint], f"--encoder-from {checkpoint} is no BERT or RoBERTa; to start from all its"),
+        (start[-2:] + ["--finetune-from-model", checkpoint], "give --encoder-from or --finetune-from-model, not both"),
+    ):
+        words = [f"{data}/bin", *without, *map(str, flags), *TRAIN.split(), *task.split(), "--save-dir", *other]
+        done = warm.completed(["hat_fairseq.cli", "train", *words], tmp_path, check=False)
+        assert done.returncode and problem in done.stderr.splitlines()[-1]
+        assert not [*Path(*other).glob("*.pt")]
     generation = json.dumps({"beam": 2, "max_len_b": 8})
     for flags in ([], ["--bf16"]):
         words = ["summarize", "--path", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--device", "cpu"]
