@@ -145,7 +145,7 @@ def test_states_are_those_of_transformers(
         assert model(tokens, features_only=True)[0].isfinite().all()
     *seq2seq, flag, positions = seq2seq
     assert (flag, positions) == ("--max-source-positions", str(POSITIONS))
-    model = model_of(seq2seq, out, FLAT, max_source_positions=POSITIONS)
+    model = model_of(seq2seq, out, f"{FLAT} --encoder-from {out}", max_source_positions=POSITIONS)
     bpe = TokenizerBpe.load(folder / "tokenizer.json")
     rows = rows_of(bpe, Task(out.parent / "dict.txt").source_dictionary, tydi_lines()[:12], POSITIONS)
     expected, real = states_of(
