@@ -38,6 +38,24 @@ def start_of(bert: Path, arch: str, capsys: pytest.CaptureFixture[str]) -> list[
     return next(words for words in lines if words[:1] == ["--arch"] and words[1].startswith(arch))
 
 
+def test_labels_from_a_package(
+    bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The printed flags of `--package`: its vocabulary for the data, and its weights for the start."""
+    assert hat("import", "bert", bert.parent / "hf", "--package", tmp_path / "P") == 0
+    lines = capsys.readouterr().out.splitlines()
+    printed = [shlex.split(line) for line in lines if line.lstrip().startswith(("preprocess with:", "--arch"))]
+    vocabulary = next(words[2:] for words in printed if words[:2] == ["preprocess", "with:"])
+    start = next(words for words in printed if words[:2] == ["--arch", "hierarchical_transformer_minilm"])
+    write_lines(tmp_path / "raw/train.jsonl", [{"text": text, "label": "ab"[n % 2]} for n, text in enumerate(TEXTS)])
+    flags = ["--kind", "classification", "--splitter", "punctuation", "--segments", "sentences", *vocabulary]
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--number-ids", *flags) == 0
+    task = f"--task document_classification --segment-by marker --disable-validation --save-dir {tmp_path}/save"
+    words = [f"{tmp_path}/data/bin", *start, *TRAIN.split(), *task.split()]
+    log = warm.run(["hat_fairseq.cli", "train", *words], tmp_path, tmp_path / "log")
+    assert "started from RoBERTa: both kinds of layer i from its layer i" in log and "done training" in log
+
+
 def prepared(bert: Path, folder: Path, key: str, *flags: str) -> Path:
     for split in ("train", "valid", "test"):
         rows = [{"id": f"{split}{n}", "text": text, key: "ab"[n % 2]} for n, text in enumerate(TEXTS)]
