@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..data.files import read_json
 from ..package_files import CONFIG, is_package
+from . import settings
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -143,7 +144,9 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
     parsed = original(parser, input_args=words, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    args.tpu = False
+    if problem := settings.impossible_flag(words):
+        parser.exit(2, f"{parser.prog}: error: {problem}\n")
+    args.tpu = False  # which --bf16 has set
     if getattr(args, "encoder_from", None):
         if args.finetune_from_model:
             parser.exit(2, f"{parser.prog}: error: give --encoder-from or --finetune-from-model, not both\n")

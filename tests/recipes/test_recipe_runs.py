@@ -93,9 +93,8 @@ def flags_of(name: str, reader: str) -> dict[str, str]:
     """The flags behind each command of a recipe."""
     sections = SECTIONS[name]
     if name in ENCODERS:
-        preprocess = {"sentencepiece": "--bpe-dir pieces", "learned": "--num-codes 300"}.get(
-            str(sections["preprocess"].get("bpe")), "--bpe-dir bpe"
-        )
+        bpe = str(sections["preprocess"].get("bpe", "learned"))
+        preprocess = {"sentencepiece": "--bpe-dir pieces", "gpt2": "--bpe-dir bpe"}.get(bpe, "--num-codes 300")
         preprocess += f" {LONGER.get(name, '--max-source-tokens 256')}"
         preprocess = "--overwrite" if reader.startswith("lra_") else preprocess  # a folder of two recipes
         layers = LAYERS.get(str(sections["train"]["arch"]), "--encoder-layers 1")
