@@ -18,7 +18,7 @@ PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
 STAMP := $(VENV)/.setup-done
-EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,lra,docs
+EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,minilm,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 TIMED := long_encoders training generation precision ablation floor

@@ -362,10 +362,18 @@ def floor(record: Record) -> str:
     return begin(record, machine(record), rates) + table(columns, rows)
 
 
+def pretrained_articles(record: Record) -> str:
+    """A row for each contender and difference, a column for all, long and short articles."""
+    columns = ["", *(f"{part}, {number} articles" for part, number in record["articles"].items())]
+    rows = [[name, *values.values()] for name, values in record["rows"].items()]
+    return begin(record, seeds(record), machine(record)) + table(columns, rows)
+
+
 OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
 OWN_TABLES |= {
     each.__name__: each for each in (pointers, decisions, demo_variants, short_listops, lra, load, preprocessing, floor)
 }
+OWN_TABLES |= {"pretrained_articles": pretrained_articles}
 OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
 TIMED = ("gpu", "long_encoders", "ablation", "training", "generation", "precision")  # with tables of `interleaved`
 

@@ -37,7 +37,7 @@ def load(path: str | Path, data: str | Path | None = None, device: str | None = 
         precision: fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU).
 
     Returns:
-        A `Model` with the methods `generate` or `predict`, and `look`. They take documents, each a string or a
+        A `Model` with the methods `generate` or `predict`, `embed` and `look`. They take documents, each a string or a
         dictionary as in docs/data.md.
 
     Raises:

@@ -34,6 +34,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "generate": "inference.generate",
         "summarize": "inference.summarize",
         "predict": "inference.predict",
+        "embed": "inference.embed",
         "join": "generation.join_chunks",
         "score": "scoring.command",
     },

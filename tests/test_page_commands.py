@@ -4,7 +4,9 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from minilm import needs_minilm
 from test_docs import ROOT, commands
 from warm import WarmPython
 
@@ -108,3 +110,21 @@ def test_own_summaries_from_json_lines_to_rouge(
     exec(program, {})
     shapes = "torch.Size([2, 19, 64]) torch.Size([2, 3, 64])\ntorch.Size([2, 5, 64]) torch.Size([2, 5, 56])\n"
     assert shapes in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@needs_minilm
+def test_labels_and_vectors_from_a_pretrained_encoder(warm: WarmPython, tmp_path: Path) -> None:
+    text = page("pretrained.md")
+    write_examples(text, tmp_path / "articles", "label")
+    shorter = text.replace("--max-epoch 3", "--max-epoch 2").replace("--warmup-updates 20", "--warmup-updates 2")
+    printed = run_page(shorter.replace("pip install", "# pip install"), warm, tmp_path)
+    assert len(printed) == 7
+    assert "left out, the pooler" in printed[0] and (tmp_path / "minilm/tokenizer.json").is_file()
+    assert "started from RoBERTa: both kinds of layer i from its layer i" in printed[2]
+    assert "100.00" in printed[4], "accuracy on the test split"
+    assert "vectors of 8 documents" in printed[6]
+    arrays = np.load(tmp_path / "vectors.npz")
+    assert arrays["vectors"].shape == (24, 384) and sorted({*arrays["ids"]}) == sorted(
+        row["id"] for row in read_lines(tmp_path / "articles/test.jsonl")
+    )

@@ -11,7 +11,8 @@ record.py, records_json.py     a `Record`: a document or example; the same as a 
 kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 text.py, word_tokenizer.py     text before the BPE: characters, sentences, aligned segments; words
-bpe.py                         text to tokens and back; gpt2_bpe.py and sentencepiece_bpe.py those of pretrained models
+bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepiece_bpe.py and tokenizer_bpe.py those of
+                               pretrained models
 rows.py                        a `Row`, the tokens of a sample, and the steps from texts to rows that kinds share
 long_input.py                  what stays of a row that is too long; sentences packed to chunks, rows and windows
 binarize.py, dictionary.py     writes what fairseq-preprocess would write

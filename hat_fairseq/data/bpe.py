@@ -19,7 +19,7 @@ from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import cut
 from hat_fairseq.workers import Workers
 
-KINDS = ("learned", "gpt2", "sentencepiece")
+KINDS = ("learned", "gpt2", "sentencepiece", "tokenizer")
 CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
 _WORD_END = "</w>"
@@ -34,11 +34,12 @@ class Bpe(Protocol):
     """From text to tokens without white space, and back.
 
     `separator` goes before each sentence but the first, so that the tokens of the sentences, put one after the
-    other, decode to the sentences joined by single spaces.
+    other, decode to the sentences joined by single spaces. `loses` names what `decode` cannot give back.
     """
 
     kind: str
     separator: str
+    loses: tuple[str, ...]
 
     def encode(self, text: str) -> list[str]: ...
 
@@ -51,12 +52,25 @@ class Bpe(Protocol):
         """
         ...
 
+    def losses(self, text: str) -> Counter[str]:
+        """Counts what of a text is lost."""
+        ...
+
     @property
     def save(self) -> Callable[..., None]:
         """Writes the files of this kind (`pipeline.BPE_FILES`) to their paths."""
 
 
-class NoBpe:
+class Lossless:
+    """What the BPEs that change no letter have in common."""
+
+    loses: tuple[str, ...] = ()
+
+    def losses(self, text: str) -> Counter[str]:
+        return Counter()
+
+
+class NoBpe(Lossless):
     """Tokens are what stands between white space: for sequences of symbols."""
 
     kind, separator = "none", " "
@@ -91,7 +105,7 @@ class WordCache(dict[str, list[str]]):
         return WordCache, (self._encode,)
 
 
-class LearnedBpe:
+class LearnedBpe(Lossless):
     """Applies merges, pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended."""
 
     kind = "learned"

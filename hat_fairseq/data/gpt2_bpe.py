@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from hat_fairseq.data.bpe import WordCache
+from hat_fairseq.data.bpe import Lossless, WordCache
 from hat_fairseq.data.files import read_lines, sha256_of
 
 # The three files that come with fairseq's BART and RoBERTa.
@@ -28,7 +28,7 @@ _SPACE = "\u0120"
 _CONTINUATION_BYTES = frozenset(map(chr, [*range(0x122, 0x143), *range(0xA1, 0xAD), 0x143, *range(0xAE, 0xC0)]))
 
 
-class Gpt2Bpe:
+class Gpt2Bpe(Lossless):
     """Byte-level BPE of fairseq's `encoder.json` and `vocab.bpe`: every text can be encoded, and decodes to itself."""
 
     kind = "gpt2"

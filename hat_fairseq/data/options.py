@@ -104,7 +104,10 @@ class Options(Settings):
 
     vocabulary: str | None = option(None, "reuse BPE, dictionary and settings of an earlier bin", metavar="BIN")
     bpe: str = option(
-        "learned", "learned on the training split, GPT-2's, or a sentencepiece model", bpe.KINDS, group=TEXT
+        "learned",
+        "learned on the training split, GPT-2's, a sentencepiece model, or any tokenizer.json or vocab.txt",
+        bpe.KINDS,
+        group=TEXT,
     )
     num_codes: int = option(40000, "number of codes to learn", group=TEXT, least=1)
     negative_windows: float = option(

@@ -20,12 +20,25 @@ from hat_fairseq.data.round_trip import running_text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
+from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
 LATER = {"max_chunk_tokens": None, "line_breaks": "space"}  # settings that earlier versions do not have: what they did
-BPE_FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
-LOAD: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe, "none": NoBpe}
+BPE_FILES = {
+    "learned": ("bpe.codes",),
+    "gpt2": ("encoder.json", "vocab.bpe"),
+    "sentencepiece": (MODEL,),
+    "tokenizer": ("bpe.json",),  # not tokenizer.json: transformers would take it for the whole tokenizer of a model
+    "none": (),
+}
+LOAD: dict[str, Any] = {
+    "learned": LearnedBpe.load,
+    "gpt2": Gpt2Bpe,
+    "sentencepiece": SentencePieceBpe,
+    "tokenizer": TokenizerBpe.load,
+    "none": NoBpe,
+}
 
 
 @dataclass
@@ -72,6 +85,7 @@ class TextPipeline:
                 segments.append([])
             elif token == "<unk>" or token not in CONTROL_TOKENS:
                 segments[-1].append(token)
+        self.counts.update(f"texts_decoded_without_{what}" for what in self.bpe.loses)
         return running_text(map(self.bpe.decode, segments), self.settings, side)
 
     def save(self, directory: str | Path) -> None:
@@ -160,6 +174,10 @@ def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | 
         else:
             Dictionary.of(bpe.pieces()).save(dictionary)
         return bpe
+    if options.bpe == "tokenizer":
+        entries = TokenizerBpe.load(find_tokenizer(bpe_dir))
+        Dictionary.of(entries.symbols).save(dictionary)
+        return entries
     return None
 
 

@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     splits = "only these: train, valid, test, test1 ... (default: all)"
     parser.add_argument("--splits", nargs="+", metavar="SPLIT", help=splits)
     files = "where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
-    files += "where sentencepiece.bpe.model is, for --bpe sentencepiece"
+    files += "where sentencepiece.bpe.model is, for --bpe sentencepiece; "
+    files += "where tokenizer.json or vocab.txt is, for --bpe tokenizer"
     parser.add_argument("--bpe-dir", type=Path, metavar="DIR", help=files)
     add_workers(parser, "1")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
@@ -86,8 +87,8 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
             f"reader {reader.name} has no train split to learn {'BPE codes' if kind.is_text else 'the dictionary'} "
-            f"from; use {'--bpe gpt2 or sentencepiece, or ' if kind.is_text else ''}--vocabulary with what the "
-            "training part gave"
+            f"from; use {'--bpe gpt2, sentencepiece or tokenizer, or ' if kind.is_text else ''}--vocabulary with "
+            "what the training part gave"
         )
     return options
 

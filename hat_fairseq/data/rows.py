@@ -161,6 +161,7 @@ class RowEncoder:
         for number, text in enumerate(clean):
             words = tokenizer.tokenize(escape_control_tokens(text, self.counts))
             tokens = self.bpe.encode(self.bpe.separator + words if number else words)
+            self.counts.update(self.bpe.losses(words))
             self.totals[f"{side}_tokens"] += len(tokens)
             self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += len(tokens) > LONG_SENTENCE
             sentences.append(Sentence(text, words, tokens))

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
 
+from hat_fairseq.data.bpe import Lossless
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
 from hat_fairseq.data.text import escape_control_tokens, restore_control_tokens
 
@@ -16,7 +17,7 @@ MODEL = "sentencepiece.bpe.model"  # its name in the releases of fairseq and Hug
 SPACE = "\u2581"  # stands for a space; every text begins with one
 
 
-class SentencePieceBpe:
+class SentencePieceBpe(Lossless):
     """Pieces of a sentencepiece model. Characters without a piece stay in the text, normalised.
 
     ValueError without the package, for a file that is no model, or one that marks words otherwise than XLM-RoBERTa's.

@@ -11,6 +11,7 @@ from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
 from ..workers import progress
+from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, local_paths, push, split_with
 from .look import LookOptions, look_at, model_to_look_at
@@ -75,6 +76,22 @@ class Model:
         chosen = model.kind.chosen(options)
         with logged_changes(self.pipeline):
             return list(model.predictions(self._records(documents), batch_size, None, chosen, details))
+
+    def embed(
+        self,
+        documents: Iterable[Input],
+        of: str = "sentence",
+        pooling: str = "mean",
+        alone: bool = False,
+        raw: bool = False,
+        batch_size: int = 8,
+        splitter: str | None = None,
+    ) -> list[Embedding]:
+        """Computes the vectors of the sentences, segments or whole of each document; see `EmbedOptions`."""
+        split_with(self.pipeline, splitter or self.splitter)
+        model = Embedder(self.loaded, EmbedOptions(of, pooling, alone, raw))
+        with logged_changes(self.pipeline):
+            return list(model.embeddings(self._records(documents), batch_size))
 
     def look(
         self,

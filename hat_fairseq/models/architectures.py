@@ -6,8 +6,8 @@ at 3,072 source positions, its baseline without hierarchy 408M; `hat_transformer
 Chalkidis et al. 2022: `hierarchical_transformer_base_4096` has 153M; `mini_1024` is I3 of their ablation.
 Poolingformer: Zhang et al. 2021, section 3.2; we count its "6th to 11th" layers of 12 from 0; positions beyond the
 pretrained ones are copies (`tile`), as in Longformer. ERNIE-Sparse: Liu et al. 2022, Tables 8 to 10: 128 global, 192
-neighbouring and 192 random tokens. The `_lra_` architectures are those of Long Range Arena (Tay et al. 2021). `_tiny`
-is for tests and for trying things out.
+neighbouring and 192 random tokens. `_minilm` has the sizes of MiniLM-L6-H384 (Wang et al. 2020). The `_lra_`
+architectures are those of Long Range Arena (Tay et al. 2021). `_tiny` is for tests and for trying things out.
 """
 
 from argparse import Namespace
@@ -53,6 +53,8 @@ WMT: Sizes = (
 )
 BART_BASE, BART_LARGE = (BART | both(768, 3072, 12, 6), BART | both(1024, 4096, 16, 12))
 ROBERTA_BASE, ROBERTA_LARGE = (ROBERTA | encoder_sizes(768, 3072, 12, 12), ROBERTA | encoder_sizes(1024, 4096, 16, 24))
+MINILM = {"layer_norm_eps": 1e-12}
+ROBERTA_MINILM = ROBERTA | encoder_sizes(384, 1536, 12, 6) | MINILM
 ROBERTA_TINY = ROBERTA | encoder_sizes(64, 128, 4, 4)
 
 
@@ -103,12 +105,14 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
     "hat_bart": {
         "hat_bart_large": BART_LARGE,
         "hat_bart_base": BART_BASE,
+        "hat_bart_minilm": BART | both(384, 1536, 12, 6) | MINILM,
         "poolingformer_bart_large": BART_LARGE | pooling("6-11", "first"),
         "poolingformer_bart_base": BART_BASE | pooling("3-5", "first"),
     },
     "hat_roberta": {
         "hat_roberta_base": ROBERTA_BASE,
         "hat_roberta_large": ROBERTA_LARGE,
+        "hat_roberta_minilm": ROBERTA_MINILM,
         "hat_roberta_tiny": ROBERTA_TINY,
         "poolingformer_base": ROBERTA_BASE | pooling("6-8", "question") | {"max_positions": 4096},
         "poolingformer_large": ROBERTA_LARGE | pooling("15-20", "question") | {"max_positions": 4096},
@@ -126,6 +130,7 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         "hierarchical_transformer_base_4096": {},
         "hierarchical_transformer_mini_1024": encoder_sizes(256, 1024, 4)
         | {"layout": "S|SD|S|SD|S|SD|S|SD", "max_segments": 8},
+        "hierarchical_transformer_minilm": encoder_sizes(384, 1536, 12) | MINILM | {"layout": "S|S|SD|S|S|SD"},
         "hierarchical_transformer_tiny": encoder_sizes(64, 128, 4) | {"layout": "S|SD|S|SD", "segment_length": 16},
     },
 }

@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from ..modules.options import add_options
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat_transformer import vocabulary
-from .loading import adapt_heads, adapt_state, fingerprint
+from .loading import ROBERTA, adapt_heads, adapt_state, fingerprint, is_roberta, rename_old_layout
 
 logger = logging.getLogger(__name__)
 
-ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
 
 
@@ -77,25 +76,6 @@ class HierarchicalTransformerModel(EncoderModel):
     config_class = ENCODERS["hierarchical_transformer"]
 
 
-def rename_old_layout(state: dict[str, Tensor]) -> None:
-    """Gives the tensors of a released RoBERTa today's names, in place.
-
-    `decoder.` was the encoder, `emb_layer_norm` the layer norm on embeddings, and query, key and value projections were
-    one (3C, C) matrix.
-    """
-    for name in list(state):
-        new = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
-        if new.startswith("decoder."):
-            new = "encoder." + new.removeprefix("decoder.")
-        tensor = state.pop(name)
-        stem, joined, kind = new.partition("in_proj_")
-        if not joined:
-            state[new] = tensor
-            continue
-        for part, rows in zip("qkv", tensor.chunk(3), strict=True):
-            state[f"{stem}{part}_proj.{kind}"] = rows
-
-
 def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
     """Converts the `state` of a RoBERTa in place to one of `hierarchical_transformer`; any other state is unchanged.
 
@@ -106,7 +86,7 @@ def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
     Raises:
         ValueError: the RoBERTa has fewer layers or fewer positions than are needed.
     """
-    if not any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state):
+    if not is_roberta(state):
         return
     rename_old_layout(state)
     roberta = {ROBERTA.sub("", name): tensor for name, tensor in state.items()}

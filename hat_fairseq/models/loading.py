@@ -11,6 +11,7 @@ fingerprints.
 """
 
 import logging
+import re
 from typing import Any
 
 import torch
@@ -23,6 +24,8 @@ from ..modules.embedding import LearnedPositions, extend_positions
 
 logger = logging.getLogger(__name__)
 
+ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
+SOURCE = "encoder.dictionary_fingerprint"
 BUFFER = "_fingerprint"  # the names of all these buffers end with it
 
 
@@ -31,7 +34,11 @@ def fingerprint(dictionary: Dictionary) -> Tensor:
 
     The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
     """
-    return torch.tensor(words_of_fingerprint(dictionary.symbols))
+    return _fingerprint(dictionary.symbols)
+
+
+def _fingerprint(symbols: list[str]) -> Tensor:
+    return torch.tensor(words_of_fingerprint(symbols))
 
 
 def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
@@ -146,6 +153,55 @@ def _check_fit(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
             "the checkpoint does not fit the model (other architecture, other dictionary, or fewer positions than the "
             "checkpoint has):\n  " + "\n  ".join(problems)
         )
+
+
+def rename_old_layout(state: dict[str, Tensor]) -> None:
+    """Gives the tensors of a released RoBERTa today's names, in place.
+
+    `decoder.` was the encoder, `emb_layer_norm` the layer norm on embeddings, and query, key and value projections were
+    one (3C, C) matrix.
+    """
+    for name in list(state):
+        new = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
+        if new.startswith("decoder."):
+            new = "encoder." + new.removeprefix("decoder.")
+        tensor = state.pop(name)
+        stem, joined, kind = new.partition("in_proj_")
+        if not joined:
+            state[new] = tensor
+            continue
+        for part, rows in zip("qkv", tensor.chunk(3), strict=True):
+            state[f"{stem}{part}_proj.{kind}"] = rows
+
+
+def is_roberta(state: dict[str, Tensor]) -> bool:
+    """Whether a checkpoint's state is that of a RoBERTa, in the layout of any year."""
+    return any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state)
+
+
+def start_encoder_from_roberta(state: dict[str, Tensor], model: Any) -> None:
+    """Converts the `state` of a RoBERTa in place to one of an encoder-decoder.
+
+    The decoder is new, except for tables that it shares with the encoder: BERT2RND of Rothe et al. 2020. Heads are left
+    out. `adapt_state` adds the hierarchy, and compares the shapes.
+    """
+    rename_old_layout(state)
+    heads = [name for name in state if head_of(name)]
+    roberta = {ROBERTA.sub("encoder.", name): x for name, x in state.items() if name not in heads}
+    saved, with_mask = roberta.get(SOURCE), _fingerprint([*model.encoder.dictionary.symbols, "<mask>"])
+    if saved is not None and not model.has_mask and torch.equal(saved.cpu(), with_mask):
+        del roberta[SOURCE]  # the dictionary of this model with <mask>, as RoBERTa has it
+    shared = {parameter for name, parameter in model.named_parameters() if name.startswith("encoder.")}
+    decoder = {
+        name: parameter.detach().clone()
+        for name, parameter in model.named_parameters(remove_duplicate=False)
+        if name.startswith("decoder.") and parameter not in shared
+    }
+    logger.info("the encoder is started from RoBERTa; newly initialised %d tensors of the decoder", len(decoder))
+    if heads:
+        logger.info("left out %d tensors of heads:\n  %s", len(heads), "\n  ".join(heads))
+    state.clear()
+    state.update(roberta | decoder)
 
 
 def adapt_heads(state: dict[str, Tensor], model: Any) -> None:

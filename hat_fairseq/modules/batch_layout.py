@@ -14,7 +14,7 @@ channels.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..kernels import prepare_mask
+from ..kernels import naive, prepare_mask
 from .embedding import position_rows
 
 Cached = TypeVar("Cached")
@@ -55,15 +55,20 @@ class Representatives:
         padding: (B, S) True = the document has no such representative; None when all have S.
         unit: what a representative stands for: sentence, segment or block.
         inserted: the representatives are no tokens of the document.
+        spans: (B, T') the representative of each slot, from 0, whose state is the mean of these slots; -1 for padding.
+            None: its state is that of its own slot.
     """
 
     positions: Tensor
     padding: Tensor | None = None
     unit: str = "sentence"
     inserted: bool = False
+    spans: Tensor | None = None
 
     def gather(self, x: Tensor) -> Tensor:
         """Maps (B, T', C) states of all slots -> (B, S, C) states of the representatives; without a slot, of slot 0."""
+        if self.spans is not None:
+            return span_means(x, self.spans, self.positions.size(1))[0]
         positions = self.positions.masked_fill(self.positions == x.size(1), 0)
         return x.gather(1, positions.unsqueeze(-1).expand(-1, -1, x.size(-1)))
 
@@ -177,6 +182,25 @@ def on_representatives(x: Tensor, layout: BatchLayout, function: Callable[[Tenso
     return layout.representatives.scatter(x, function(layout.representatives.gather(x)))
 
 
+def span_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Averages the (B, T, C) states of each span, such as a sentence or paragraph, in fp32 or wider.
+
+    Args:
+        numbers: (B, T) span of each token, from 0; -1 for tokens in no span.
+        most: N.
+    Returns:
+        (B, N, C) means, zeros for a span without tokens; and (B, N), True = a span without tokens.
+    """
+    # The states of tokens in no span go to a spare last slot.
+    slots = torch.where(numbers < 0, most, numbers)
+    summed = naive.wide(states)
+    total = summed.new_zeros(len(states), most + 1, states.size(2))
+    total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(summed), summed)[:, :most]
+    sizes = summed.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=summed.dtype))
+    sizes = sizes[:, :most]
+    return (total / sizes.clamp(min=1).unsqueeze(-1)).to(states), sizes.eq(0)
+
+
 @dataclass(frozen=True)
 class Arranged:
     """A batch as the layers see it: (B, T') ids, the row of the position table for each, and the facts about it."""
@@ -213,7 +237,11 @@ def representatives_at(starts: Tensor, most: int, fewest: int) -> Representative
 
 
 def arrange_documents(
-    tokens: Tensor, pad: int, bos: int | None = None, mark_global: Callable[[Tensor], Tensor] | None = None
+    tokens: Tensor,
+    pad: int,
+    bos: int | None = None,
+    mark_global: Callable[[Tensor], Tensor] | None = None,
+    means: bool = False,
 ) -> Arranged:
     """Arranges (B, T) ids, padded on either side, as documents whose tokens stay in their order.
 
@@ -223,6 +251,7 @@ def arrange_documents(
     Args:
         bos: id of the sentence marker, whose tokens are the representatives; None: there are none.
         mark_global: (B, T) ids, padded on the right -> (B, T) True = a global token; None: there are none.
+        means: the state of a representative is the mean of its sentence, marker included.
     """
     input_padding = tokens.eq(pad)
     slot = ((~input_padding).cumsum(dim=1) - 1).masked_fill(input_padding, tokens.size(1))
@@ -239,9 +268,10 @@ def arrange_documents(
     numbers = torch.cat([torch.stack([x.long() for x in on_device]), (~padding).sum(dim=1)]).tolist()
     any_padding, any_empty, any_moved, fewest, most, fewest_global, most_global, *row_lengths = numbers
     any_global = mark_global is not None and most_global
+    spans = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
     layout = BatchLayout(
         padding=padding if any_padding else None,
-        representatives=None if bos is None else representatives_at(starts, most, fewest),
+        representatives=None if bos is None else replace(representatives_at(starts, most, fewest), spans=spans),
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         slots=slots if any_moved else None,
         empty_rows=bool(any_empty),

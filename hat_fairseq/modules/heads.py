@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels import ACTIVATIONS, naive
+from ..kernels import ACTIVATIONS
 from .attention import safe_padding_mask
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
@@ -180,19 +180,3 @@ def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: i
     numbers = (in_last & (starts | begins)).cumsum(dim=1)
     inside = in_last & ~is_end & tokens.ne(bos)
     return (numbers - 1).masked_fill(~inside, -1), numbers[:, -1]
-
-
-def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Averages the (B, T, C) states of each paragraph, in fp32 or wider; `numbers`: see `paragraph_numbers`.
-
-    Returns:
-        (B, N, C) means, zeros for a paragraph without tokens; and (B, N), True = a paragraph without tokens.
-    """
-    # The states of tokens in no paragraph go to a spare last slot.
-    slots = torch.where(numbers < 0, most, numbers)
-    summed = naive.wide(states)
-    total = summed.new_zeros(len(states), most + 1, states.size(2))
-    total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(summed), summed)[:, :most]
-    sizes = summed.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=summed.dtype))
-    sizes = sizes[:, :most]
-    return (total / sizes.clamp(min=1).unsqueeze(-1)).to(states), sizes.eq(0)

@@ -47,10 +47,13 @@ def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
     return Slots(slots.masked_fill(~real, size), size)
 
 
-def arrange_segments(tokens: Tensor, slots: Slots, length: int, pad: int, attend_padding: bool = False) -> Arranged:
+def arrange_segments(
+    tokens: Tensor, slots: Slots, length: int, pad: int, attend_padding: bool = False, means: bool = False
+) -> Arranged:
     """Lays out (B, T) ids in segments; positions count from 0 in each, padding has row 0 of the position table.
 
-    `attend_padding`: padding inside a segment is attended to.
+    `attend_padding`: padding inside a segment is attended to. `means`: the state of a representative is the mean of its
+    segment.
     """
     ids = slots.scatter(tokens, pad)
     padding = ids.eq(pad)
@@ -58,9 +61,10 @@ def arrange_segments(tokens: Tensor, slots: Slots, length: int, pad: int, attend
     masked = empty.repeat_interleave(length, dim=1) if attend_padding else padding
     any_masked, any_empty = torch.stack([masked.any(), empty.any()]).tolist()
     positions = (torch.arange(empty.size(1), device=empty.device) * length).expand_as(empty)
+    spans = (torch.arange(slots.size, device=ids.device) // length).masked_fill(padding, -1) if means else None
     layout = BatchLayout(
         padding=masked if any_masked else None,
-        representatives=Representatives(positions, empty if any_empty else None, unit="segment"),
+        representatives=Representatives(positions, empty if any_empty else None, unit="segment", spans=spans),
         slots=slots,
         empty_rows=any_empty,
     )

@@ -32,8 +32,15 @@ ATTENTIONS: dict[str, Any] = {
     "pooling": TwoLevels,
     "block-sparse": BlockSparse,
 }
+SPAN_POOLINGS = ("marker", "mean")
 # Names of the tensors that full attention does not have. Checkpoints may lack them; then they are initialised.
 NEW_PARTS = ("self_attn.pooled.",)
+
+
+def span_pooling(unit: str) -> Any:
+    """Makes the option that says which state represents a span; `unit`: what the spans of this network are."""
+    text = f"state that represents a {unit}: that of its first token, or the mean of its tokens"
+    return option("marker", text, choices=SPAN_POOLINGS)
 
 
 def entry(name: str) -> Any:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from ..modules.attention import safe_padding_mask
-from ..modules.batch_layout import representatives_at, sentence_starts
+from ..modules.batch_layout import representatives_at, sentence_starts, span_means
 from ..modules.embedding import initialise
-from ..modules.heads import ClassificationHead, MaskedLMHead, paragraph_means, paragraph_numbers, pool
+from ..modules.heads import ClassificationHead, MaskedLMHead, paragraph_numbers, pool
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
 from .ernie_sparse import ErnieSparseConfig
 from .hierarchical_transformer import HierarchicalTransformerConfig
@@ -115,7 +115,7 @@ class EncoderWithHeads(nn.Module):
         words, starts = self.words, sentence_starts(src_tokens, self.words.bos, self.words.pad)
         if head.level in ("paragraph", "paragraphs"):
             numbers, counts = paragraph_numbers(src_tokens, starts, words.bos, words.eos, words.pad)
-            states, empty = paragraph_means(encoded.tokens, numbers, max(1, int(counts.max())))
+            states, empty = span_means(encoded.tokens, numbers, max(1, int(counts.max())))
             if head.level == "paragraphs":
                 states = pool("mean", states, safe_padding_mask(empty))  # the states of empty paragraphs are zeros
             return head(states)

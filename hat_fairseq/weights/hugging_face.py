@@ -25,6 +25,7 @@ from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from ..package_files import read_tensors
 
 MASK = "<mask>"
+SHARDS = "model.safetensors.index.json"  # which tensor is in which file
 # Settings with which the encoder is that of BART and RoBERTa.
 PLAIN = {
     "no_hierarchy": True,
@@ -52,32 +53,50 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
     """
     config = read_json(path)
     kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in numbers}
-    if missing := [key for key, kind in kinds.items() if type(config.get(key)) not in kind]:
-        raise ValueError(f"{path}: no number for {', '.join(missing)} (sizes are whole numbers)")
     for key, value in fixed.items():
         if config.get(key, value) != value:
             raise ValueError(f"{path}: {key} is {config[key]!r}, only {value!r} can be converted to {target}")
+    if missing := [key for key, kind in kinds.items() if type(config.get(key)) not in kind]:
+        raise ValueError(f"{path}: no number for {', '.join(missing)} (sizes are whole numbers)")
     return config
 
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
-    """Reads `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors only."""
+    """Reads `model.safetensors`, also in shards, else `pytorch_model.bin`.
+
+    ValueError if it is damaged, or does not hold finite tensors only.
+    """
     from ..fairseq_fixes.checkpoints import named_failures
 
     path, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
     if path.is_file():
         weights = read_tensors(path)
+    elif (index := directory / SHARDS).is_file():
+        weights = _read_shards(index)
     elif pickled.is_file():
         with named_failures(str(pickled)):
             weights = torch.load(pickled, map_location="cpu", weights_only=True)
     else:
-        raise ValueError(f"{directory} has neither model.safetensors nor {pickled.name} (one file, not shards)")
+        raise ValueError(f"{directory} has neither model.safetensors nor {pickled.name}")
     if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
         raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
     if others := [name for name, tensor in weights.items() if tensor.is_quantized or tensor.layout != torch.strided]:
         raise ValueError(f"{directory}: {others[0]} is quantised or sparse; save the weights as plain tensors")
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
+    return weights
+
+
+def _read_shards(index: Path) -> dict[str, Tensor]:
+    """Reads the files that an index names for its tensors; ValueError for a file or a tensor that is missing."""
+    names = files.Fields(read_json(index), str(index)).get("weight_map", dict)
+    weights: dict[str, Tensor] = {}
+    for name in sorted({*map(str, names.values())}):
+        if Path(name).name != name or not (path := index.parent / name).is_file():
+            raise ValueError(f"{index} names the file {name!r:.80}, which is not beside it; fetch all shards")
+        weights |= read_tensors(path)
+    if missing := sorted(names.keys() - weights.keys()):
+        raise ValueError(f"{index}: {len(missing)} tensors are in none of its files: {', '.join(missing[:8])}")
     return weights
 
 

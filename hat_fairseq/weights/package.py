@@ -149,41 +149,63 @@ def main(args: argparse.Namespace) -> int:
     generation = parse_generation_options(args.generation, "--generation")
     chosen = parse_object(args.card, "--card")
     scores = as_json(read_json(args.score)) if args.score else None
-    pipeline = TextPipeline.load(args.data)
+    TextPipeline.load(args.data)  # an error there comes before the long steps
     if args.out.exists() and not is_package(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat package; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
         trained = Trained.load(args.checkpoint, args.data)
-        model, cfg = trained.model, trained.cfg
-        if generation and not hasattr(model, "decoder"):
+        if generation and not hasattr(trained.model, "decoder"):
             raise ValueError("--generation is for models that write texts; remove it")
-        tied = write_state(folder, model.state_dict(), args.half)
-        config = {"updates": trained.updates, "tied": tied} | trained.recorded()
-        if trained.network in NETWORKS:
-            config["description"] = trained.description()
-        for path in [*args.data.glob("dict*.txt"), *args.data.glob("*/dict.txt")]:
-            copy = folder / BIN / path.relative_to(args.data)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        pipeline.save(folder / BIN)
-        names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
-        facts = {
-            "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
-            "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if args.half else 'fp32'}",
-            "updates": f"{trained.updates:,}",
-            "longest input and output": model.max_positions(),
-            **{name.replace("_", " "): getattr(pipeline.settings, name) for name in names},
-            "trained on": trained_on(args.data.resolve().with_name("manifest.json")),
-            "trained with": trained_with(cfg),
-            "written by": f"hat_fairseq {hat_fairseq.__version__}",
-        }
-        (folder / CONFIG).write_text(as_json(config), encoding="utf-8")
-        (folder / GENERATION).write_text(as_json(generation), encoding="utf-8")
-        front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen)
-        (folder / CARD).write_text(front + card(args.out.resolve().name, facts, scores), encoding="utf-8")
-        (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
-    print(f"wrote {args.out}: {facts['parameters']}")
+        parameters = write_package(folder, args.out.resolve().name, trained, args.half, generation, chosen, scores)
+    print(f"wrote {args.out}: {parameters}")
     return 0
+
+
+def write_package(
+    folder: Path,
+    name: str,
+    trained: Trained,
+    half: bool = False,
+    generation: dict[str, Any] | None = None,
+    chosen: dict[str, Any] | None = None,
+    scores: str | None = None,
+) -> str:
+    """Writes the files of a package; returns how many parameters the model has, and in which precision.
+
+    Args:
+        name: of the model, in its card.
+        half: store fp16.
+        generation: fairseq's options for those who give none.
+        chosen: fields of the front matter of the card, which win.
+        scores: for the card.
+    """
+    model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
+    tied = write_state(folder, model.state_dict(), half)
+    config = {"updates": trained.updates, "tied": tied} | trained.recorded()
+    if trained.network in NETWORKS:
+        config["description"] = trained.description()
+    for path in [*trained.data.glob("dict*.txt"), *trained.data.glob("*/dict.txt")]:
+        copy = folder / BIN / path.relative_to(trained.data)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    pipeline.save(folder / BIN)
+    names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
+    facts = {
+        "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
+        "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if half else 'fp32'}",
+        "updates": f"{trained.updates:,}",
+        "longest input and output": model.max_positions(),
+        **{name.replace("_", " "): getattr(pipeline.settings, name) for name in names},
+        "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),
+        "trained with": trained_with(cfg),
+        "written by": f"hat_fairseq {hat_fairseq.__version__}",
+    }
+    (folder / CONFIG).write_text(as_json(config), encoding="utf-8")
+    (folder / GENERATION).write_text(as_json(generation or {}), encoding="utf-8")
+    front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen or {})
+    (folder / CARD).write_text(front + card(name, facts, scores), encoding="utf-8")
+    (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
+    return str(facts["parameters"])
 
 
 def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:

@@ -24,6 +24,7 @@ SIZES = {  # of transformers -> own
     "num_attention_heads": "encoder_attention_heads",
     "layer_norm_eps": "layer_norm_eps",
 }
+FLAT, SEGMENTS = ("hat_roberta_base", "hat_roberta_large"), ("hierarchical_transformer",)  # architectures
 NUMBERS = (*SIZES, "vocab_size", "num_hidden_layers", "max_position_embeddings")
 UNUSED_POSITIONS = 2  # both libraries start after the row of the padding, which is 1
 LAYER = {  # of a layer of BERT's family -> fairseq's
@@ -62,8 +63,11 @@ SAME = PLAIN | {
 }
 
 
-def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
-    """Returns RoBERTa under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor."""
+def convert(weights: dict[str, Tensor], config: dict[str, Any], starts: list[list[str]] | None = None) -> Converted:
+    """Returns RoBERTa under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor.
+
+    `starts`: ways to start from it, the first with a `hat_roberta`; None: `start_flags`.
+    """
     report = []
     weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
     if pooler := sorted(name for name in weights if name.startswith("pooler.")):
@@ -73,7 +77,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     types = weights.pop(TYPES, None)
     if types is None or types.shape != (1, config["hidden_size"]):
         raise ValueError(f"{TYPES} is missing or is not one row of {config['hidden_size']}")
-    starts = start_flags(config)
+    starts = starts or start_flags(config)
     model = meta_model([*starts[0], "--no-hierarchy"], weights, config["vocab_size"])
     state = rename_state(weights, TABLE, model, optional="encoder.lm_head.")
     if types.any():
@@ -85,16 +89,24 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     return Converted(state, starts, report)
 
 
-def start_flags(config: dict[str, Any]) -> list[list[str]]:
+def encoder_sizes(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns the sizes of the layers, and their number, under our names."""
+    return {own: config[other] for other, own in SIZES.items()} | {"encoder_layers": config["num_hidden_layers"]}
+
+
+def start_flags(
+    config: dict[str, Any], flat_names: tuple[str, ...] = FLAT, segment_names: tuple[str, ...] = SEGMENTS
+) -> list[list[str]]:
     """Returns the nearest named `hat_roberta`, and `hierarchical_transformer`, with the flags in which they differ.
 
     The latter has as many layers, every third between segments, as Chalkidis et al. 2022 start.
     """
     layers, positions = config["num_hidden_layers"], config["max_position_embeddings"] - UNUSED_POSITIONS
-    sizes = {own: config[other] for other, own in SIZES.items()}
-    flat = nearest_architecture(("hat_roberta_base", "hat_roberta_large"), sizes | {"encoder_layers": layers})
+    sizes = encoder_sizes(config)
+    flat = nearest_architecture(flat_names, sizes)
+    del sizes["encoder_layers"]  # those of the layout
     layout = "|".join("SD" if number % 3 == 2 or number == layers - 1 else "S" for number in range(layers))
-    hierarchical = nearest_architecture(("hierarchical_transformer",), sizes) + ["--layout", layout]
+    hierarchical = nearest_architecture(segment_names, sizes) + ["--layout", layout]
     hierarchical += ["--segment-length", str(min(128, positions)), "--max-segments", str(min(32, positions))]
     return [[*flat, "--max-positions", str(positions)], hierarchical]
 

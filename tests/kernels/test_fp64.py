@@ -15,7 +15,7 @@ from hat_fairseq.kernels import (
     key_blocks,
     naive,
 )
-from hat_fairseq.modules.heads import paragraph_means
+from hat_fairseq.modules.batch_layout import span_means
 
 FP64 = torch.float64
 BLOCKS = key_blocks(torch.tensor([[[[0, 1], [1, -1]]]]), torch.tensor([[[True] * 3, [True, True, False]]]), FP64)
@@ -61,5 +61,5 @@ def test_results_are_in_fp64() -> None:
     expected = -log_probabilities.gather(1, target[:, None]).sum()
     for loss in (naive.label_smoothed_loss, chunked_label_smoothed_loss):
         torch.testing.assert_close(loss(features, features, target, 0.0, -1)[0], expected, rtol=1e-14, atol=0)
-    means, _ = paragraph_means(features[None], torch.zeros(1, 30, dtype=torch.long), 1)
+    means, _ = span_means(features[None], torch.zeros(1, 30, dtype=torch.long), 1)
     torch.testing.assert_close(means[0, 0], features.mean(0), rtol=0, atol=1e-14)

@@ -192,3 +192,40 @@ def test_segments_take_each_layer_of_roberta_twice_and_crop_positions(released: 
         small_hierarchical("S|S|S|S").load_state_dict(dict(pretrained))
     with pytest.raises(ValueError, match="needs 8 positions of RoBERTa, which has 6"):
         small_hierarchical("S|S").load_state_dict(roberta(positions=4).state_dict())
+
+
+@pytest.mark.parametrize("flags", ["", " --no-hierarchy", " --share-all-embeddings"])
+def test_an_encoder_decoder_whose_encoder_is_a_roberta(flags: str, caplog: pytest.LogCaptureFixture) -> None:
+    """BERT2RND of Rothe et al. 2020: the decoder is new but for the table that it shares; heads are left out."""
+    roberta = plain_roberta()
+    for state in (roberta, released_roberta(roberta)):
+        options = f"{TINY} --encoder-learned-pos --layernorm-embedding --activation-fn gelu --no-scale-embedding{flags}"
+        options += " --encoder-from roberta.pt"
+        model = build("hat_transformer", options, Vocabulary(59), max_source_positions=16).eval()
+        own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            model.load_state_dict(dict(state))
+        assert "the encoder is started from RoBERTa; newly initialised" in caplog.text
+        assert "encoder.lm_head.dense.weight" in caplog.text
+        for name, tensor in model.state_dict().items():
+            if name.startswith("decoder.") and not (flags.endswith("embeddings") and tensor.shape == (59, 24)):
+                assert torch.equal(tensor, own[name]), name
+        peer = build("hat_roberta_base", f"{ROBERTA} 16 --no-hierarchy", Vocabulary(mask=True)).eval()
+        peer.load_state_dict(dict(roberta))
+        source = documents([15, 9, 2], vocabulary=59)
+        states = peer(source, features_only=True)[0]
+        assert_close(model.encoder(source).tokens[source != 1], states[source != 1])
+        assert model(source, None, targets(3, 8, 59))[0].isfinite().all()
+
+
+def test_an_encoder_of_another_dictionary_is_refused() -> None:
+    """A trained encoder has the dictionary with <mask>, an encoder-decoder without; any other one is an error."""
+    options = f"{TINY} --encoder-learned-pos --layernorm-embedding --activation-fn gelu --no-scale-embedding"
+    options += " --encoder-from roberta.pt"
+    trained = build("hat_roberta_base", f"{ROBERTA} 16 --no-hierarchy", Vocabulary(mask=True)).state_dict()
+    model = build("hat_transformer", options, Vocabulary(59), max_source_positions=16)
+    model.load_state_dict(dict(trained))
+    other = dict(trained) | {"encoder.dictionary_fingerprint": torch.zeros(8, dtype=torch.long)}
+    with pytest.raises(ValueError, match="the checkpoint was trained with another dictionary"):
+        model.load_state_dict(other)

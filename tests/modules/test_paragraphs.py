@@ -5,8 +5,8 @@ from helpers import assert_same_run
 from torch import Tensor, nn
 
 from hat_fairseq.modules.attention import safe_padding_mask
-from hat_fairseq.modules.batch_layout import sentence_starts
-from hat_fairseq.modules.heads import paragraph_means, paragraph_numbers, pool
+from hat_fairseq.modules.batch_layout import sentence_starts, span_means
+from hat_fairseq.modules.heads import paragraph_numbers, pool
 
 BOS, PAD, EOS = 0, 1, 2
 ROWS = {
@@ -64,7 +64,7 @@ def test_means_are_those_of_each_paragraph_alone() -> None:
     states = torch.randn(*tokens.shape, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
 
     def fast() -> Tensor:
-        means, empty = paragraph_means(states, paragraphs, int(counts.max()))
+        means, empty = span_means(states, paragraphs, int(counts.max()))
         return torch.cat([means.flatten(1), pool("mean", means, safe_padding_mask(empty))], dim=1)
 
     def loop() -> Tensor:
@@ -78,12 +78,12 @@ def test_means_are_those_of_each_paragraph_alone() -> None:
 
     assert_same_run(nn.Identity(), [states], fast, loop)
     spoilt = states.detach().masked_fill(paragraphs.lt(0).unsqueeze(-1), float("nan"))
-    means, _ = paragraph_means(spoilt, paragraphs, int(counts.max()))
-    assert torch.equal(means, paragraph_means(states, paragraphs, int(counts.max()))[0])
+    means, _ = span_means(spoilt, paragraphs, int(counts.max()))
+    assert torch.equal(means, span_means(states, paragraphs, int(counts.max()))[0])
 
 
 def test_halves_are_summed_in_fp32() -> None:
     long = torch.tensor([[0, *[5] * 4096, 2]])
     ones = torch.full((1, 4098, 1), 1.001, dtype=torch.bfloat16)
-    mean, _ = paragraph_means(ones, numbers(long)[0], 1)
+    mean, _ = span_means(ones, numbers(long)[0], 1)
     assert mean.dtype == torch.bfloat16 and float(mean) == float(ones[0, 0, 0])

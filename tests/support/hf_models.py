@@ -20,6 +20,7 @@ WRITERS = {  # architecture, flags, roles
 }
 ENCODERS = {
     "hat": ("hat_roberta_base", f"{POSITIONS} --sentence-queries bos"),
+    "means": ("hat_roberta_base", f"{POSITIONS} --span-pooling mean"),
     "window": (
         "hat_roberta_base",
         f"{POSITIONS} --encoder-attention window --attention-window 4 --global-tokens first",
@@ -27,6 +28,10 @@ ENCODERS = {
     "ernie": ("ernie_sparse_tiny", f"{POSITIONS} --sparse-block 4 --sparse-first 1 --sparse-last 0"),
     "bigbird": ("ernie_sparse_tiny", f"{POSITIONS} --sparse-block 4 --no-hierarchy --untie-weights-roberta"),
     "segments": ("hierarchical_transformer_tiny", "--layout S|SD --segment-length 8 --segment-by marker"),
+    "segment means": (
+        "hierarchical_transformer_tiny",
+        "--layout S|SD --segment-length 8 --segment-by marker --span-pooling mean",
+    ),
 }
 HEADS = {"text": "document", "part": "segment", "word": "token", "place": "paragraph", "all": "paragraphs"}
 
@@ -69,7 +74,7 @@ def writer(name: str) -> tuple[Any, Any]:
 def encoder(name: str, heads: dict[str, str]) -> tuple[Any, Any]:
     """An encoder of fairseq with these heads and one for pairs, and the config of its peer."""
     arch, flags = ENCODERS[name]
-    by_layout = name == "segments"
+    by_layout = "segment" in name
     sizes = TINY_ENCODER.replace("--encoder-layers 2", "") if by_layout else TINY_ENCODER
     model = build(arch, f"{sizes} {flags}")
     numbers = {}

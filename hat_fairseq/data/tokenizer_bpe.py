@@ -1,0 +1,255 @@
+"""Any tokenizer of Hugging Face `tokenizers` as BPE: `tokenizer.json` or BERT's `vocab.txt`; tokens are its entries.
+
+WordPiece (BERT), byte-level BPE and Unigram. The dictionary has the entries in the order of the model's rows, after
+fairseq's special symbols; `SPECIAL_NAMES` says which entries these are. Special entries are never found in a text.
+
+A tokenizer may change text first, for example to lower case without accents. Then `decode` returns the changed text,
+and `losses` counts what cannot come back. `extents` refer to the characters of the original text.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Self
+
+from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
+from hat_fairseq.data.files import Fields, read_json, read_lines
+
+TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
+MASK = "<mask>"
+#: fairseq's special symbols, and the names of these entries in tokenizers; the first name that one has counts.
+SPECIAL_NAMES = {
+    "<s>": ("[CLS]", "<s>"),
+    "<pad>": ("[PAD]", "<pad>"),
+    "</s>": ("[SEP]", "</s>"),
+    "<unk>": ("[UNK]", "<unk>"),
+    MASK: ("[MASK]", MASK),
+}
+SPACE = "\u2581"  # stands for a space in the entries of Unigram
+CONTINUES = "##"  # begins an entry of WordPiece that begins no word
+CASE, ACCENTS = "case", "accents"  # what a tokenizer may lose
+
+
+class TokenizerBpe:
+    """Entries of a tokenizer. An unknown word stays in the text as it is where that is possible, else it is `<unk>`.
+
+    Attributes:
+        symbols: the lines of the dictionary in order, without the special symbols, which are its first ones, and
+            without `<mask>`, which tasks add as the last one.
+        rows: the row of the model for each special symbol, each of `symbols`, and `<mask>` if the tokenizer has one;
+            None for a special symbol that it has not.
+        loses: what `decode` cannot give back.
+    """
+
+    kind = "tokenizer"
+
+    def __init__(self, tokenizer: Tokenizer, where: str | Path = TOKENIZER):
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True  # `[SEP]` in a text is text
+        self._tokenizer, self._where = tokenizer, where
+        entries = tokenizer.get_vocab(with_added_tokens=True)
+        named = {symbol: list(filter(entries.__contains__, names)) for symbol, names in SPECIAL_NAMES.items()}
+        special = {symbol: names[0] for symbol, names in named.items() if names}
+        rest = sorted((row, entry) for entry, row in entries.items() if entry not in special.values())
+        self._symbols = {row: symbol_of(entry, row) for row, entry in rest}
+        self._entries = {symbol_of(entry, row): entry for row, entry in rest}
+        self.symbols = list(self._symbols.values())
+        if len(self.symbols) < len(rest) or len(self._entries) < len(rest):
+            raise ValueError(f"{where}: two entries have the same row or the same symbol; use another tokenizer")
+        self.rows: list[int | None] = [entries[special[symbol]] if symbol in special else None for symbol in SPECIAL]
+        self.rows += [row for row, _ in rest] + [entries[special[name]] for name in (MASK,) if name in special]
+        self._known = {*self.symbols, *SPECIAL_NAMES}
+        self._check()
+        self.loses = self._probe_losses()
+        self.separator = self._probe_separator()
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return _restored, (self._tokenizer.to_str(),)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads a `tokenizer.json` or a `vocab.txt`; ValueError for any other file."""
+        path = Path(path)
+        if path.name == VOCABULARY:
+            return cls(word_piece(path), path)
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library has no class of its own for this
+            raise ValueError(f"{path} is no tokenizer that the installed tokenizers can read: {error}") from error
+        return cls(tokenizer, path)
+
+    def save(self, path: str | Path) -> None:
+        """Writes what `load` reads."""
+        self._tokenizer.save(str(path), pretty=False)
+
+    def encode(self, text: str) -> list[str]:
+        """Returns the entries of a text. A text of which the tokenizer leaves nothing is one `<unk>`."""
+        return self._tokens(self._encode(text), text)
+
+    def decode(self, tokens: Iterable[str]) -> str:
+        """Returns the text of tokens, as the tokenizer's own decoder writes it; `<unk>` stays as it is.
+
+        What the tokenizer removes from texts is lost, see `loses`; so is the white space around punctuation with
+        WordPiece.
+        """
+        entries = [self._entries.get(token, token) for token in tokens]
+        decoder = self._tokenizer.decoder
+        return " ".join(entries) if decoder is None else str(decoder.decode(entries))
+
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
+        """See `bpe.Bpe.extents`. Characters that the tokenizer removes belong to a token beside them."""
+        tokens = list(tokens)
+        for prefix in dict.fromkeys(("", self.separator)):
+            encoding = self._encode(prefix + text)
+            if self._tokens(encoding, prefix + text) == tokens:
+                return extents_of(letter_offsets(tokens, encoding.offsets), prefix + text)
+        raise AssertionError(f"{tokens} are not the tokens of {text!r}")
+
+    def losses(self, text: str) -> Counter[str]:
+        """Counts capital letters and accents of a text that the tokenizer removes."""
+        if not self.loses:
+            return Counter()
+        changed = self._tokenizer.normalizer.normalize_str(text)
+        capitals = sum(map(str.isupper, text)) - sum(map(str.isupper, changed))
+        accents = (
+            0
+            if text.isascii()
+            else sum(map(_is_accent, _decomposed(text))) - sum(map(_is_accent, _decomposed(changed)))
+        )
+        counts = {"capital_letters_lowered": capitals, "accents_removed": accents}
+        return Counter({name: number for name, number in counts.items() if number > 0})
+
+    def _encode(self, text: str) -> Encoding:
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    def _tokens(self, encoding: Encoding, text: str) -> list[str]:
+        symbols = map(self._symbols.get, encoding.ids)
+        tokens = [
+            self._unknown(text[begin:end]) if symbol is None else symbol
+            for symbol, (begin, end) in zip(symbols, encoding.offsets, strict=True)
+        ]
+        return tokens or [SPECIAL[UNKNOWN]] * bool(text.strip(" "))
+
+    def _unknown(self, word: str) -> str:
+        word = word.strip(" ")
+        fits = word and word not in self._known and not any(map(str.isspace, word)) and not word.startswith(CONTINUES)
+        return word if fits else SPECIAL[UNKNOWN]
+
+    def _check(self) -> None:
+        """Raises ValueError for a tokenizer that loses unknown characters without a trace."""
+        try:
+            lost = not self._encode("\U00012000").ids  # a letter of Akkadian
+        except Exception:
+            lost = True
+        if lost:
+            raise ValueError(f"{self._where} has no entry for unknown words, so they would be lost; use another one")
+
+    def _probe_losses(self) -> tuple[str, ...]:
+        if self._tokenizer.normalizer is None:
+            return ()
+        letter = _decomposed(self._tokenizer.normalizer.normalize_str("É"))
+        lost = {CASE: not any(map(str.isupper, letter)), ACCENTS: not any(map(_is_accent, letter))}
+        return tuple(name for name, is_lost in lost.items() if is_lost)
+
+    def _probe_separator(self) -> str:
+        """Finds what must stand before a sentence for its tokens to decode to a space before it."""
+        for letter in "aаα的あ가अا":
+            if letter in self.decode(self.encode(letter)):
+                first = self.encode(letter)
+                for separator in ("", " "):
+                    if self.decode(first + self.encode(separator + letter)).strip(" ") == f"{letter} {letter}":
+                        return separator
+        return ""
+
+
+def symbol_of(entry: str, row: int) -> str:
+    """Returns the symbol of an entry in a dictionary; of one that no dictionary of fairseq can have, a made-up one."""
+    unfit = not entry or entry in SPECIAL_NAMES or any(map(str.isspace, entry))
+    return f"<row:{row}>" if unfit else entry
+
+
+def letter_offsets(tokens: list[str], offsets: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yields begin and end of each token in the text; of one that is only a space, nothing of the letter after it."""
+    for number, token in enumerate(tokens):
+        begin, end = offsets[number] if offsets else (0, 0)
+        before_letter = number + 1 < len(tokens) and offsets[number + 1][0] == begin
+        yield (begin, begin) if before_letter and not token.strip(SPACE) else (begin, end)
+
+
+def extents_of(offsets: Iterable[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """Turns places in a text into places among its characters without spaces, each of which has a token.
+
+    `offsets`: begin and end of the characters of each token. A character of no token belongs to the token that ends
+    before it, or after a space to the next one.
+    """
+    letters = list(accumulate((character != " " for character in text), initial=0))
+    extents: list[tuple[int, int]] = []
+    covered = 0  # of the text
+    for begin, end in offsets:
+        if extents and begin > covered:
+            covered += len(text[covered:begin].partition(" ")[0])
+            extents[-1] = extents[-1][0], max(extents[-1][1], letters[covered])
+        first = min(begin, covered)
+        if letters[begin] < letters[end]:
+            covered = max(covered, end)
+        extents.append((letters[first], letters[covered]) if letters[begin] < letters[end] else (letters[covered],) * 2)
+    if extents and letters[covered] < letters[-1]:
+        extents[-1] = extents[-1][0], letters[-1]
+    return extents
+
+
+def word_piece(path: Path) -> Tokenizer:
+    """Builds BERT's tokenizer for the entries in a `vocab.txt`; ValueError without `[UNK]`.
+
+    `do_lower_case` is that of `tokenizer_config.json` beside it, else it follows from the entries: with capital letters
+    in them, the text keeps its own.
+    """
+    entries = {line.rstrip("\r"): number - 1 for number, line in read_lines(path)}
+    (unknown, *_), marks = SPECIAL_NAMES["<unk>"], {name for names in SPECIAL_NAMES.values() for name in names}
+    if unknown not in entries:
+        raise ValueError(f"{path} has no {unknown}: it is no vocabulary of BERT")
+    lower = not any(letter.isupper() for entry in entries if entry not in marks for letter in entry)
+    settings = path.with_name("tokenizer_config.json")
+    options = Fields(read_json(settings), str(settings)).record if settings.is_file() else {}
+    lower = bool(options.get("do_lower_case", lower))
+    tokenizer = Tokenizer(models.WordPiece(vocab=entries, unk_token=unknown, continuing_subword_prefix=CONTINUES))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        lowercase=lower,
+        strip_accents=options.get("strip_accents"),
+        handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUES)
+    return tokenizer
+
+
+def find_tokenizer(directory: str | Path | None) -> Path:
+    """Returns `tokenizer.json` of a directory, else its `vocab.txt`; ValueError if there is neither."""
+    if directory is None:
+        raise ValueError(f"--bpe tokenizer needs --bpe-dir DIR, the folder with {TOKENIZER} or {VOCABULARY}")
+    folder = Path(directory).expanduser()
+    for name in (TOKENIZER, VOCABULARY):
+        if (path := folder / name).is_file():
+            return path
+    raise ValueError(
+        f"{folder} has neither {TOKENIZER} nor {VOCABULARY}; give the folder of a tokenizer with --bpe-dir"
+    )
+
+
+@lru_cache(maxsize=2)  # a worker gets the same tokenizer with each block of documents
+def _restored(json: str) -> TokenizerBpe:
+    return TokenizerBpe(Tokenizer.from_str(json))
+
+
+def _decomposed(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
+
+
+def _is_accent(character: str) -> bool:
+    return unicodedata.category(character) == "Mn"

@@ -1,0 +1,322 @@
+"""Write vectors of the sentences, segments or whole documents of an input, each in the context of its document.
+
+A vector is the mean of the states of its tokens, or the state of its marker `<s>`, and has length 1. The marker of a
+sentence and the `</s>` of a row count as tokens, so a sentence alone has the vector that sentence-transformers computes
+with the weights of a MiniLM. A document that is longer than the model is divided into as few rows as possible, at the
+ends of segments; the context is then the row.
+
+Legend: B rows, T tokens of a row, N vectors, C channels.
+"""
+
+import argparse
+import base64
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, count, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..data.columns import add_columns, columns_of
+from ..data.dictionary import UNKNOWN, check_known
+from ..data.kinds.windows import kept_characters
+from ..data.long_input import cut, group_within
+from ..data.outputs import atomic_file
+from ..data.record import Record, Text
+from ..data.rows import BOS, Sentence, Unit, tokens_of, unit
+from . import command
+from .loading import Loaded
+from .rows import Line, batches, check_batch_size, padded, row_of
+
+UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
+RECORDS = 32  # for a worker at a time, at least
+
+
+@dataclass(frozen=True)
+class EmbedOptions:
+    """What vectors are of; ValueError for an unknown name.
+
+    Attributes:
+        of: one of `UNITS`; a segment is what begins with a marker: with most data a sentence.
+        pooling: one of `POOLINGS`; the marker of a document is its first one.
+        alone: each sentence or segment is encoded without its document.
+        raw: the vectors keep their length.
+    """
+
+    of: str = "sentence"
+    pooling: str = "mean"
+    alone: bool = False
+    raw: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (("of", self.of, UNITS), ("pooling", self.pooling, POOLINGS)):
+            if value not in choices:
+                raise ValueError(f"--{name} {value!r:.80}: choose one of {', '.join(choices)}")
+        if self.alone and self.of == "document":
+            raise ValueError("--alone is for sentences and segments: a document has no other context")
+
+
+@dataclass
+class Embedding:
+    """The vectors of a document.
+
+    Attributes:
+        id: of the document.
+        spans: begin and end of the characters of each vector, the end exclusive. They count in the text, or in the
+            elements joined by line breaks.
+        vectors: (N, C) in fp32.
+        texts: these characters.
+    """
+
+    id: str
+    spans: list[tuple[int, int]]
+    vectors: np.ndarray
+    texts: list[str]
+
+    def to_line(self) -> Line:
+        """Returns a JSON object that `from_line` reads."""
+        vectors = base64.b64encode(self.vectors.tobytes()).decode()
+        return {"id": self.id, "spans": self.spans, "texts": self.texts, "vectors": vectors}
+
+    @classmethod
+    def from_line(cls, line: Line) -> "Embedding":
+        flat = np.frombuffer(base64.b64decode(line["vectors"]), np.float32)
+        spans = [(begin, end) for begin, end in line["spans"]]
+        return cls(line["id"], spans, flat.reshape(len(spans), -1), line["texts"])
+
+
+@dataclass
+class Pieces:
+    """A document for the model: rows of (token, number of its vector), markers included, and where each vector is."""
+
+    rows: list[Unit]
+    spans: list[tuple[int, int]]
+
+
+class Embedder:
+    """Embeds documents with one model; ValueError for several, or one that reads more than a text."""
+
+    def __init__(self, loaded: Loaded, options: EmbedOptions) -> None:
+        if len(loaded.models) != 1:
+            raise ValueError("vectors are those of one model, not of an ensemble: give one")
+        settings = loaded.pipeline.settings
+        if not loaded.pipeline.kind.is_text:
+            raise ValueError(f"{loaded.paths[0]} reads the kind {settings.kind}, which is no text")
+        if loaded.roles is not None or settings.role_in_text:
+            raise ValueError(
+                f"{loaded.paths[0]} reads roles beside the text, which hat embed does not: use another model"
+            )
+        if options.of == "sentence" and options.pooling == "marker" and settings.segments != "sentences":
+            raise ValueError("sentences of this model have no markers of their own: --of segment, or --pooling mean")
+        self.loaded, self.options, self.model = loaded, options, loaded.models[0]
+        self.pipeline, self.encoder = loaded.pipeline, loaded.pipeline.encoder()
+
+    def embeddings(
+        self, records: Iterable[Record], batch_size: int | None = None, max_tokens: int | None = None
+    ) -> Iterator[Embedding]:
+        """Yields the vectors of each record, in order; `batch_size`, `max_tokens`: see `rows.batches`.
+
+        All records are encoded first. ValueError for one that is empty, or has more than one text.
+        """
+        check_batch_size(batch_size)
+        records = list(records)
+        documents = [self.pieces(record) for record in records]
+        rows = [row for document in documents for row in document.rows]
+        tokens = [row_of(tokens_of(row), self.loaded.source) for row in rows]
+        if not tokens:
+            return
+        check_known(tokens, "the input")
+        self.pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(x.eq(UNKNOWN).sum()) for x in tokens)
+        states: dict[int, Tensor] = {}
+        for batch in batches(list(map(len, tokens)), batch_size, max_tokens):
+            states |= zip(batch, self.states([tokens[index] for index in batch]), strict=True)
+        in_order = map(states.__getitem__, range(len(rows)))
+        for record, document in zip(records, documents, strict=True):
+            vectors = self.pool(document, in_order)
+            texts = [raw_text(text_of(record))[begin:end] for begin, end in document.spans]
+            yield Embedding(record.id, document.spans, vectors.numpy(), texts)
+
+    def pieces(self, record: Record) -> Pieces:
+        """Divides a record into rows that the model takes; ValueError if it is empty or has more than one text."""
+        text, settings, encoder = text_of(record), self.pipeline.settings, self.encoder
+        self.pipeline.kind.check(record)
+        sentences = encoder.sentences(record, text, settings.segments != "none" or settings.splitter != "given")
+        places = places_of(sentences, raw_text(text))
+        units = [unit(sentence.tokens, number) for number, sentence in enumerate(sentences)]
+        apart = self.options.alone and self.options.of == "sentence"
+        segments, inside = units if apart else encoder.segments(units), dict[int, list[int]]()
+        owned: list[Unit] = []  # the segments, with the number of its vector beside each token
+        for number, segment in enumerate(segments):
+            owners = [
+                {"sentence": sentence, "segment": number, "document": 0}[self.options.of] for _, sentence in segment
+            ]
+            owned.append(list(zip(tokens_of(segment), owners, strict=True)))
+            for (_, sentence), owner in zip(segment, owners, strict=True):
+                inside.setdefault(owner, []).append(sentence)
+        spans = [(places[min(numbers)][0], places[max(numbers)][1]) for _, numbers in sorted(inside.items())]
+        parts = [[segment] for segment in owned] if self.options.alone else [owned]
+        rows = [row for part in parts for row in self.fitting(part)]
+        self.pipeline.counts["documents_in_several_rows"] += not self.options.alone and len(rows) > 1
+        return Pieces(rows, spans)
+
+    def fitting(self, segments: list[Unit]) -> list[Unit]:
+        """Returns as few rows of about the same length as the model takes; a longer segment is cut."""
+        longest = self.loaded.longest - 1  # without </s>
+        segments = [list(piece) for segment in segments for piece in cut(segment, longest - 1)]
+        total = sum(1 + len(segment) for segment in segments)
+        for number in count(-(-total // longest)):
+            groups = list(group_within(segments, lambda each, _: (1 + len(each),), (-(-total // number),)))
+            rows = [[pair for each in group for pair in ((BOS, each[0][1]), *each)] for group in groups]
+            if all(map(self.fits, rows)) or len(groups) == len(segments):
+                break
+        return rows
+
+    def fits(self, row: Unit) -> bool:
+        tokens = row_of(tokens_of(row), self.loaded.source)
+        core = getattr(self.model, "core", None)
+        return len(tokens) <= self.loaded.longest and (core is None or core.fits(tokens))
+
+    @torch.no_grad()
+    def states(self, rows: Sequence[Tensor]) -> list[Tensor]:
+        """Computes the (T, C) states of each row in fp32; those of markers are the last that the encoder has."""
+        tokens = padded(rows).to(self.loaded.device)
+        if not hasattr(self.model, "decoder"):
+            states = self.model(tokens, features_only=True)[0]
+        else:
+            encoded = self.model.encoder(tokens)
+            states = encoded.tokens
+            if encoded.spans is not None and self.options.pooling == "marker":  # of the encoder on top
+                states = encoded.layout.representatives.scatter(states, encoded.spans.to(states))
+        return [state[: len(row)].float().cpu() for state, row in zip(states, rows, strict=True)]
+
+    def pool(self, document: Pieces, states: Iterator[Tensor]) -> Tensor:
+        """Takes the states of a document's rows and returns its (N, C) vectors."""
+        numbers = [torch.tensor([*(n for _, n in row), row[-1][1]]) for row in document.rows]  # `</s>` with the last
+        chosen = []
+        for number, state in zip(numbers, states, strict=False):
+            if self.options.pooling == "marker":  # the first token of each vector in a row
+                first = F.pad(number[1:] != number[:-1], (1, 0), value=True)
+                number, state = number[first], state[first]
+            chosen.append((number, state))
+        owners, values = torch.cat([n for n, _ in chosen]), torch.cat([s for _, s in chosen])
+        sums = values.new_zeros(len(document.spans), values.size(1)).index_add(0, owners, values)
+        means = sums / owners.bincount(minlength=len(sums)).unsqueeze(1)
+        return means if self.options.raw else F.normalize(means, dim=1)
+
+
+def text_of(record: Record) -> Text:
+    """Returns the only text of a record; ValueError for a record with several."""
+    if len(record.texts()) != 1:
+        raise ValueError(f"{record.name} has {len(record.texts())} texts, such as a question: hat embed is for one")
+    return record.texts()[0]
+
+
+def raw_text(text: Text) -> str:
+    """Returns running text as it is, elements with line breaks between them."""
+    return text if isinstance(text, str) else "\n".join(text)
+
+
+def places_of(sentences: Sequence[Sentence], raw: str) -> list[tuple[int, int]]:
+    """Finds the characters of each sentence in the raw text, without the white space at its ends."""
+    positions = kept_characters(raw)
+    ends = accumulate(len(sentence.text.replace(" ", "")) for sentence in sentences)
+    return [(positions[begin], positions[end - 1] + 1) for begin, end in pairwise(chain([0], ends))]
+
+
+@dataclass
+class Vectors(command.Job):
+    """Embeds records; see `Embedder.embeddings` for the arguments."""
+
+    batch_size: int | None
+    max_tokens: int | None
+    options: EmbedOptions
+
+    def make_model(self, loaded: Loaded) -> Embedder:
+        return Embedder(loaded, self.options)
+
+    def lines(self, records: Sequence[Record]) -> list[Line]:
+        return [each.to_line() for each in self.model.embeddings(records, self.batch_size, self.max_tokens)]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="folder of hat package or hat import --package, or checkpoint")
+    text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
+    parser.add_argument("input", metavar="INPUT", type=Path, help=text)
+    command.add_split(parser)
+    add_columns(parser)
+    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
+    command.add_splitter(parser)
+    command.add_out(parser, "vectors to write: .npz, arrays of numpy, or .jsonl, a vector a line")
+    group = parser.add_argument_group("vectors")
+    text = "what a vector is of; a segment begins with a marker, and may hold several sentences (default: %(default)s)"
+    group.add_argument("--of", choices=UNITS, default="sentence", help=text)
+    text = "the mean of its tokens, or its marker <s> (default: %(default)s)"
+    group.add_argument("--pooling", choices=POOLINGS, default="mean", help=text)
+    group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
+    group.add_argument(
+        "--raw", action="store_true", help="keep the lengths of the vectors (default: all have length 1)"
+    )
+    command.add_batches(parser)
+    command.add_machine(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Embeds records and writes the vectors, with ids and places in the text."""
+    if args.out.suffix not in (".npz", ".jsonl") and args.out != command.STDOUT:
+        raise ValueError(f"--out {args.out} must end in .npz or .jsonl")
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
+    check_batch_size(args.batch_size)
+    options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
+    workers, files = command.workers_of(args), command.model_files(args, args.model)
+    pipeline = files.pipeline(workers)
+    columns = columns_of(args.columns, args.number_ids)
+    records = list(command.records_of(args.input, args.split, pipeline.kind, columns))
+    if not records:
+        raise ValueError(f"{args.input} is empty: nothing to embed")
+    command.check_splitter(records, args.splitter)
+    without_text = command.find_empty(records, pipeline, args.on_empty)
+    with_text = [record for record in records if record.id not in without_text]
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
+    with command.results_of(job, with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
+        if args.out.suffix == ".npz":
+            number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
+        else:
+            lines = command.in_order(records, results, without_text, empty=True)
+            number = sum(len(line.get("spans", ())) for line in lines)
+            command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
+    command.say(args.out, f"{number} vectors of {len(with_text)} documents")
+    return 0
+
+
+def write_arrays(out: Path, embeddings: Sequence[Embedding]) -> int:
+    """Writes `vectors` (N, C), and for each the `ids` of its document, its `numbers` there, `begins` and `ends`."""
+    spans = np.array([span for each in embeddings for span in each.spans], np.int64).reshape(-1, 2)
+    arrays = {
+        "vectors": np.concatenate([each.vectors for each in embeddings])
+        if embeddings
+        else np.zeros((0, 0), np.float32),
+        "ids": np.array([each.id for each in embeddings for _ in each.spans], np.str_),
+        "numbers": np.array([number for each in embeddings for number in range(len(each.spans))], np.int64),
+        "begins": spans[:, 0],
+        "ends": spans[:, 1],
+    }
+    with atomic_file(out) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    return len(spans)
+
+
+def lines_of(line: Line) -> Iterator[dict[str, Any]]:
+    """Yields the line of each vector of a document; that of a document without text as it is."""
+    if "vectors" not in line:
+        yield line
+        return
+    embedding = Embedding.from_line(line)
+    for number, (begin, end) in enumerate(embedding.spans):
+        place = {"id": embedding.id, "number": number, "begin": begin, "end": end, "text": embedding.texts[number]}
+        yield place | {"vector": embedding.vectors[number].tolist()}

@@ -1,0 +1,138 @@
+"""Converts Hugging Face's BERT (Devlin et al. 2019) for `hat_roberta`, `hierarchical_transformer` and their like.
+
+MiniLM, SciBERT, LegalBERT and BioBERT are the same network. It computes what RoBERTa computes; three tables differ:
+
+- The rows of the embedding and of the output move, because fairseq's special symbols come first and `<mask>` last
+  (`data/tokenizer_bpe.py`).
+- Positions begin after two rows, those up to the padding's.
+- The row of the first token type is added to every position. fairseq's RoBERTa has no token types, so those of the
+  second text of a pair are left out.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..data.dictionary import SPECIAL, fingerprint
+from ..data.tokenizer_bpe import MASK, TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
+from . import roberta
+from .rename import Converted, nearest_architecture
+
+FIXED: dict[str, Any] = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+FIXED |= {"is_decoder": False, "add_cross_attention": False}
+NUMBERS = (*roberta.NUMBERS, "type_vocab_size")
+WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
+LEFT_OUT = {
+    "pooler.": "the pooler, which fairseq's RoBERTa has not",
+    "cls.seq_relationship.": "next-sentence prediction",
+}
+LM_HEAD = {  # of BERT -> of transformers' RoBERTa; of the tensors of old folders first
+    "cls.predictions.transform.dense.": "lm_head.dense.",
+    "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
+    "cls.predictions.": "lm_head.",
+}
+OF_WORDS = ("lm_head.bias", "lm_head.decoder.bias", "lm_head.decoder.weight")  # besides the embedding
+OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer norms in folders of 2019
+FLAT, SEGMENTS = (*roberta.FLAT, "hat_roberta_minilm"), (*roberta.SEGMENTS, "hierarchical_transformer_minilm")
+SEQ2SEQ = ("hat_bart_base", "hat_bart_large", "hat_bart_minilm")
+POOLED_LAYERS = {12: "6-8", 24: "15-20"}  # of the paper, by the number of layers
+WINDOW = 256  # tokens on either side in a folder for long documents: as in Longformer
+LONGEST = 4096  # tokens of the starts for long documents
+SOURCE = "encoder.dictionary_fingerprint"  # as `models/loading.py` compares it with the dictionary of the data
+MOST_UNUSED = 127  # rows beyond the vocabulary: tables are filled up to a multiple of 128 at most
+
+
+def read_tokenizer(directory: Path, vocab_size: int) -> TokenizerBpe:
+    """Reads the vocabulary of a BERT of so many rows; ValueError for one without its special entries, or of another."""
+    if not any((directory / name).is_file() for name in (TOKENIZER, VOCABULARY)):
+        raise ValueError(f"{directory} has neither {TOKENIZER} nor {VOCABULARY}, which say whose the rows are")
+    tokenizer = TokenizerBpe.load(path := find_tokenizer(directory))
+    rows = tokenizer.rows
+    if None in rows or len(rows) != len(SPECIAL) + len(tokenizer.symbols) + 1:
+        raise ValueError(f"{path} lacks one of [CLS], [PAD], [SEP], [UNK] and [MASK]: it is no vocabulary of BERT")
+    longest = max(row for row in rows if row is not None) + 1
+    if not longest <= vocab_size <= longest + MOST_UNUSED:
+        raise ValueError(f"{path} has {longest} rows, and the embedding {vocab_size}: the vocabulary of another model")
+    return tokenizer
+
+
+def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
+    """Returns BERT under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor."""
+    report = []
+    weights = {_name(name): tensor for name, tensor in weights.items()}
+    for prefix, what in LEFT_OUT.items():
+        if names := sorted(name for name in weights if name.startswith(prefix)):
+            report.append(f"left out, {what}: {', '.join(names)}")
+            weights = {name: tensor for name, tensor in weights.items() if name not in names}
+    width, types = config["hidden_size"], config["type_vocab_size"]
+    sizes = {WORDS: config["vocab_size"], POSITIONS: config["max_position_embeddings"], TYPES: types}
+    for name, rows in sizes.items():
+        if name not in weights or weights[name].shape != (rows, width):
+            raise ValueError(f"{name} is missing or is not {rows} rows of {width}, as config.json says")
+    if types > 1:
+        report.append("left out, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
+    rows = [row for row in tokenizer.rows if row is not None]
+    if unused := config["vocab_size"] - len(rows):
+        report.append(f"left out, {unused} rows of the embedding for which the vocabulary has no entry")
+    weights |= {name: weights[name][rows] for name in (WORDS, *OF_WORDS) if name in weights}
+    table = weights[POSITIONS] + weights[TYPES][0]
+    weights[POSITIONS] = torch.cat([table.new_zeros(roberta.UNUSED_POSITIONS, width), table])
+    weights[TYPES] = table.new_zeros(1, width)
+    report.append("the row of the first token type was added to every position")
+    as_roberta = config | {
+        "vocab_size": len(rows),
+        "max_position_embeddings": config["max_position_embeddings"] + roberta.UNUSED_POSITIONS,
+    }
+    converted = roberta.convert(weights, as_roberta, start_flags(as_roberta))
+    model = converted.model | {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
+    return Converted(model, converted.starts, [*report, *converted.report])
+
+
+def start_flags(config: dict[str, Any]) -> list[list[str]]:
+    """Returns the flags of each network for it: those of RoBERTa, three for long documents, and an encoder-decoder.
+
+    Windows and Poolingformer have copies of the positions beyond the own ones, as in Longformer, so does ERNIE-Sparse.
+    The layers of Poolingformer's second level are those after the middle, as in Zhang et al. 2021. The decoder of the
+    encoder-decoder is new, and has the sizes of the encoder (Rothe et al. 2020, BERT2RND).
+    """
+    flat, hierarchical = roberta.start_flags(config, FLAT, SEGMENTS)
+    sizes, layers = roberta.encoder_sizes(config), config["num_hidden_layers"]
+    pooled = POOLED_LAYERS.get(layers, f"{layers // 2}-{max(layers // 2, 3 * layers // 4 - 1)}")
+    sizes_of_pooling = sizes | {"encoder_attention_layers": pooled}
+    longest = ["--max-positions", str(LONGEST)]
+    decoder = {size.replace("encoder", "decoder"): value for size, value in sizes.items() if size.startswith("encoder")}
+    own = config["max_position_embeddings"] - roberta.UNUSED_POSITIONS
+    return [
+        flat,
+        [*flat[:-2], *longest, "--extend-positions", "tile", "--encoder-attention", "window"],
+        hierarchical,
+        [*nearest_architecture(("poolingformer_base", "poolingformer_large"), sizes_of_pooling), *longest],
+        [*nearest_architecture(("ernie_sparse_base",), sizes), *longest],
+        [*nearest_architecture(SEQ2SEQ, sizes | decoder), "--max-source-positions", str(own)],
+    ]
+
+
+def package_flags(starts: list[list[str]], own: int, longest: int | None) -> list[str]:
+    """Returns the flags of a `hat_roberta` for `longest` tokens, by default the `own` positions of the weights.
+
+    `starts`: of `start_flags`. ValueError for a length that is no positive number.
+    """
+    if longest is not None and longest < 3:
+        raise ValueError(f"--max-positions {longest}: give at least 3")
+    flat, windows, *_ = starts
+    flags = [*windows, "--attention-window", str(WINDOW)] if (longest or own) > own else flat
+    return [*flags, "--max-positions", str(longest or own)]
+
+
+def _name(name: str) -> str:
+    """Returns the name that transformers' RoBERTa has for a tensor of BERT."""
+    name = name.removeprefix("bert.")
+    for ending, new in OLD_NAMES.items():
+        if name.endswith(f"LayerNorm{ending}"):
+            name = name.removesuffix(ending) + new
+    for prefix, new in LM_HEAD.items():
+        if name.startswith(prefix):
+            return new + name.removeprefix(prefix)
+    return name

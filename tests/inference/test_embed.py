@@ -1,0 +1,211 @@
+"""`hat embed`: the vectors of sentence-transformers for sentences alone, and vectors in the context of a document."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from commands import hat, read_lines, refusal, run_command, write_lines
+from fine_tuned import FineTuned
+from minilm import MINILM, needs_minilm
+from sentencepiece_model import tydi_lines
+from small_peers import ENCODER_SIZES, small_peer
+from tokenizers_on_the_spot import write_tokenizer
+
+import hat_fairseq
+from hat_fairseq.data.text import split_sentences
+
+SENTENCES = ["The project manager opened the meeting.", "Zürich  is a city!", "It rains.", *tydi_lines()[:4]]
+
+
+def write_bert(folder: Path) -> Path:
+    """A small BERT with its tokenizer, for 60 positions."""
+    write_tokenizer(folder, "uncased WordPiece")
+    config = transformers.BertConfig(vocab_size=1200, max_position_embeddings=60, **ENCODER_SIZES)
+    small_peer(transformers.BertModel, config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of a small BERT."""
+    folder = tmp_path_factory.mktemp("small")
+    assert hat("import", "bert", write_bert(folder / "bert"), "--package", folder / "package") == 0
+    return folder / "package"
+
+
+def peer_vectors(folder: Path, texts: list[str], longest: int) -> np.ndarray:
+    """The mean of the states of all tokens, of length 1: modules.json and 1_Pooling/config.json of MiniLM say so."""
+    tokenizer, model = (
+        transformers.AutoTokenizer.from_pretrained(folder),
+        transformers.AutoModel.from_pretrained(folder),
+    )
+    batch = tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+    with torch.no_grad():
+        states, mask = model.eval()(**batch).last_hidden_state, batch["attention_mask"].unsqueeze(-1)
+    return torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1).numpy()
+
+
+def embed(model: Path, source: Path, out: Path, *flags: object) -> list[dict[str, Any]]:
+    assert hat("embed", model, source, "--out", out, "--device", "cpu", *flags) == 0
+    return read_lines(out)
+
+
+def vectors_of(lines: list[dict[str, Any]]) -> np.ndarray:
+    return np.array([line["vector"] for line in lines], np.float32)
+
+
+@needs_minilm
+@pytest.mark.parametrize("longest", [512, 1500])
+def test_sentences_alone_are_those_of_sentence_transformers(longest: int, tmp_path: Path) -> None:
+    assert MINILM is not None
+    package, texts = tmp_path / "package", [" ".join(text.split()) for text in SENTENCES]
+    assert hat("import", "minilm", "--package", package, "--max-positions", longest) == 0
+    expected = peer_vectors(MINILM, texts, 256)
+    write_lines(tmp_path / "in.jsonl", [{"id": "a", "segments": SENTENCES}])
+    alone = embed(package, tmp_path / "in.jsonl", tmp_path / "alone.jsonl", "--alone")
+    assert np.abs(vectors_of(alone) - expected).max() < 1e-5
+    write_lines(tmp_path / "each.jsonl", [{"id": str(n), "segments": [text]} for n, text in enumerate(SENTENCES)])
+    each = embed(package, tmp_path / "each.jsonl", tmp_path / "each_out.jsonl")
+    assert np.abs(vectors_of(each) - expected).max() < 1e-5
+    together = embed(package, tmp_path / "in.jsonl", tmp_path / "together.jsonl")
+    assert np.abs(vectors_of(together) - expected).max() > 0.05
+
+
+@needs_minilm
+def test_the_library_itself(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'hat_fairseq[minilm]'")
+    assert hat("import", "minilm", "--package", tmp_path / "package") == 0
+    texts = [" ".join(text.split()) for text in SENTENCES]
+    expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(texts)
+    model = hat_fairseq.load(tmp_path / "package", device="cpu")
+    (embedding,) = model.embed([{"segments": SENTENCES}], alone=True)
+    assert np.abs(embedding.vectors - expected).max() < 1e-5
+
+
+def test_the_package_never_imports_sentence_transformers(small: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from hat_fairseq import cli, load; cli.main(sys.argv[1:]); "
+        "load(sys.argv[-1], device='cpu').embed(['One.']); "
+        "sys.exit(bool({'sentence_transformers', 'transformers'} & {*sys.modules}))"
+    )
+    words = ["import", "bert", small.parent / "bert", "--package", tmp_path / "package"]
+    run_command("python", "-c", program, *words)
+
+
+TEXT = " Good  morning. Who wants\ta button? \x07Nobody… does!  The re\u0301mote — is yellow. "
+
+
+def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": TEXT}, {"id": "b", "segments": ["One two.", "", " Three\n"]}, {"id": "c", "text": " "}]
+    write_lines(tmp_path / "in.jsonl", rows)
+    words = refusal("embed", small, tmp_path / "in.jsonl", "--out", tmp_path / "a.jsonl")
+    assert "remove it, or write an empty row for such: --on-empty keep" in words
+    *lines, last = embed(small, tmp_path / "in.jsonl", tmp_path / "a.jsonl", "--on-empty", "keep")
+    assert last == {"id": "c", "empty": True}
+    texts = {"a": TEXT, "b": "One two.\n\n Three\n"}
+    assert [line["text"] for line in lines] == [texts[line["id"]][line["begin"] : line["end"]] for line in lines]
+    normal = split_sentences(" ".join(TEXT.replace("\x07", "").split()), "punctuation")
+    assert [" ".join(line["text"].replace("\x07", "").split()) for line in lines] == [*normal, "One two.", "Three"]
+    numbers = [*(("a", number) for number in range(len(normal))), ("b", 0), ("b", 1)]
+    assert [(line["id"], line["number"]) for line in lines] == numbers
+    flags = ["--on-empty", "keep", "--workers", 2, "--batch-size", 1, "--device", "cpu"]
+    assert hat("embed", small, tmp_path / "in.jsonl", "--out", tmp_path / "a.npz", *flags) == 0
+    arrays = np.load(tmp_path / "a.npz")  # without pickle
+    assert np.abs(arrays["vectors"] - vectors_of(lines)).max() < 1e-6 and arrays["vectors"].dtype == np.float32
+    for name, key in (("ids", "id"), ("numbers", "number"), ("begins", "begin"), ("ends", "end")):
+        assert arrays[name].tolist() == [line[key] for line in lines]
+    model = hat_fairseq.load(small, device="cpu")
+    (first, second) = model.embed([{"id": "x", "text": TEXT}, {"segments": ["One two.", " Three\n"]}], batch_size=2)
+    assert first.id == "x" and first.texts == [line["text"] for line in lines if line["id"] == "a"]
+    assert np.abs(np.concatenate([first.vectors, second.vectors]) - arrays["vectors"]).max() < 1e-6
+
+
+def test_what_vectors_are_of(small: Path) -> None:
+    """Means and markers by hand, from the states of the model."""
+    model = hat_fairseq.load(small, device="cpu")
+    rows = model.pipeline.bpe, model.loaded.source.numbers
+    document = {"segments": ["One two.", "Three four five"]}
+    parts = [[rows[1][token] for token in rows[0].encode(text)] for text in document["segments"]]
+    tokens = torch.tensor([[0, *parts[0], 0, *parts[1], 2]])
+    with torch.no_grad():
+        states = model.models[0](tokens, features_only=True)[0][0]
+    cut = 1 + len(parts[0])
+    for of, pooling, expected in (
+        ("sentence", "mean", [states[:cut].mean(0), states[cut:].mean(0)]),
+        ("segment", "marker", [states[0], states[cut]]),
+        ("document", "mean", [states.mean(0)]),
+        ("document", "marker", [states[0]]),
+    ):
+        (embedding,) = model.embed([document], of=of, pooling=pooling, raw=True)
+        assert np.abs(embedding.vectors - torch.stack(expected).numpy()).max() < 1e-5, (of, pooling)
+        (unit,) = model.embed([document], of=of, pooling=pooling)
+        assert np.allclose(np.linalg.norm(unit.vectors, axis=1), 1, atol=1e-6)
+
+
+def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Every sentence has a vector, one longer than the model too; rows end between sentences."""
+    model = hat_fairseq.load(small, device="cpu")
+    sentences = [f"Sentence {number} is about remotes." for number in range(40)] + ["very " * 300 + "long."]
+    caplog.clear()
+    (embedding,) = model.embed([{"segments": sentences}])
+    assert embedding.vectors.shape == (41, 24) and np.isfinite(embedding.vectors).all()
+    assert "documents_in_several_rows 1" in caplog.text
+    (whole,) = model.embed([{"segments": sentences}], of="document")
+    assert whole.spans == [(0, len("\n".join(sentences)))]
+
+
+def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path: Path) -> None:
+    """Segments at markers with a hierarchy; in bf16; a model that reads two texts, and one that reads roles."""
+    made = fine_tuned("classification")
+    common = ["--data", made.data / "bin"]
+    lines = embed(made.checkpoint, made.raw / "test.jsonl", tmp_path / "a.jsonl", *common)
+    records = read_lines(made.raw / "test.jsonl")
+    assert [line["text"] for line in lines] == [" ".join(text.split()) for row in records for text in row["segments"]]
+    marker = embed(made.checkpoint, made.data, tmp_path / "b.jsonl", "--of", "segment", "--pooling", "marker")
+    assert len(marker) == len(lines) and np.abs(vectors_of(marker) - vectors_of(lines)).max() > 1e-3
+    half = embed(made.checkpoint, made.data, tmp_path / "c.jsonl", "--bf16")
+    assert 1e-6 < np.abs(vectors_of(half) - vectors_of(lines)).max() < 0.1
+    asked = fine_tuned("qa")
+    words = refusal("embed", asked.checkpoint, asked.data, "--out", tmp_path / "d.jsonl")
+    assert "has 2 texts, such as a question: hat embed is for one" in words
+    write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "Hello."}]}])
+    words = refusal("embed", "demo", tmp_path / "in.jsonl", "--out", tmp_path / "d.jsonl")
+    assert "reads roles beside the text, which hat embed does not" in words and not (tmp_path / "d.jsonl").exists()
+
+
+def test_refusals(small: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.jsonl", [{"id": "a", "text": "One."}])
+    common = ["embed", small, tmp_path / "in.jsonl", "--out"]
+    assert "must end in .npz or .jsonl" in refusal(*common, tmp_path / "a.csv")
+    assert "--alone is for sentences and segments" in refusal(
+        *common, tmp_path / "a.npz", "--alone", "--of", "document"
+    )
+    (tmp_path / "empty.jsonl").write_text("")
+    assert "nothing to embed" in refusal("embed", small, tmp_path / "empty.jsonl", "--out", tmp_path / "a.npz")
+    assert not (tmp_path / "a.npz").exists()
+    write_lines(tmp_path / "labels.jsonl", [{"body": "One.", "label": "a"}])
+    assert "unknown key 'body'" in refusal("embed", small, tmp_path / "labels.jsonl", "--out", tmp_path / "a.npz")
+    flags = ["--columns", "text=body", "=label", "--number-ids"]
+    (line,) = embed(small, tmp_path / "labels.jsonl", tmp_path / "labels_out.jsonl", *flags)
+    assert (line["id"], line["text"]) == ("labels-1", "One.")
+    for flags, words in (
+        (["--split", "valid"], "--split valid has no effect"),
+        (["--splitter", "library"], "--splitter library has no effect"),
+    ):
+        write_lines(tmp_path / "given.jsonl", [{"id": "a", "segments": ["One."]}])
+        assert words in refusal("embed", small, tmp_path / "given.jsonl", "--out", tmp_path / "a.npz", *flags)
+    for flags, words in (
+        ([], "give --out FILE, a checkpoint to write; or of a BERT --package DIR"),
+        (["--package", small.parent / "bert"], "already exists"),
+        (["--package", small.parent / "bert", "--overwrite"], "bert"),
+        (["--package", tmp_path / "new", "--max-positions", 1], "--max-positions 1: give at least 3"),
+        (["--out", tmp_path / "new/model.pt", "--max-positions", 100], "--max-positions is for --package"),
+    ):
+        assert words in refusal("import", "bert", small.parent / "bert", *flags), words
+        assert not (tmp_path / "new").exists()
+    assert json.loads((small / "config.json").read_text())["updates"] == 0
