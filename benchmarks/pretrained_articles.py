@@ -79,7 +79,7 @@ def inputs_of(texts: list[str]) -> tuple[dict[str, Any], np.ndarray]:
             documents = ({"text": text} for text in texts)
             return np.stack([each.vectors.mean(axis=0) for each in model.embed(documents, **options)])
 
-        given = {
+        inputs = {
             "bag of words, first 512": first,
             "bag of words": texts,
             "first 512": vectors(model, first, of="document"),
@@ -87,23 +87,23 @@ def inputs_of(texts: list[str]) -> tuple[dict[str, Any], np.ndarray]:
             "sentences alone": vectors(model, texts, of="sentence", alone=True),
             "windows": vectors(long, texts, of="document"),
         }
-    return given, np.array([len(offsets) > FIRST - 2 for offsets in ends])
+    return inputs, np.array([len(offsets) > FIRST - 2 for offsets in ends])
 
 
-def right(given: Any, labels: np.ndarray, seed: int) -> np.ndarray:
+def right(inputs: Any, labels: np.ndarray, seed: int) -> np.ndarray:
     """Whether each article is classified correctly by a regression that has not seen it."""
     result = np.zeros(len(labels))
     for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(labels, labels):
         inner = StratifiedKFold(5, shuffle=True, random_state=seed)
-        if isinstance(given, np.ndarray):
+        if isinstance(inputs, np.ndarray):
             model: Any = LogisticRegressionCV(Cs=STRENGTHS, cv=inner, max_iter=2000)
-            model.fit(given[train], labels[train])
-            predicted = model.predict(given[test])
+            model.fit(inputs[train], labels[train])
+            predicted = model.predict(inputs[test])
         else:
             words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
             model = make_pipeline(words, LogisticRegression(C=10.0, max_iter=2000))
-            model.fit([given[index] for index in train], labels[train])
-            predicted = model.predict([given[index] for index in test])
+            model.fit([inputs[index] for index in train], labels[train])
+            predicted = model.predict([inputs[index] for index in test])
         result[test] = predicted == labels[test]
     return result
 
@@ -115,10 +115,10 @@ def main() -> None:
     args = parser.parse_args()
     records = read(args.files)
     labels = np.array([record["label"] for record in records])
-    given, long = inputs_of([record["text"] for record in records])
+    inputs, long = inputs_of([record["text"] for record in records])
     names, counts = np.unique(labels, return_counts=True)
     values = {"majority": (labels == names[counts.argmax()]).astype(float)}
-    for name, each in given.items():
+    for name, each in inputs.items():
         values[name] = np.mean([right(each, labels, seed) for seed in args.seeds], axis=0)
         print(f"{name}: {100 * values[name].mean():.1f}", flush=True)
     values |= {name: values[left] - values[other] for name, (left, other) in PAIRS.items()}

@@ -119,7 +119,9 @@ def recipes():
         recipe = recipe_files.load(path)
         train = recipe["task"] | recipe["train"]
         size = next((f"{recipe['update'][key]} {unit}" for key, unit in UNITS.items() if key in recipe["update"]), "")
-        start = train.get("finetune-from-model", "random weights").removesuffix("/model.pt")
+        start = (train.get("finetune-from-model") or train.get("encoder-from", "random weights")).removesuffix(
+            "/model.pt"
+        )
         tokens = recipe["preprocess"].get("max-source-tokens", "")
         row = (train["arch"], tokens, size, train["max-update"], start, recipe_files.comment(path))
         yield f"| `{name}` | {' | '.join(map(cell, row))} |"

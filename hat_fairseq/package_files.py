@@ -52,13 +52,22 @@ def check_package(folder: Path) -> None:
             raise ValueError(f"{path} is missing, or has changed since {MANIFEST} was written; copy the package again")
 
 
-def read_package(folder: Path) -> tuple[Fields, dict[str, Tensor]]:
-    """Reads config.json and the tensors under all names; ValueError if the folder is not as it was written."""
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Reads a safetensors file; ValueError that names it if it is damaged."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a complete safetensors file: {error}; copy it again") from error
+
+
+def read_package(folder: Path) -> tuple[Fields, dict[str, Tensor]]:
+    """Reads config.json and the tensors under all names; ValueError if the folder is not as it was written."""
     check_package(folder)
     config = Fields(read_json(folder / CONFIG), str(folder / CONFIG), KEYS)
-    tensors = load_file(folder / WEIGHTS)
+    tensors = read_tensors(folder / WEIGHTS)
     for name, stored in config.get("tied", dict).items():
         if not isinstance(stored, str) or stored not in tensors or name in tensors:
             raise config.error(f"{name!r} cannot be tied to {stored!r:.80}")

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from commands import USER_DIR, read_lines, refusal
 
+from hat_fairseq.data.records_json import read_records
+
 
 @pytest.fixture(scope="module")
 def trained(train, tmp_path_factory) -> tuple[Path, Any]:
@@ -63,3 +65,17 @@ def test_summarize_refuses_what_is_no_document(ami: Path, trained, tmp_path: Pat
     for line, message in NO_DOCUMENTS.items():
         (tmp_path / "raw.jsonl").write_text(line + "\n")
         assert message in refusal("summarize", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+
+
+def test_samples_of_a_validation_with_bleu(train, ami: Path, tmp_path: Path) -> None:
+    """`--eval-bleu-print-samples` logs a text and its reference of each batch; without `--eval-bleu` it is refused."""
+    words = ["--max-update", 1, "--no-save", "--eval-bleu-print-samples", "--valid-subset", "valid"]
+    log = train(tmp_path, *words, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}').stdout
+    printed = re.findall(r"example reference: (.*)", log)
+    references = [" ".join(record.target or ()) for record in read_records(ami / "text/valid.jsonl")]
+    assert len(printed) == log.count("example hypothesis: ") == len(references) / 2  # two in a batch
+    known = [max(text.split("⁇"), key=len).strip() for text in printed]  # which stands for an unknown token
+    assert all(any(part in reference for reference in references) for part in known)
+    failed = train(tmp_path, *words, check=False)
+    assert failed.returncode == 1
+    assert "--eval-bleu-print-samples has no effect without --eval-bleu" in failed.stdout + failed.stderr

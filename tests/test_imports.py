@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
-    "models": {"kernels", "modules", "networks", "register"},
+    "models": {"kernels", "data", "modules", "networks", "register"},
     "criterions": {"kernels", "modules", "networks", "register"},
     "versions": set(),
     "workers": {"versions"},

@@ -11,10 +11,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from byte_level_bpe import write_byte_level_bpe
 from commands import REPOSITORY, environment, write_lines
 from safetensors.torch import load_file, save_file
+from sentencepiece_model import write_model
 
+from hat_fairseq.data.dictionary import Dictionary
+from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.outputs import files_below
+from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.loading import DEMO
 from hat_fairseq.package_files import describe_files
 
@@ -69,10 +74,10 @@ def package(tmp_path: Path) -> Path:
 def run(package: Path) -> Callable[..., subprocess.CompletedProcess]:
     """Runs `hat` of the copy."""
 
-    def run(*words: object, kill_at: int = -1) -> subprocess.CompletedProcess:
+    def run(*words: object, kill_at: int = -1, cwd: Path = package) -> subprocess.CompletedProcess:
         variables = environment(PYTHONPATH=package, KILL_AT=kill_at)
         command = [sys.executable, "-c", SCRIPT, *map(str, words)]
-        done = subprocess.run(command, env=variables, cwd=package, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, env=variables, cwd=cwd, capture_output=True, text=True, timeout=300)
         assert done.returncode == (-signal.SIGKILL if kill_at >= 0 else done.returncode), done.stderr
         return done
 
@@ -174,6 +179,81 @@ def test_preprocessing(change, kill_at: int, raw: Path, package: Path, run, tmp_
         assert done.returncode == 0, done.stderr
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert not list(tmp_path.glob(".*"))
+
+
+def rewrite(path: Path, content: bytes) -> None:
+    """Changes a file, whose size and times stay if the content has the old size."""
+    times = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def replace_in(path: Path, old: str, new: str) -> None:
+    content = path.read_bytes()
+    assert old.encode() in content
+    rewrite(path, content.replace(old.encode(), new.encode()))
+
+
+def swap_lines(path: Path) -> None:
+    first, second, *others = path.read_bytes().splitlines(keepends=True)
+    rewrite(path, b"".join([second, first, *others]))
+
+
+def other_merges(bpe: Path) -> None:
+    """GPT-2's BPE without its last 50 merges; its table of numbers stays."""
+    lines = (bpe / "vocab.bpe").read_text(encoding="utf-8").splitlines(keepends=True)
+    rewrite(bpe / "vocab.bpe", "".join(lines[:-50]).encode())
+    names = ("encoder.json", "vocab.bpe", "dict.txt")
+    (bpe / "SHA256SUMS").write_text("".join(f"{sha256_of(bpe / name)}  {name}\n" for name in names))
+
+
+def other_rows(bpe: Path) -> None:
+    """A dictionary of a sentencepiece model with other rows."""
+    lines = (bpe / "dict.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    rewrite(bpe / "dict.txt", "".join(reversed(lines)).encode())
+
+
+PIECES = "--bpe sentencepiece --bpe-dir bpe"
+LEARNED = "--num-codes 20"
+RESTARTS = {  # options of the run that is killed, where, the change, other options of the run after it
+    "an input": (LEARNED, 13, lambda folder: replace_in(folder / "raw/valid.jsonl", "colours", "numbers"), ""),
+    "the order of an input": (LEARNED, 9, lambda folder: swap_lines(folder / "raw/train.jsonl"), ""),
+    "a splitter": (f"{LEARNED} --line-breaks space", 13, None, f"{LEARNED} --line-breaks sentences"),
+    "the number of codes": (LEARNED, 20, None, "--num-codes 30"),
+    "a tokenizer": (LEARNED, 13, None, f"{LEARNED} --source-tokenizer moses"),
+    "a limit": (LEARNED, 25, None, f"{LEARNED} --limit 50"),
+    "a sentencepiece model": (PIECES, 16, lambda folder: write_model(folder / "bpe", vocab_size=900), PIECES),
+    "the dictionary of a sentencepiece model": (PIECES, 25, lambda folder: other_rows(folder / "bpe"), PIECES),
+    "merges of GPT-2's BPE": ("--bpe gpt2 --bpe-dir gpt2", 16, lambda folder: other_merges(folder / "gpt2"), ""),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RESTARTS)
+@fault("Preprocessing", "kill -9, then another file of the BPE, input or option", "as a run from nothing")
+def test_preprocessing_of_documents(name: str, run, tmp_path: Path) -> None:
+    """The whole command on a folder of documents."""
+    first, kill_at, change, then = RESTARTS[name]
+    lines = "A remote with {0}\nred buttons (new). It has {0} colours, and costs {1} euros. Is that much?"
+    for split, number in (("train", 150), ("valid", 60)):
+        rows = [{"id": f"{split}{n}", "text": lines.format(n, n % 7), "target": f"{n} buttons."} for n in range(number)]
+        write_lines(tmp_path / f"raw/{split}.jsonl", rows)
+    if first == PIECES:
+        model = SentencePieceBpe(write_model(tmp_path / "bpe"))
+        Dictionary.of(model.pieces()).save(tmp_path / "bpe/dict.txt")
+    elif "gpt2" in first:
+        write_byte_level_bpe(tmp_path / "gpt2")
+    words = ["preprocess", "raw", "--splitter", "punctuation", "--out"]
+    run(*words, "out", *first.split(), kill_at=kill_at, cwd=tmp_path)
+    assert len(list(tmp_path.glob(".out.blocks/*.zip"))) == kill_at
+    before = content(tmp_path)
+    if change:
+        change(tmp_path)
+        assert content(tmp_path) != before
+    for out in ("out", "whole"):
+        done = run(*words, out, *(then or first).split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 def other_weights(folder: Path, package: Path) -> list[object]:

@@ -113,6 +113,11 @@ class Kind(ABC):
         """Whether its texts may be running text, which a splitter divides; of other kinds they are divided already."""
         return self.is_text and "text" in self.record.reads
 
+    def divides_text(self, settings: Settings) -> bool:
+        """Whether these settings divide running text into sentences, so that a splitter has an effect."""
+        fills_rows = self.packs and settings.max_source_tokens is not None
+        return self.has_running_text and (settings.segments != "none" or fills_rows)
+
     @property
     def packs(self) -> bool:
         """Whether rows are filled with several records up to the limit on tokens; rows have no ids."""

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -156,7 +156,7 @@ def check_options(options: Options, kind: Kind) -> None:
         raise ValueError("--aligned does not go together with --roles and --role-in-text")
 
 
-def check_effects(options: Options, kind: Kind, stated: Iterable[str]) -> None:
+def check_effects(options: Options, kind: Kind, stated: Collection[str]) -> None:
     """Raises ValueError for one of the `stated` options that has no effect without another one."""
     limits = [options.max_source_tokens, options.max_segments]
     if options.aligned:  # chunks end where the source or the target is full
@@ -169,11 +169,22 @@ def check_effects(options: Options, kind: Kind, stated: Iterable[str]) -> None:
         "segment_length": (options.segments == "packed" or options.max_segments, "--segments packed or --max-segments"),
         "window_overlap": (options.long_source == "chunk", "--long-source chunk"),
         "num_codes": (options.bpe == "learned", "--bpe learned"),
+        "splitter": (kind.divides_text(options), "--segments sentences or packed"),
     }
     for item in options_of(Options):
         value, (is_there, other) = getattr(options, item.name), needed.get(item.name, (True, ""))
         if item.name in stated and value != item.default and not is_there:
             raise ValueError(f"{flag(item, value)} has no effect without {other}; remove it, or add that")
+    if (
+        "long_target" in stated
+        and options.long_target != "error"
+        and options.aligned
+        and options.long_source == "chunk"
+    ):
+        raise ValueError(
+            f"--long-target {options.long_target} has no effect with --aligned --long-source chunk, where a segment "
+            "longer than a chunk stays whole; remove it, and add --max-chunk-tokens N to truncate such segments"
+        )
 
 
 def check_files(args: argparse.Namespace, options: Options) -> None:

@@ -36,7 +36,8 @@ class SentencePieceBpe(Lossless):
             ) from error
         try:
             self._processor = SentencePieceProcessor(model_file=str(model))
-        except (OSError, RuntimeError) as error:
+            self._processor.id_to_piece([*range(self._processor.piece_size())])  # fails where one is not UTF-8
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:
             raise ValueError(f"{model} is not a complete sentencepiece model: {error}") from error
         if self._processor.normalize("a") != f"{SPACE}a":
             raise ValueError(

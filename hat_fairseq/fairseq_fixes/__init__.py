@@ -19,11 +19,12 @@ from fairseq.file_io import PathManager
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.logging import progress_bar
 from fairseq.models.bart.hub_interface import BARTHubInterface
+from fairseq.models.ema.ema import EMA
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
-from . import batches, checkpoints, options, processes, restoring, training
+from . import averages, batches, checkpoints, options, processes, restoring, training
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -36,6 +37,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "load_checkpoint", restoring.load_checkpoint),
     (checkpoint_utils, "load_model_ensemble_and_task", checkpoints.load_model_ensemble_and_task),
     (checkpoint_utils, "load_checkpoint_to_cpu", restoring.load_checkpoint_to_cpu),
+    (checkpoint_utils, "load_ema_from_checkpoint", averages.load),
     (checkpoint_utils, "_upgrade_state_dict", options.upgrade_state_dict),
     (PathManager, "isfile", checkpoints.is_file_or_folder),
     (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
@@ -53,6 +55,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", processes.set_worker_signal_handlers),
     # training
     (Trainer, "train_step", training.train_step),
+    (EMA, "_step_internal", averages.update),
     (Trainer, "valid_step", processes.valid_step),
     (progress_bar, "progress_bar", training.make_progress_bar),
     # generation

@@ -28,7 +28,6 @@ import torch
 from fairseq.dataclass.utils import overwrite_args_by_name
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from safetensors import SafetensorError
 
 from ..data.files import Fields, is_deeper
 from ..data.outputs import atomic_file
@@ -36,6 +35,7 @@ from ..package_files import BIN, bare_checkpoint, is_package, read_package
 
 MAX_LEVELS = 20  # of the settings in a package
 PACKAGE = Path(__file__).resolve().parents[1]
+FAIRSEQ = Path(fairseq.checkpoint_utils.__file__).resolve().parent
 
 
 class CheckpointError(ValueError):
@@ -43,18 +43,43 @@ class CheckpointError(ValueError):
 
 
 def show_own_errors_in_one_line() -> None:
-    """Has a command of fairseq print the message alone of an error of this package; HAT_TRACEBACK=1 adds the rest."""
+    """Has a command of fairseq print the message alone of an error that it or this package raises for its input.
+
+    That is a ValueError, an ImportError, as for a package that an option needs, an assertion with a message, or a file
+    that the command names and that does not exist. HAT_TRACEBACK=1 adds the rest.
+    """
     previous = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        place = traceback.extract_tb(trace)[-1].filename if trace else ""
-        is_own = isinstance(error, ValueError | FileNotFoundError) and Path(place).is_relative_to(PACKAGE)
-        if (is_own or isinstance(error, CheckpointError)) and not os.environ.get("HAT_TRACEBACK"):
+        is_own = isinstance(error, ValueError | FileNotFoundError) and _raised_in(PACKAGE, trace)
+        is_known = is_own or isinstance(error, CheckpointError) or _is_named_file(error)
+        if os.environ.get("HAT_TRACEBACK"):
+            previous(kind, error, trace)
+        elif is_known:
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
+        elif isinstance(error, ValueError | ImportError | AssertionError) and _refused_by_fairseq(error, trace):
+            print(f"fairseq: error: {' '.join(str(error).split())}", file=sys.stderr)
         else:
             previous(kind, error, trace)
 
     sys.excepthook = show
+
+
+def _raised_in(folder: Path, trace: types.TracebackType | None) -> bool:
+    return trace is not None and Path(traceback.extract_tb(trace)[-1].filename).is_relative_to(folder)
+
+
+def _is_named_file(error: BaseException) -> bool:
+    """Whether a file is missing that the command line names."""
+    return isinstance(error, FileNotFoundError) and any(
+        str(error.filename) in (word, word.partition("=")[2]) for word in sys.argv
+    )
+
+
+def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None) -> bool:
+    """Whether a line of fairseq raises this error on purpose, and says why."""
+    line = (traceback.extract_tb(trace)[-1].line or "") if trace else ""
+    return bool(str(error)) and line.startswith(("raise ", "assert ")) and _raised_in(FAIRSEQ, trace)
 
 
 def allow_checkpoint_types() -> None:
@@ -102,7 +127,7 @@ def load(original: Callable[..., Any], path: str, arg_overrides: Any = None, *ar
                 return _load_package(Path(path), arg_overrides)
             check_file(path)
             return original(path, arg_overrides, *args, **kwargs)
-        except (CheckpointError, OmegaConfBaseException, SafetensorError) as error:
+        except (CheckpointError, OmegaConfBaseException) as error:
             raise CheckpointError(f"{path}: {str(error).splitlines()[0]}") from None
 
 

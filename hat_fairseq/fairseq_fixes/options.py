@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..data.files import read_json
 from ..package_files import CONFIG, is_package
+from . import settings
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -117,7 +118,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
 
     Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
     GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a checkpoint without
-    this setting is an older one, with the cells of the document.
+    this setting is an older one, with the cells of the document. `--encoder-from` is a `--finetune-from-model` for the
+    encoder alone.
     """
     words = list(sys.argv[1:] if input_args is None else input_args)
     asks_help = bool({"-h", "--help"} & {*words})
@@ -142,7 +144,13 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
     parsed = original(parser, input_args=words, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    args.tpu = False
+    if problem := settings.impossible_flag(words):
+        parser.exit(2, f"{parser.prog}: error: {problem}\n")
+    args.tpu = False  # which --bf16 has set
+    if getattr(args, "encoder_from", None):
+        if args.finetune_from_model:
+            parser.exit(2, f"{parser.prog}: error: give --encoder-from or --finetune-from-model, not both\n")
+        args.finetune_from_model = args.encoder_from
     if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
         args.pooling_cells = "token"
     return parsed

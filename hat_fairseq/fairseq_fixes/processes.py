@@ -3,10 +3,11 @@
 In fairseq a run takes the number of processes that torchrun or Slurm has started; with another number than planned,
 every update has another size.
 
-SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption. All
-processes of a run agree after each update, so a signal to one of them is enough. A running validation is finished, but
-the checkpoint is written before that. A second signal stops the process at once. The exit status is 128 + the number of
-the signal: 143, 129, 138, 130. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
+SIGTERM, SIGHUP, Ctrl-C, and what batch systems send before a time limit or a preemption, SIGUSR1, SIGUSR2 and SIGXCPU,
+end a training after the current update, with a checkpoint for exact resumption. All processes of a run agree after each
+update, so a signal to one of them is enough. A running validation is finished, but the checkpoint is written before
+that. A second signal stops the process at once. The exit status is 128 + the number of the signal. What the process
+ignores at its start, as SIGHUP under nohup, stays ignored.
 """
 
 import atexit
@@ -28,10 +29,12 @@ import torch
 import torch.multiprocessing
 from torch import distributed
 
+from . import settings
+
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 _FLAG = "distributed-world-size"
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
 _asked: list[tuple[int, float]] = []  # the first signal, once it has come, and when
 _save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
@@ -75,6 +78,8 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
     if cfg.common.log_file:
         Path(cfg.common.log_file).parent.mkdir(parents=True, exist_ok=True)
     gpus = 0 if cfg.common.cpu else torch.cuda.device_count()
+    if cfg.model is not None:  # a training
+        settings.adapt(cfg, on_cpu=not gpus)
     started = started_processes(os.environ, training.distributed_port if gpus else 0, gpus)
     explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
     if cfg.common.cpu and started is None and not explicit:

@@ -171,8 +171,16 @@ def _updates_in(path: Path) -> int:
 
 
 def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Loads a checkpoint; CheckpointError if a training is restored from it with another of the settings `SAME`."""
+    """Loads a checkpoint; CheckpointError if a training is restored from it with another of the settings `SAME`.
+
+    Also for one that `--encoder-from` names and that is more than an encoder: its decoder would not be new.
+    """
     state, trainer = checkpoints.load(original, path, *args, **kwargs), current_trainer.get()
+    is_start = trainer is not None and path == getattr(trainer.cfg.model, "encoder_from", None)
+    if is_start and not any(".sentence_encoder." in name for name in state["model"]):
+        raise CheckpointError(
+            f"--encoder-from {path} is no BERT or RoBERTa; to start from all its weights: --finetune-from-model"
+        )
     saved = (state.get("cfg") or {}).get("model")
     if trainer is None or saved is None:  # converted weights have no settings
         return state

@@ -1,11 +1,12 @@
 """Generation options: names and ranges. fairseq ignores unknown names and numbers that make no sense."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..data.dictionary import EOS, PAD, UNKNOWN
-from ..data.files import parse_json
+from ..data.files import Fields, at, parse_json, read_json
 from ..package_files import GENERATION, is_package
 from .search import SearchOptions
 
@@ -42,6 +43,7 @@ NOT_SEARCHED = (  # those of fairseq's own loop
 )
 OPTIONS = SEARCHED + NOT_SEARCHED
 DEFAULTS = {option.name: option.default for option in OPTIONS}
+VALUES = {bool: ((bool,), "true or false"), int: ((int,), "a whole number"), float: ((int, float), "a number")}
 MINIMUM = {option.name: option.least for option in OPTIONS if option.least is not None}
 
 
@@ -84,11 +86,15 @@ def search_options(options: Mapping[str, Any], source_tokens: int, positions: in
 
 
 def check_options(options: Mapping[str, Any], source: str) -> None:
-    """Raises ValueError for an option that has no effect here, or is out of range; `source`: who gives it."""
-    for name in options:
+    """Raises ValueError for an unknown option, or a value of another type or out of range; `source`: who gives it."""
+    for name, value in options.items():
         if name not in DEFAULTS:
             raise ValueError(f"{source}: unknown generation option {name!r}; known are {', '.join(sorted(DEFAULTS))}")
-    check_ranges(options)
+        types, expected = VALUES[type(DEFAULTS[name])]
+        if type(value) not in types:
+            raise ValueError(f"{source}: {name} must be {expected}, not {value!r:.60}")
+    with at(source):
+        check_ranges(options)
 
 
 def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
@@ -104,6 +110,13 @@ def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
 
 
 def packaged_options(checkpoints: str | Path) -> dict[str, Any]:
-    """Returns the generation options of a package, the first of several checkpoints; none of other checkpoints."""
-    path = Path(str(checkpoints).split(":")[0], GENERATION)
-    return parse_generation_options(path.read_text(encoding="utf-8"), str(path)) if is_package(path.parent) else {}
+    """Returns the generation options of a package, the first of several checkpoints; none of other checkpoints.
+
+    ValueError that names the file for anything else than options in it.
+    """
+    path = Path(str(checkpoints).split(os.pathsep)[0], GENERATION)
+    if not is_package(path.parent):
+        return {}
+    options = dict(Fields(read_json(path), str(path)).record)
+    check_options(options, str(path))
+    return options

@@ -81,9 +81,10 @@ def main(args: argparse.Namespace) -> int:
     values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
     options = kind.chosen(values)
     check_details(kind, args.details)
-    official = sorted(kind.official([]))
+    official = [] if args.out == command.STDOUT else sorted(kind.official([]))
     if "n_best" in values and not (args.details or official):
-        raise ValueError(f"--n-best has no effect on the kind {kind.name} without --details, which writes the answers")
+        where = "with --out - and" if kind.official([]) else f"on the kind {kind.name}"
+        raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
     columns = columns_of(args.columns, args.number_ids)
     records = list(command.records_of(args.input, args.split, kind, columns))
     if not records:
@@ -93,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
     with_text = [record for record in records if record.id not in without_text]
     dataset = dataset_of(records[0])
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    official = [] if args.out == command.STDOUT else [FILES[dataset]] if dataset else official
+    official = [FILES[dataset]] if dataset and args.out != command.STDOUT else official
     for name in official:
         check_output(args.out.with_name(name), args.overwrite, inputs)
     if args.out == command.STDOUT and (dataset or kind.official([])):

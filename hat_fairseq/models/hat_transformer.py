@@ -16,7 +16,7 @@ from ..modules.embedding import initialise
 from ..modules.options import add_options
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import LIKE_BERT, Decoder, HatConfig, hat_encoder_parts, token_tables
-from .loading import adapt_state, fingerprint, start_encoder_from_roberta
+from .loading import adapt_state, fingerprint, is_roberta, start_encoder_from_roberta
 
 
 def vocabulary(dictionary: Dictionary) -> Vocabulary:
@@ -58,12 +58,15 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
     """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
 
     network = "hat_transformer"
+    encoder_from: str | None = None
     encoder: HatEncoder
     decoder: HatDecoder
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
         add_options(parser, HatConfig)
+        text = "start the encoder from this checkpoint or package of a BERT or RoBERTa; the decoder is new"
+        parser.add_argument("--encoder-from", metavar="FILE", help=text)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "HatTransformerModel":
@@ -82,6 +85,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         decoder.register_buffer("dictionary_fingerprint", fingerprint(target))
         model = cls(encoder, decoder)
         model.config, model.has_mask = config, "<mask>" in target
+        model.encoder_from = getattr(args, "encoder_from", None)
         if cls.network in LIKE_BERT:
             initialise(model)
         return model
@@ -118,7 +122,10 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adapts a checkpoint without hierarchy, or of an encoder, before loading; ValueError if it does not fit."""
-        start_encoder_from_roberta(state_dict, self)
+        if is_roberta(state_dict):
+            if self.encoder_from is None:
+                raise ValueError("it is a BERT or RoBERTa, which has no decoder: start from it with --encoder-from")
+            start_encoder_from_roberta(state_dict, self)
         adapt_state(state_dict, self)
 
 

@@ -180,13 +180,11 @@ def is_roberta(state: dict[str, Tensor]) -> bool:
 
 
 def start_encoder_from_roberta(state: dict[str, Tensor], model: Any) -> None:
-    """Converts the `state` of a RoBERTa in place to one of an encoder-decoder; any other state is unchanged.
+    """Converts the `state` of a RoBERTa in place to one of an encoder-decoder.
 
     The decoder is new, except for tables that it shares with the encoder: BERT2RND of Rothe et al. 2020. Heads are left
     out. `adapt_state` adds the hierarchy, and compares the shapes.
     """
-    if not is_roberta(state):
-        return
     rename_old_layout(state)
     heads = [name for name in state if head_of(name)]
     roberta = {ROBERTA.sub("encoder.", name): x for name, x in state.items() if name not in heads}

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.dictionary import SPECIAL
-from ..data.tokenizer_bpe import TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
+from ..data.dictionary import SPECIAL, fingerprint
+from ..data.tokenizer_bpe import MASK, TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
 from . import roberta
 from .rename import Converted, nearest_architecture
 
@@ -40,6 +40,7 @@ SEQ2SEQ = ("hat_bart_base", "hat_bart_large", "hat_bart_minilm")
 POOLED_LAYERS = {12: "6-8", 24: "15-20"}  # of the paper, by the number of layers
 WINDOW = 256  # tokens on either side in a folder for long documents: as in Longformer
 LONGEST = 4096  # tokens of the starts for long documents
+SOURCE = "encoder.dictionary_fingerprint"  # as `models/loading.py` compares it with the dictionary of the data
 MOST_UNUSED = 127  # rows beyond the vocabulary: tables are filled up to a multiple of 128 at most
 
 
@@ -85,7 +86,8 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: Token
         "max_position_embeddings": config["max_position_embeddings"] + roberta.UNUSED_POSITIONS,
     }
     converted = roberta.convert(weights, as_roberta, start_flags(as_roberta))
-    return Converted(converted.model, converted.starts, [*report, *converted.report])
+    model = converted.model | {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
+    return Converted(model, converted.starts, [*report, *converted.report])
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:

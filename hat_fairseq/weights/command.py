@@ -27,7 +27,7 @@ from ..data.dictionary import SPECIAL
 from ..data.outputs import atomic_file
 from ..data.sentencepiece_bpe import MODEL
 from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
-from ..package_files import bare_checkpoint
+from ..package_files import BIN, bare_checkpoint
 from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
@@ -136,7 +136,7 @@ def main(args: argparse.Namespace) -> int:
         if (tokenizer := options.get("tokenizer")) is not None:
             tokenizer.save(args.out.with_name(TOKENIZER))
             print(f"wrote {args.out.with_name(TOKENIZER)}")
-        print_starts(args, release, converted, symbols)
+    print_starts(args, release, converted, symbols)
     for line in converted.report:
         print(line)
     return 0
@@ -151,15 +151,20 @@ def files_of(out: Path | None, symbols: list[str] | None, release: Release) -> l
 
 
 def print_starts(args: argparse.Namespace, release: Release, converted: Converted, symbols: list[str] | None) -> None:
-    """Prints how to preprocess for a checkpoint, and to train from it."""
-    if symbols is None:
+    """Prints how to preprocess for a checkpoint or a package, and to train from it."""
+    start = args.out or args.package
+    if args.out is None:
+        print(f"preprocess with: --vocabulary {shlex.quote(str(start / BIN))}")
+    elif symbols is None:
         print(f"no {release.vocabulary} in the folder: no dict.txt written")
     elif release.vocabulary == MODEL or release.tokenizer is not None:
         bpe, folder = ("sentencepiece", args.directory) if release.tokenizer is None else ("tokenizer", args.out.parent)
         print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(folder))}")
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
-        print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")
+        is_encoder = release.tokenizer is not None and flags[1] in bert.SEQ2SEQ
+        option = "--encoder-from" if is_encoder else "--finetune-from-model"
+        print(f"  {shlex.join([*flags, option, str(start)])}")
 
 
 def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:

@@ -22,6 +22,7 @@ from ..data import files
 from ..data.dictionary import SPECIAL
 from ..data.outputs import check_space
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
+from ..package_files import read_tensors
 
 MASK = "<mask>"
 SHARDS = "model.safetensors.index.json"  # which tensor is in which file
@@ -69,7 +70,7 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
 
     path, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
     if path.is_file():
-        weights = _read_safetensors(path)
+        weights = read_tensors(path)
     elif (index := directory / SHARDS).is_file():
         weights = _read_shards(index)
     elif pickled.is_file():
@@ -86,16 +87,6 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
-
-
 def _read_shards(index: Path) -> dict[str, Tensor]:
     """Reads the files that an index names for its tensors; ValueError for a file or a tensor that is missing."""
     names = files.Fields(read_json(index), str(index)).get("weight_map", dict)
@@ -103,7 +94,7 @@ def _read_shards(index: Path) -> dict[str, Tensor]:
     for name in sorted({*map(str, names.values())}):
         if Path(name).name != name or not (path := index.parent / name).is_file():
             raise ValueError(f"{index} names the file {name!r:.80}, which is not beside it; fetch all shards")
-        weights |= _read_safetensors(path)
+        weights |= read_tensors(path)
     if missing := sorted(names.keys() - weights.keys()):
         raise ValueError(f"{index}: {len(missing)} tensors are in none of its files: {', '.join(missing[:8])}")
     return weights

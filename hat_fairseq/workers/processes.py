@@ -103,6 +103,8 @@ def _work(pipe: Any, environment: dict[str, str], function: Callable[[Any], Any]
         if callable(signal.getsignal(each)):  # that of `deferred_signals`
             signal.signal(each, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+    # Locks of libraries then have no name, which a killed worker would leave; a worker has no processes of its own.
+    multiprocessing.set_start_method("fork", force=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.update(environment)
     task = function or pipe.recv()

@@ -1,6 +1,7 @@
 """The page of a document in a real browser: what it shows is what the tensors hold, and it needs nothing but itself."""
 
 import html
+import json
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
@@ -218,3 +219,17 @@ def test_what_cannot_be_shown() -> None:
         page(Look("e", "m", "block", ("a",), (1,), ()))
     with pytest.raises(ValueError, match="has values that are not finite"):
         page(encoder("document", 2, torch.full((2, 3, 1, 2), torch.nan)))
+
+
+@pytest.mark.parametrize("rows", [200, 201, 260])
+def test_a_long_map_comes_without_its_heads(rows: int) -> None:
+    """A page with the heads of a map of more than 200 rows would be too large for a browser: mean and maximum stay."""
+    weights = peaked(2, 3, rows, 7)
+    text = page(encoder("document", 7, weights))
+    (map_of_page,) = json.loads(text.split('id="data">')[1].split("</script>")[0])["maps"]
+    names = ["mean", "max"] if rows > 200 else ["0", "1", "2", "mean", "max"]
+    assert map_of_page["heads"] == names
+    assert {len(layer) for layer in map_of_page["rows"]} == {len(names)} and len(map_of_page["rows"]) == 3
+    shown = map_of_page["rows"][1][names.index("mean")][5]
+    expected = weights[1, :, 5].mean(dim=0).tolist()
+    assert dict(zip(shown[::2], shown[1::2], strict=True)) == pytest.approx(dict(enumerate(expected)), rel=5e-3)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import refusal, write_lines
 from fairseq.data import Dictionary
 from sentencepiece import SentencePieceProcessor
 from sentencepiece_model import peer_tokenizer, tydi, tydi_lines, write_model
@@ -193,8 +194,14 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_a_damaged_model_and_a_missing_package(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = tmp_path / MODEL
-    for content in (b"", b"a page of the web", model.read_bytes()[:20_000]):
+    own = model.read_bytes()
+    end = own.index("\u2581the".encode())
+    no_text = own[:end] + b"\xff" + own[end + 1 :]  # in a piece
+    source = write_lines(tmp_path / "raw/train.jsonl", [{"text": "A text.", "target": "A."}])
+    words = ["--splitter", "punctuation", "--bpe", "sentencepiece", "--bpe-dir", tmp_path, "--out", tmp_path / "out"]
+    for content in (b"", b"a page of the web", own[:20_000], no_text):
         damaged.write_bytes(content)
+        assert f"error: {damaged} is not a complete" in refusal("preprocess", source.parent, *words)
         with pytest.raises(ValueError, match="is not a complete sentencepiece model: "):
             SentencePieceBpe(damaged)
     monkeypatch.setitem(sys.modules, "sentencepiece", None)

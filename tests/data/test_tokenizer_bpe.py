@@ -8,21 +8,24 @@ from typing import Any
 
 import pytest
 import transformers
+from byte_level_bpe import write_byte_level_bpe
 from commands import run_command
 from drawn import draws
 from hypothesis import given
 from hypothesis import strategies as st
 from minilm import MINILM, needs_minilm
-from sentencepiece_model import tydi_lines
+from sentencepiece_model import peer_tokenizer, tydi_lines, write_model
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from tokenizers_on_the_spot import MAKERS, write_tokenizer, write_vocabulary
 
 from hat_fairseq import cli
 from hat_fairseq.data.dictionary import SPECIAL, Dictionary
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import Question
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Answer
+from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.data.text import CONTROL_TOKENS
 from hat_fairseq.data.tokenizer_bpe import MASK, TokenizerBpe
 
@@ -184,6 +187,28 @@ def test_entries_that_no_dictionary_can_have() -> None:
         "<unk>",
     ]  # text, unknown to the dictionary
     assert bpe.decode(["a", "<row:2>", "<unk>"]) == "a a b <unk>"
+
+
+def test_the_ids_of_gpt2_and_xlm_roberta(tmp_path: Path) -> None:
+    """GPT-2's are the same; a ligature with a mark after it loses a character that sentencepiece keeps."""
+    write_byte_level_bpe(tmp_path / "gpt2")
+    gpt2 = Gpt2Bpe(tmp_path / "gpt2/encoder.json", tmp_path / "gpt2/vocab.bpe")
+    bpe, numbers = TokenizerBpe(gpt2._tokenizer), json.loads(gpt2.encoder_json.read_text())
+
+    def check(text: str) -> None:
+        tokens = bpe.encode(text)
+        assert [str(numbers[bpe._entries[token]]) for token in tokens] == gpt2.encode(text), text
+        words = " ".join(text.split())
+        assert bpe.extents(bpe.encode(words), words) == gpt2.extents(gpt2.encode(words), words), text
+
+    for line in tydi_lines():
+        check(line)
+    draws(given(texts)(check))()
+    model = write_model(tmp_path)
+    pieces, own = SentencePieceBpe(model), TokenizerBpe(peer_tokenizer(model).backend_tokenizer)
+    assert own.symbols == list(pieces.pieces())
+    assert [own.encode(line) for line in tydi_lines()] == [pieces.encode(line) for line in tydi_lines()]
+    assert "".join(own.encode("\ufb01\u064c")) == "▁fi" and "".join(pieces.encode("\ufb01\u064c")) == "▁fi\u064c"
 
 
 def test_texts_of_which_nothing_is_left(loaded: dict[str, tuple[TokenizerBpe, Any]]) -> None:

@@ -1,6 +1,7 @@
 """Answers in whole documents against what the model says of each window alone, and the options that choose them."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +12,20 @@ import torch
 from commands import hat, read_lines
 from fairseq import checkpoint_utils
 from fine_tuned import FineTuned
+from releases import write_release
 
 from hat_fairseq.data.kinds import DocumentQuestion
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionOptions, DocumentWindow, answer_document
 from hat_fairseq.data.kinds.questions import ScoredSpan, WindowAnswers
-from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
+from hat_fairseq.scoring.official import FILES
 
 Make = Callable[[str], FineTuned]
+NAME = "natural_questions"
 TYPES = ("none", "span", "paragraph", "yes", "no")
 
 
@@ -159,3 +164,17 @@ def test_windows_without_text_do_not_count() -> None:
     assert answer.paragraph_score == pytest.approx(5 + math.log(math.exp(4) + 3))
     best = [(each["text"], each["score"]) for each in answer.n_best]
     assert best == [("d", pytest.approx(5.0)), ("c", pytest.approx(3.0))]
+
+
+def test_lines_have_no_offsets_of_the_release(fine_tuned: Make, tmp_path: Path) -> None:
+    """They are for the official file alone; the user's own `meta` stays."""
+    records = list(find_reader(NAME).read("valid", write_release(NAME, tmp_path / "release"), Counter()))
+    mine = [replace(record, meta={**(record.meta or {}), "mine": n}) for n, record in enumerate(records)]
+    source = tmp_path / "valid.jsonl"
+    source.write_text("".join(json_line(record) + "\n" for record in mine), encoding="utf-8")
+    made, out = fine_tuned("document_qa"), tmp_path / "out" / "p.jsonl"
+    assert hat("predict", made.checkpoint, source, "--data", made.data / "bin", "--out", out, "--device", "cpu") == 0
+    predicted = read_lines(out)
+    assert [line["meta"] for line in predicted] == [{"mine": n} for n in range(len(records))]
+    official = (tmp_path / "out" / FILES[NAME]).read_text()
+    assert all(f'"example_id": {line["id"]},' in official for line in predicted)

@@ -2,14 +2,16 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import USER_DIR, environment, hat, read_lines, refusal, write_lines
+from commands import HEEDING, USER_DIR, environment, hat, read_lines, refusal, write_lines
 from fine_tuned import FineTuned
 from warm import WarmPython
 
@@ -197,3 +199,21 @@ def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
         pytest.skip("mounting is not allowed")
     message = "the disk has 0.1 MB left, and about 1.0 MB are needed\n"
     assert done.returncode == 2 and done.stderr.startswith("hat: error: disk") and done.stderr.endswith(message)
+
+
+@fault(AREA, "Ctrl-C with two workers", "exit 130, finished batches and nothing else are left")
+def test_an_interrupted_run_leaves_no_semaphore(tmp_path: Path) -> None:
+    turns = [{"role": "PM", "text": "so the remote has six buttons and costs five euros."}] * 12
+    source = write_lines(tmp_path / "in.jsonl", ({"id": str(n), "turns": turns} for n in range(400)))
+    words = ["summarize", "--path", "demo", "--input", source, "--out", tmp_path / "out.jsonl", "--workers", 2]
+    words += ["--batch-size", 1, "--device", "cpu", "--generation", '{"sampling": true}']  # fairseq, which has a lock
+    command = [*HEEDING, sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment(), cwd=tmp_path, start_new_session=True
+    )
+    while not list(tmp_path.glob(".out.jsonl.blocks/*.zip")):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    error = process.communicate(timeout=120)[1]
+    assert process.returncode == 130 and error.endswith("hat: interrupted\n") and "semaphore" not in error

@@ -214,7 +214,16 @@ def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: 
     assert generate(tmp_path) == 0
     assert generate(tmp_path) == 2 and "test.jsonl exists" in capsys.readouterr().err
     assert generate(tmp_path, "--overwrite", "--score", "rouge --bootstrap-samples 0") == 0
-    assert json.loads((tmp_path / "test.score.json").read_text())
+    assert json.loads((scores := tmp_path / "test.score.json").read_text())
+    scores.write_text("mine")
+    words = [
+        "--overwrite",
+        "--score",
+        f"rouge --bootstrap-samples 0 --json={tmp_path}/mine.json",
+    ]  # a file of one's own
+    assert generate(tmp_path, *words) == 0
+    assert "rouge1" in (tmp_path / "mine.json").read_text() and scores.read_text() == "mine"
+    assert generate(tmp_path, *words) == 2 and "mine.json exists" in capsys.readouterr().err
 
 
 @pytest.mark.fault(AREA, "--overwrite of a file of the data, or of a package", "refused in one line")

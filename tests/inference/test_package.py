@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR, hat, read_lines, training_words, write_lines
+from commands import USER_DIR, hat, read_lines, refusal, training_words, write_lines
 from fine_tuned import spread
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
@@ -280,6 +280,10 @@ def test_labels_and_answers(
         for path, out, data in ((tuned.checkpoint, "x", ["--data", f"{tuned.data}/bin"]), (folder, "y", [])):
             assert hat("export", "--to", "hf", "--path", path, "--out", tmp_path / out, *data) == 0
         assert describe_files(tmp_path / "x") == describe_files(tmp_path / "y")
+    (folder / "model.safetensors").write_bytes(b"no weights")
+    fit_manifest(folder)
+    error = refusal("predict", folder, raw, "--out", tmp_path / "out.jsonl")
+    assert f"error: {folder}/model.safetensors is not a complete safetensors file" in error
 
 
 def edit(change: Callable[[dict[str, Any]], object], name: str = "config.json") -> Callable[[Path], None]:
@@ -290,8 +294,7 @@ def edit(change: Callable[[dict[str, Any]], object], name: str = "config.json") 
         change(value)
         (folder / name).write_text(json.dumps(value))
         if name == "config.json":
-            (folder / "manifest.json").unlink()
-            (folder / "manifest.json").write_text(json.dumps(describe_files(folder)))
+            fit_manifest(folder)
 
     return write
 
@@ -299,6 +302,12 @@ def edit(change: Callable[[dict[str, Any]], object], name: str = "config.json") 
 def earlier(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     """A change of a package of an earlier version, which is loaded by the settings of its training."""
     return edit(lambda config: config.pop("description") and change(config))
+
+
+def fit_manifest(folder: Path) -> None:
+    """Makes manifest.json that of the files as they are."""
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").write_text(json.dumps(describe_files(folder)))
 
 
 def change_byte(path: Path) -> None:
@@ -350,3 +359,46 @@ def test_another_folder_is_refused(made: Path, warm: WarmPython, tmp_path: Path)
             assert message in line and str(folder) in line and "Traceback" not in text
         (tmp_path / "y").unlink(missing_ok=True)
     assert not {"out.jsonl", "ran"} & {path.name for path in tmp_path.iterdir()}
+
+
+HEADER = b"\xff{}"  # is no UTF-8
+DAMAGED = [  # file, its bytes from its own ones, the message after its name
+    ("model.safetensors", lambda own: own[:8] + HEADER + own[8 + len(HEADER) :], "is not a complete safetensors file"),
+    ("model.safetensors", lambda own: own[:-7], "is not a complete safetensors file"),
+    ("generation.json", lambda own: own[:-9], "not a JSON object"),
+    ("generation.json", lambda own: b'{"beam": 4, "a": "\xe9"}', "invalid UTF-8"),
+    ("generation.json", lambda own: b"[4]", "expected a JSON object"),
+    ("generation.json", lambda own: b'{"beam": "four"}', "beam must be a whole number, not 'four'"),
+]
+
+
+@pytest.mark.fault("Checkpoints", "damaged weights or generation.json in a package whose manifest fits", ONE_LINE)
+def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -> None:
+    """By every command that reads them."""
+    assert hat("export", "--to", "hf", "--path", made / "P", "--out", tmp_path / "hf") == 0
+    documents = ["--input", made / "raw/test.jsonl"]
+    for number, (name, change, message) in enumerate(DAMAGED):
+        folder = Path(shutil.copytree(made / "P", tmp_path / f"P{number}"))
+        (folder / name).write_bytes(change((folder / name).read_bytes()))
+        fit_manifest(folder)
+        commands = [
+            (folder, ["summarize", "--path", folder, *documents, "--out", "out.jsonl"]),
+            (folder, ["look", folder, *documents, "--out", "out.html"]),
+            (folder, ["export", "--to", "hf", "--path", folder, "--out", "out"]),
+        ]
+        if name == "model.safetensors":
+            other = Path(shutil.copytree(tmp_path / "hf", tmp_path / f"hf{number}"))
+            (other / name).write_bytes(change((other / name).read_bytes()))
+            commands += [
+                (folder, ["fairseq_cli.generate", made / "data/bin", *TASK, "--path", folder]),
+                (folder, ["generate", made / "data/bin", "--path", folder, "--results-path", "out"]),
+                (other, ["import", "hat_fairseq", other, "--out", "out/model.pt"]),
+            ]
+        for place, words in commands:
+            of_fairseq = str(words[0]).startswith("fairseq")
+            command = [*map(str, words if of_fairseq else ["hat_fairseq.cli", *words])]
+            assert warm.status(command, tmp_path, tmp_path / "log") == (1 if of_fairseq else 2), words
+            text = (tmp_path / "log").read_text()
+            (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
+            assert f"{place / name}" in line and message in line and "Traceback" not in text, line
+            assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*")], words

@@ -147,3 +147,27 @@ def test_the_longest_document() -> None:
         assert model(documents([model.max_positions()]))[0].isfinite().all()
         with pytest.raises(ValueError, match=f"only {positions} positions"):
             model(documents([model.max_positions() + 1]))
+
+
+def random_pairs(model: Any) -> list[Tensor]:
+    """For each layer, which of 35 blocks attend to which, beyond their neighbours and the ends."""
+    blocks, pairs = torch.arange(35), []
+    for layer in model.encoder.sentence_encoder.layers:
+        seen = layer.self_attn.attends_to(4 * blocks[:, None], 4 * blocks, BatchLayout())[0]
+        pairs.append((seen & ((blocks[:, None] - blocks).abs() > 1))[:, 2:33, 2:33])
+    return pairs
+
+
+@pytest.mark.parametrize("first, last", [(1, 1), (2, 0), (1, 0)])
+def test_representatives_come_with_random_blocks_of_the_whole_document(first: int, last: int) -> None:
+    """Also with the global blocks of BigBird, whose published code draws from the first 7 blocks here."""
+    for pairs in random_pairs(small(f" --sparse-first {first} --sparse-last {last}")):
+        assert pairs.any(dim=0).any(dim=0).sum() > 25
+
+
+@pytest.mark.parametrize("flags", ["", " --no-hierarchy", " --no-hierarchy --sparse-first 1 --sparse-last 1"])
+def test_each_layer_draws_its_own_random_blocks(flags: str) -> None:
+    one, other = random_pairs(small(flags))
+    again = random_pairs(small(flags, seed=1))
+    assert one.any() and other.any() and not torch.equal(one, other)
+    assert torch.equal(one, again[0]) and torch.equal(other, again[1]), "not drawn anew in each model"

@@ -72,3 +72,18 @@ def test_roberta(extra: str) -> None:
     plain.load_state_dict(dict(other.state_dict()))
     head = {"features_only": True, "classification_head_name": "genre"}
     assert_close(plain(source, **head)[0], other(source, **head)[0])
+
+
+def test_the_head_has_dropout_where_roberta_has_it() -> None:
+    """With the same draws: before the dense layer and behind it."""
+    flags = f"{TINY_ENCODER} --max-positions 64 --pooler-dropout 0.4"
+    plain, other = twins("hat_roberta_base", "roberta_base", flags)
+    for model in (plain, other):
+        model.register_classification_head("genre", num_classes=3)
+    plain.load_state_dict(dict(other.state_dict()))
+    states, logits = torch.randn(9, 2, plain.config.encoder_embed_dim), []
+    for model in (plain, other):
+        torch.manual_seed(5)
+        head = model.classification_heads["genre"].train()
+        logits.append(head(states[:, 0] if model is plain else states))
+    assert_close(*logits)

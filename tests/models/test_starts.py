@@ -200,6 +200,7 @@ def test_an_encoder_decoder_whose_encoder_is_a_roberta(flags: str, caplog: pytes
     roberta = plain_roberta()
     for state in (roberta, released_roberta(roberta)):
         options = f"{TINY} --encoder-learned-pos --layernorm-embedding --activation-fn gelu --no-scale-embedding{flags}"
+        options += " --encoder-from roberta.pt"
         model = build("hat_transformer", options, Vocabulary(59), max_source_positions=16).eval()
         own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         caplog.clear()
@@ -221,6 +222,7 @@ def test_an_encoder_decoder_whose_encoder_is_a_roberta(flags: str, caplog: pytes
 def test_an_encoder_of_another_dictionary_is_refused() -> None:
     """A trained encoder has the dictionary with <mask>, an encoder-decoder without; any other one is an error."""
     options = f"{TINY} --encoder-learned-pos --layernorm-embedding --activation-fn gelu --no-scale-embedding"
+    options += " --encoder-from roberta.pt"
     trained = build("hat_roberta_base", f"{ROBERTA} 16 --no-hierarchy", Vocabulary(mask=True)).state_dict()
     model = build("hat_transformer", options, Vocabulary(59), max_source_positions=16)
     model.load_state_dict(dict(trained))

@@ -6,6 +6,7 @@ from helpers import assert_close, padding, states
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import attend_blocks, key_blocks, naive
+from hat_fairseq.kernels.blocks import GATHERED
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.block_sparse import BlockPattern, BlockSparseAttention, visible_blocks
@@ -95,3 +96,27 @@ def test_the_kernel_is_attention_under_a_mask() -> None:
         assert_close(mine, other)
     dropped = torch.stack([attend_blocks(q, k, v, blocks, 0.3) for _ in range(300)]).mean(dim=0)
     assert_close(dropped.flatten(2, 3), out, torch.bfloat16, bf16_error=0.1)
+
+
+def test_dropout_in_chunks_is_dense_attention_with_the_same_dropped_weights() -> None:
+    """Of four chunks: each has draws of its own, and the backward pass makes them again."""
+    rate, length = 0.3, 32
+    q, k, v = (torch.randn(4, 64, 8, 4, length, generator=torch.Generator().manual_seed(i)) for i in range(3))
+    numbers = torch.arange(8).expand(4, 64, 8, 8)
+    blocks = key_blocks(numbers, torch.ones(4, 8, 4, dtype=torch.bool), torch.float32)
+    assert GATHERED // length * 4 == q.shape[:3].numel()
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+
+    def attended(values: Tensor) -> Tensor:
+        torch.manual_seed(11)
+        return attend_blocks(q, k, values, blocks, rate).flatten(2, 3)
+
+    keep = attended(torch.eye(length).unflatten(0, (8, 4)).expand_as(v)).ne(0)  # the outputs are the weights
+    chunks = keep.view(4, -1)
+    assert keep.float().mean() == pytest.approx(1 - rate, abs=0.01) and not torch.equal(chunks[0], chunks[1])
+    dense = naive.attention(*(x.flatten(2, 3) for x in inputs))[1] * keep / (1 - rate) @ v.flatten(2, 3)
+    chunked = attended(v)
+    assert_close(chunked, dense)
+    upstream = torch.randn(dense.shape)
+    for one, other in zip(*(torch.autograd.grad(out, inputs, upstream) for out in (chunked, dense)), strict=True):
+        assert_close(one, other)

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
-from commands import read_lines
+from commands import hat, read_lines
 from releases import write_release
 from sentencepiece_model import write_model
+from tokenizers_on_the_spot import write_tokenizer
 from warm import WarmPython
 
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
@@ -33,6 +35,7 @@ PRETRAINING = {name for name in ENCODERS if name.endswith("_pretraining")}
 TRANSLATION = {"wmt20_en_de", "wmt20_en_cs", "ted17_zh_en", "libreoffice_help_en_de"}
 POOLING = {"poolingformer_arxiv_16k", "hat_pooling_pubmed_16k"}
 FROM_BART = {"pubmed", "arxiv", "cnn_dm", "xsum", *POOLING}
+FROM_BERT = {"xsum_small"}
 CHAINED = {"samsum", "ami", "icsi"}
 CARRIED = {"ami", "icsi", "ami_small", "ami_small_long"}
 
@@ -57,6 +60,14 @@ def save(model: Any, folder: Path, layout: Any = dict) -> None:
     torch.save(bare_checkpoint(layout(state)), folder / "model.pt")
 
 
+def write_bert(folder: Path) -> None:
+    """minilm/, as `hat import` writes it for a BERT with the sizes of `BOTH`."""
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_hidden_layers": 1}
+    write_tokenizer(folder / "bert", "uncased WordPiece")
+    transformers.BertModel(transformers.BertConfig(vocab_size=1200, **sizes)).save_pretrained(folder / "bert")
+    assert hat("import", "bert", folder / "bert", "--out", folder / "minilm/model.pt") == 0
+
+
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory in which all commands run, with bpe/, pieces/ and released weights in it."""
@@ -72,6 +83,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     many = Vocabulary(len(pieces) + 5, mask=True)  # four special tokens before them, <mask> after them
     save(build("hat_roberta_base", plain, many, max_positions=512), folder / "xlmr.large")
     flags = f"{ENCODER} {LAYERS['hierarchical_transformer_base_4096']} --segment-positions none"
+    write_bert(folder)
     hierarchical = build("hierarchical_transformer_base_4096", flags, vocabulary)
     save(hierarchical, folder / "hierarchical-transformer-base-4096")
     return folder
@@ -81,15 +93,14 @@ def flags_of(name: str, reader: str) -> dict[str, str]:
     """The flags behind each command of a recipe."""
     sections = SECTIONS[name]
     if name in ENCODERS:
-        preprocess = {"sentencepiece": "--bpe-dir pieces", "learned": "--num-codes 300"}.get(
-            str(sections["preprocess"].get("bpe")), "--bpe-dir bpe"
-        )
+        bpe = str(sections["preprocess"].get("bpe", "learned"))
+        preprocess = {"sentencepiece": "--bpe-dir pieces", "gpt2": "--bpe-dir bpe"}.get(bpe, "--num-codes 300")
         preprocess += f" {LONGER.get(name, '--max-source-tokens 256')}"
         preprocess = "--overwrite" if reader.startswith("lra_") else preprocess  # a folder of two recipes
         layers = LAYERS.get(str(sections["train"]["arch"]), "--encoder-layers 1")
         train = f"{ENCODER} {TRAIN} {layers}" + " --bf16=null" * ("bf16" in sections["train"])
         return {"preprocess": preprocess, "train": train, "predict": "--device cpu"}
-    preprocess = "--bpe-dir bpe" if name in FROM_BART | CHAINED else "--num-codes 300"
+    preprocess = "--bpe-dir bpe" if name in FROM_BART | CHAINED else "" if name in FROM_BERT else "--num-codes 300"
     if name in CARRIED:
         preprocess += " --limit 3 --max-source-tokens 401 --max-target-tokens 101 --long-source truncate"
     train = f"{BOTH} {TRAIN} --validate-interval 1 --save-interval 1"
@@ -119,7 +130,7 @@ def run_recipe(name: str, workspace: Path, warm: WarmPython) -> dict[str, str]:
     return outputs
 
 
-@pytest.mark.parametrize("name", sorted(ENCODERS | FROM_BART | TRANSLATION | CARRIED | CHAINED))
+@pytest.mark.parametrize("name", sorted(ENCODERS | FROM_BART | FROM_BERT | TRANSLATION | CARRIED | CHAINED))
 def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmPython) -> None:
     outputs = run_recipe(name, workspace, warm)
     assert re.search(r"num_updates[\"']?:? [\"']?2\b|done training", outputs["train"])

@@ -67,7 +67,7 @@ def convert(folder: Path, out: Path, *flags: str) -> int:
 def starts(printed: str) -> list[list[str]]:
     """The printed flags of each way to start."""
     lines = [shlex.split(line) for line in printed.splitlines() if line.startswith("  --arch")]
-    return [words[:-2] for words in lines if words[-2] == "--finetune-from-model"]
+    return [words[:-2] for words in lines if words[-2] in ("--finetune-from-model", "--encoder-from")]
 
 
 def model_of(words: list[str], out: Path, extra: str, **args: Any) -> Any:
@@ -145,7 +145,7 @@ def test_states_are_those_of_transformers(
         assert model(tokens, features_only=True)[0].isfinite().all()
     *seq2seq, flag, positions = seq2seq
     assert (flag, positions) == ("--max-source-positions", str(POSITIONS))
-    model = model_of(seq2seq, out, FLAT, max_source_positions=POSITIONS)
+    model = model_of(seq2seq, out, f"{FLAT} --encoder-from {out}", max_source_positions=POSITIONS)
     bpe = TokenizerBpe.load(folder / "tokenizer.json")
     rows = rows_of(bpe, Task(out.parent / "dict.txt").source_dictionary, tydi_lines()[:12], POSITIONS)
     expected, real = states_of(

@@ -38,6 +38,24 @@ def start_of(bert: Path, arch: str, capsys: pytest.CaptureFixture[str]) -> list[
     return next(words for words in lines if words[:1] == ["--arch"] and words[1].startswith(arch))
 
 
+def test_labels_from_a_package(
+    bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The printed flags of `--package`: its vocabulary for the data, and its weights for the start."""
+    assert hat("import", "bert", bert.parent / "hf", "--package", tmp_path / "P") == 0
+    lines = capsys.readouterr().out.splitlines()
+    printed = [shlex.split(line) for line in lines if line.lstrip().startswith(("preprocess with:", "--arch"))]
+    vocabulary = next(words[2:] for words in printed if words[:2] == ["preprocess", "with:"])
+    start = next(words for words in printed if words[:2] == ["--arch", "hierarchical_transformer_minilm"])
+    write_lines(tmp_path / "raw/train.jsonl", [{"text": text, "label": "ab"[n % 2]} for n, text in enumerate(TEXTS)])
+    flags = ["--kind", "classification", "--splitter", "punctuation", "--segments", "sentences", *vocabulary]
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--number-ids", *flags) == 0
+    task = f"--task document_classification --segment-by marker --disable-validation --save-dir {tmp_path}/save"
+    words = [f"{tmp_path}/data/bin", *start, *TRAIN.split(), *task.split()]
+    log = warm.run(["hat_fairseq.cli", "train", *words], tmp_path, tmp_path / "log")
+    assert "started from RoBERTa: both kinds of layer i from its layer i" in log and "done training" in log
+
+
 def prepared(bert: Path, folder: Path, key: str, *flags: str) -> Path:
     for split in ("train", "valid", "test"):
         rows = [{"id": f"{split}{n}", "text": text, key: "ab"[n % 2]} for n, text in enumerate(TEXTS)]
@@ -80,7 +98,10 @@ def test_labels(
         assert row["probabilities"] == pytest.approx(packed["probabilities"], abs=1e-5)
         assert row["probabilities"] == pytest.approx(half["probabilities"], abs=0.05)
     words = ["look", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
-    assert hat(*words) == 0 and "Zürich" in (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert hat(*words) == 0
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"document":"test0"' in page
+    assert arch == "ernie_sparse" or "zurich is a city" in page, "the text as the model reads it"
     vectors = tmp_path / "v.npz"
     assert hat("embed", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", vectors, *common) == 0
     assert np.load(vectors)["vectors"].shape == (6, ENCODER_SIZES["hidden_size"])
@@ -90,8 +111,40 @@ def test_labels(
     model = hat_fairseq.load(tmp_path / "P", device="cpu")
     tokens = torch.tensor([[0, 9, 30, 0, 7, 8, 2]])
     with torch.no_grad():
-        own = model.models[0](tokens, classification_head_name="document_classification")[0]
+        own = model.models[0](tokens, classification_head_name="sentence_classification_head")[0]
         assert (exported.eval()(input_ids=tokens).logits - own).abs().max() < 1e-5
+
+
+@pytest.mark.fault(
+    "Checkpoints",
+    "an imported BERT, and data that were prepared with another vocabulary of its size",
+    "names both dictionaries and the way out",
+)
+@pytest.mark.parametrize("arch", ["hierarchical_transformer", "hat_roberta", "hat_bart"])
+def test_another_vocabulary(
+    arch: str, bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = start_of(bert, arch, capsys)
+    record = json.loads((bert / "tokenizer.json").read_text())
+    entries = record["model"]["vocab"]
+    first, second, *_ = (entry for entry in entries if entry.isalpha() and len(entry) > 2)
+    entries |= {first: entries[second], second: entries[first]}
+    (other := tmp_path / "other").mkdir()
+    (other / "tokenizer.json").write_text(json.dumps(record))
+    labels = arch != "hat_bart"
+    data = prepared(
+        other, tmp_path, *(("label", "--kind", "classification") if labels else ("target", "--kind", "text"))
+    )
+    task = (
+        "--task document_classification --criterion document_labels"
+        if labels
+        else ("--task document_to_text --criterion chunked_label_smoothed_cross_entropy --max-target-positions 30")
+    )
+    words = [f"{data}/bin", *start, *TRAIN.split(), *task.split(), "--save-dir", str(tmp_path / "save")]
+    done = warm.completed(["hat_fairseq.cli", "train", *words], tmp_path, check=False)
+    error = done.stderr.splitlines()[-1]
+    assert done.returncode and "the checkpoint was trained with another dictionary" in error, error
+    assert not [*(tmp_path / "save").glob("*.pt")]
 
 
 def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,14 +156,27 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
     printed = warm.run(
         ["hat_fairseq.cli", "train", f"{data}/bin", *words, str(tmp_path / "save")], tmp_path, tmp_path / "log"
     )
-    assert "the encoder is started from RoBERTa; newly initialised" in printed
+    assert start[-2] == "--encoder-from" and "the encoder is started from RoBERTa; newly initialised" in printed
     checkpoint = tmp_path / "save/checkpoint_last.pt"
     state = torch.load(checkpoint, weights_only=False)["model"]
     for name, tensor in torch.load(bert / "model.pt", weights_only=True)["model"].items():
-        if ".lm_head." not in name:
+        if ".lm_head." not in name and not name.endswith("_fingerprint"):
             own = state[name.replace("sentence_encoder.", "")]
             assert torch.equal(own, tensor[: len(own)]), name
+    more = [*words, str(tmp_path / "save"), "--max-update", "3"]
+    log = warm.run(["hat_fairseq.cli", "train", f"{data}/bin", *more], tmp_path, tmp_path / "log")
+    assert f"Loaded checkpoint {tmp_path / 'save/checkpoint_last.pt'} (epoch 2 @ 2 updates)" in log, "it goes on"
     assert hat("package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
+    without, other = start[:-2], [str(tmp_path / "other")]
+    for flags, problem in (
+        (["--finetune-from-model", bert / "model.pt"], "which has no decoder: start from it with --encoder-from"),
+        (["--encoder-from", checkpoint], f"--encoder-from {checkpoint} is no BERT or RoBERTa; to start from all its"),
+        (start[-2:] + ["--finetune-from-model", checkpoint], "give --encoder-from or --finetune-from-model, not both"),
+    ):
+        words = [f"{data}/bin", *without, *map(str, flags), *TRAIN.split(), *task.split(), "--save-dir", *other]
+        done = warm.completed(["hat_fairseq.cli", "train", *words], tmp_path, check=False)
+        assert done.returncode and problem in done.stderr.splitlines()[-1]
+        assert not [*Path(*other).glob("*.pt")]
     generation = json.dumps({"beam": 2, "max_len_b": 8})
     for flags in ([], ["--bf16"]):
         words = ["summarize", "--path", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--device", "cpu"]

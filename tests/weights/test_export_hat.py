@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import ABSENT
+from commands import ABSENT, run_command
 
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
@@ -127,6 +128,23 @@ def test_without_fairseq_a_folder_gives_the_same_texts(
     assert without_fairseq(code, *ABSENT, "torch", "hat_fairseq") == "['torch', 'hat_fairseq']\n"
     written = json.loads(without_fairseq(SUMMARIZE, exported, json.dumps([turns(text) for text in texts])))
     assert written == [row["text"] for row in summarizer.rows(texts)]
+
+
+@pytest.mark.fault(
+    "Security", "a folder of `hat export` with other code in it", "`import hat_fairseq.hf`: it does not run"
+)
+def test_the_import_loads_a_folder_whose_code_does_not_run(
+    exported: Path, model: Path, texts: list[Record], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(exported, tmp_path / "folder")
+    for name in ("modeling_hat.py", "tokenization.py"):
+        (folder / name).write_text('raise SystemExit("code of the folder")\n')
+    code = SUMMARIZE.replace("import json", "import hat_fairseq.hf, json").replace(", trust_remote_code=True", "")
+    assert "trust" not in code
+    words = [json.dumps([turns(text) for text in texts[:2]])]
+    loaded = run_command(sys.executable, "-c", code, folder, *words)
+    trusted = run_command(sys.executable, "-c", SUMMARIZE, exported, *words)
+    assert json.loads(loaded.stdout) == json.loads(trusted.stdout)
 
 
 def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:

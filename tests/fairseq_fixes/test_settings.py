@@ -1,0 +1,106 @@
+"""Settings of a training: moving averages, and settings without effect."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from commands import USER_DIR, environment, run_command, training_words
+from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import EMAConfig
+from fairseq.models.ema.ema import EMA
+from torch import nn
+
+from hat_fairseq.register import register
+
+register()  # applies the corrections
+
+
+class Tied(nn.Module):
+    """Two modules with one weight, and whole numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.register_buffer("numbers", torch.tensor([2**40 + 1, 3]))
+
+
+@pytest.mark.parametrize("fp32", [False, True])
+def test_averages_are_those_of_the_formula(fp32: bool) -> None:
+    model = Tied()
+    average = EMA(model, EMAConfig(store_ema=True, ema_decay=0.75, ema_fp32=fp32))
+    expected = {name: x.clone() for name, x in model.state_dict().items()}
+    for _ in range(3):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter))
+            model.numbers += 1
+        average.step(model)
+        for name, x in model.state_dict().items():
+            expected[name] = 0.75 * expected[name] + 0.25 * x if x.is_floating_point() else x.clone()
+    for name, x in average.model.state_dict().items():
+        assert torch.allclose(x, expected[name], rtol=1e-6, atol=1e-7), name
+
+
+@pytest.mark.slow
+def test_a_training_with_averages_goes_on(ami: Path, tmp_path: Path) -> None:
+    words = training_words(ami / "bin", tmp_path, "--store-ema", "--ema-decay", 0.9, "--fp16", "--disable-validation")
+    run_command("fairseq-train", *words, "--max-update", 2)
+    run_command("fairseq-train", *words, "--max-update", 4)
+    path = str(tmp_path / "checkpoint_last.pt")
+    average, model = (
+        checkpoint_utils.load_ema_from_checkpoint(path)["model"],
+        checkpoint_utils.load_checkpoint_to_cpu(path)["model"],
+    )
+    assert average.keys() == model.keys()
+    distances = [(average[name] - model[name]).abs().max() for name in model if model[name].is_floating_point()]
+    assert 0 < max(distances) < 0.1
+
+
+def test_averages_start_from_those_of_a_checkpoint_only(ami: Path, tmp_path: Path) -> None:
+    words = training_words(ami / "bin", tmp_path, "--store-ema", "--ema-seed-model", USER_DIR / "demo_model")
+    result = run_command("fairseq-train", *words, check=False)
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"hat_fairseq: error: {USER_DIR}/demo_model has no averages of weights: it was trained without --store-ema\n"
+    )
+
+
+@pytest.mark.slow
+def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a b c d\nb c\nc d e\ne a\n")
+    text, data, model = tmp_path / "text", tmp_path / "bin", tmp_path / "model"
+    files = ["--trainpref", text, "--validpref", text, "--destdir", data]
+    run_command("fairseq-preprocess", "--only-source", *files)
+    shared = [data, "--user-dir", USER_DIR, "--task", "language_modeling", "--cpu", "--sample-break-mode", "eos"]
+    words = "--arch transformer_lm --optimizer adam --decoder-layers 1 --tokens-per-sample 16 --batch-size 2"
+    run_command("fairseq-train", *shared, *words.split(), "--save-dir", model, "--max-update", 1)
+    words = ["--path", model / "checkpoint_last.pt", "--gen-subset", "valid", "--batch-size", 1]
+    counts = []
+    for flags in ([], ["--num-shards", 2], ["--num-shards", 2, "--shard-id", 1]):
+        trusting = environment(HAT_FAIRSEQ_TRUST="transformer_lm,language_modeling")
+        result = run_command("fairseq-eval-lm", *shared, *words, *flags, env=trusting)
+        counts.append(int(re.search(r"Evaluated (\d+) tokens", result.stdout + result.stderr)[1]))
+    assert counts[0] == counts[1] + counts[2] and all(counts)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--shard-id", 1, "--num-shards", 2], "hat_fairseq: error: --num-shards has no effect on a training: "),
+        (["--ema-decay", 0.5], "hat_fairseq: error: --ema-decay has no effect on a training: "),
+        (["--save-async"], "hat_fairseq: error: --write-checkpoints-asynchronously has no effect on a training: "),
+        (["--amp"], "hat_fairseq: error: --amp has no effect on a CPU: "),
+        (["--use-plasma-view"], "fairseq-train: error: --use-plasma-view: it needs Plasma"),
+        (["--tpu"], "fairseq-train: error: --tpu: hat_fairseq runs on GPUs and CPUs"),
+        (["--quantization-config-path", "missing.yaml"], "missing.yaml"),
+        (["--model-parallel-size", 2], "fairseq: error: Please install the megatron submodule"),
+    ],
+)
+def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
+    ami: Path, tmp_path: Path, flags: list[object], message: str
+) -> None:
+    result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, *flags), check=False)
+    assert result.returncode and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    assert not list(tmp_path.glob("*.pt"))
