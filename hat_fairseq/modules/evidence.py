@@ -1,9 +1,9 @@
 """Scores of the turns or sentences of a document for each question, from vectors of length 1 of both.
 
-The state of a unit for a question is their products by channel, with the cosine and the place of the unit. Layers of
-encoders over these states follow: N reads the neighbours of a unit, D all units of the document, as the segment-wise
-and the cross-segment layers of Chalkidis et al. 2022, section 3. All questions of a document are independent of each
-other. O(Q N (K + N)) for K neighbours.
+The state of a unit for a question is their products by channel, with the cosines of the unit and of those nearby, and
+the place of the unit. Layers of encoders over these states follow: N reads the neighbours of a unit, D all units of the
+document, as the segment-wise and the cross-segment layers of Chalkidis et al. 2022, section 3. All questions of a
+document are independent of each other. O(Q N (K + N)) for K neighbours.
 
 Legend: Q questions, N units, E channels of their vectors, C channels of the layers.
 """
@@ -11,6 +11,7 @@ Legend: Q questions, N units, E channels of their vectors, C channels of the lay
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import FullAttention
@@ -20,6 +21,7 @@ from .layers import EncoderLayer, LayerSizes
 from .segments import SegmentAttention
 
 LAYERS = ("N", "D")
+NEARBY = 8  # units on either side whose cosines a unit sees, their mean and the greatest
 SCALE = 8.0  # of the channels of a vector of length 1 with some hundred of them
 
 
@@ -60,7 +62,7 @@ class EvidenceHead(nn.Module):
             dim, sizes.ffn_dim, sizes.attention_heads, sizes.dropout, activation="gelu", normalize_before=True
         )
         self.unit_proj, self.question_proj = nn.Linear(vector_dim, dim), nn.Linear(vector_dim, dim)
-        self.cosine_proj, self.place_proj = nn.Linear(2, dim), nn.Linear(3, dim)
+        self.cosine_proj, self.place_proj = nn.Linear(4, dim), nn.Linear(3, dim)
         self.dropout = nn.Dropout(sizes.dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
@@ -77,9 +79,13 @@ class EvidenceHead(nn.Module):
     def forward(self, questions: Tensor, units: Tensor) -> Tensor:
         """Maps (Q, E) and (N, E) vectors of length 1 -> (Q, N) scores, logits of probabilities."""
         x = self.unit_proj(self.dropout(units) * SCALE)
-        cosines = (questions @ units.T).unsqueeze(-1) * SCALE
+        cosines = (questions @ units.T).unsqueeze(1) * SCALE  # Q x 1 x N
+        window = 2 * NEARBY + 1
+        mean = F.avg_pool1d(cosines, window, 1, NEARBY, count_include_pad=False)
+        best = F.max_pool1d(cosines, window, 1, NEARBY)
+        features = torch.cat([cosines, cosines.square() / 4, mean, best], dim=1).transpose(1, 2)
         states = x * self.question_proj(questions * SCALE).unsqueeze(1) + x
-        states = states + self.cosine_proj(torch.cat([cosines, cosines.square() / 4], dim=-1)) + self._places(x)
+        states = states + self.cosine_proj(features) + self._places(x)
         layout = BatchLayout()
         for layer in self.layers:
             states = layer(states, layout)

@@ -1,0 +1,194 @@
+"""`hat_evidence`: vectors of turns, layers over them, kept vectors, and the threshold that a training chooses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from building import TINY_ENCODER, Vocabulary, build
+from commands import hat, read_lines, run_command, training_words, write_lines
+from helpers import assert_close
+from minilm import MINILM, needs_minilm
+from torch import Tensor
+
+import hat_fairseq
+from hat_fairseq.criterions.evidence import THRESHOLDS, average_precision, f1_by_threshold
+from hat_fairseq.data.kinds.evidence import EvidenceKind
+from hat_fairseq.modules.evidence import EvidenceHead, EvidenceSizes
+from hat_fairseq.networks.evidence import KeptVectors
+
+BOS, PAD, EOS = 0, 1, 2
+FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9"
+
+
+def model_of(flags: str = "") -> Any:
+    model = build("hat_evidence_tiny", FLAGS + flags, Vocabulary(mask=True))
+    model.register_classification_head("evidence", num_classes=1, level="evidence")
+    return model.eval()
+
+
+def row(questions: list[list[int]], units: list[list[int]]) -> list[int]:
+    parts = [[token for each in part for token in (BOS, *each)] for part in (questions, units)]
+    return [*parts[0], EOS, EOS, *parts[1], EOS]
+
+
+def drawn(*lengths: int, seed: int = 0) -> list[list[int]]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randint(4, 20, (length,), generator=generator).tolist() for length in lengths]
+
+
+def padded(*rows: list[int]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=PAD)
+
+
+def vector(model: Any, segment: list[int]) -> Tensor:
+    """The definition: the mean over the tokens of all its pieces, markers included, then length 1."""
+    pieces = [segment[i : i + 7] for i in range(0, max(1, len(segment)), 7)]
+    states = [model.encoder.sentence_encoder(torch.tensor([[BOS, *piece, EOS]])).tokens[0] for piece in pieces]
+    return F.normalize(torch.cat(states).mean(dim=0), dim=0)
+
+
+def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_a_batch() -> None:
+    model = model_of()
+    first, second = (drawn(3, 5), drawn(2, 7, 8, 20, 1, seed=1)), (drawn(4, seed=2), drawn(6, seed=3))
+    spans = model.encoder(padded(row(*first), row(*second))).spans
+    for vectors, (questions, units) in zip(spans, (first, second), strict=True):
+        expected = torch.stack([vector(model, segment) for segment in (*questions, *units)])
+        assert_close(vectors[: len(expected)], expected)
+
+
+def test_questions_are_independent_of_each_other_and_documents_of_padding() -> None:
+    model = model_of()
+    questions, units, other = drawn(3, 5, 2), drawn(2, 7, 8, 12, seed=1), (drawn(4, seed=2), drawn(6, 3, seed=3))
+    both = model(padded(row(questions, units), row(*other)), classification_head_name="evidence")[0]
+    assert both.shape == (2, 3, 4)
+    for number, question in enumerate(questions):
+        alone = model(padded(row([question], units)), classification_head_name="evidence")[0]
+        assert_close(both[0, number], alone[0, 0])
+    assert_close(both[1, :1, :2], model(padded(row(*other)), classification_head_name="evidence")[0][0])
+    flat = EvidenceKind().logits({"evidence": both}, padded(row(questions, units), row(*other)), None)
+    assert_close(flat[0], both[0].flatten())
+    assert_close(flat[1, :2], both[1, 0, :2])
+
+
+@pytest.mark.parametrize("layout", ["N", "D", "N|D"])
+def test_layers_read_neighbours_or_all_units(layout: str) -> None:
+    torch.manual_seed(0)
+    head = EvidenceHead(16, EvidenceSizes(layout, neighbours=3, dim=8, ffn_dim=8, attention_heads=2)).eval()
+    questions, units = F.normalize(torch.randn(2, 16), dim=1), F.normalize(torch.randn(40, 16), dim=1)
+    units.requires_grad_()
+    gradient = torch.autograd.grad(head(questions, units)[0, 20], units)[0]
+    reads = gradient.abs().sum(dim=1) > 0
+    # Units 18 to 20 are one part; each of them has the cosines of 8 units on either side.
+    assert reads.nonzero().flatten().tolist() == list(range(10, 29) if layout == "N" else range(40))
+
+
+def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
+    rows = padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
+    for flags, count in (("", None), (" --freeze-encoder", 0)):
+        model = model_of(flags).train()
+        model(rows, classification_head_name="evidence")[0].sum().backward()
+        own = [p for n, p in model.named_parameters() if n.startswith("encoder.") and p.grad is not None]
+        assert all(p.grad is not None for p in model.classification_heads.parameters())
+        assert (len(own) == count) if count is not None else len(own) > 10
+
+
+def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -> None:
+    path, rows = tmp_path / "deep/vectors.npz", padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
+    model = model_of(f" --freeze-encoder --vectors {path}")
+    expected = model.encoder(rows).spans  # inference keeps nothing
+    assert model.encoder.kept is None
+    kept = model.train().encoder(rows).spans
+    torch.testing.assert_close(kept, expected, rtol=0, atol=1e-3)  # fp16
+    model.eval()
+    assert len(np.load(path)["keys"]) == 6
+    again = KeptVectors(str(path))
+    again.encoder = model.encoder.kept.encoder
+    again._load()
+    assert again.vectors.keys() == model.encoder.kept.vectors.keys()
+    other = model_of(f" --freeze-encoder --vectors {path}")
+    with torch.no_grad():
+        other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)
+    expected = other.encoder(rows).spans
+    torch.testing.assert_close(other.train().encoder(rows).spans, expected, rtol=0, atol=1e-3)
+
+
+def test_figures_are_those_of_scikit_learn() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    generator = torch.Generator().manual_seed(0)
+    for size in (1, 7, 300):
+        scores, labels = torch.rand(size, generator=generator), torch.rand(size, generator=generator) < 0.3
+        labels[0] = True
+        assert abs(average_precision(scores, labels) - metrics.average_precision_score(labels, scores)) < 1e-6
+        for threshold, f1 in zip(THRESHOLDS, f1_by_threshold(scores, labels), strict=True):
+            assert abs(f1 - metrics.f1_score(labels, scores >= threshold, zero_division=0)) < 1e-6
+
+
+@needs_minilm
+def test_vectors_are_those_of_sentence_transformers(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    texts = ["Good morning.", "Which colour does the remote have? " * 12, "Yes ."]
+    record = {"id": "a", "questions": ["What is it about?"], "sentences": texts, "evidence": [[1]]}
+    for split in ("train", "valid"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", [record])
+    assert hat("import", "minilm", "--out", tmp_path / "minilm.pt") == 0
+    words = ["--kind", "evidence", "--bpe", "tokenizer", "--bpe-dir", tmp_path]
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", *words) == 0
+    flags = "--task document_evidence --arch hat_evidence_minilm --max-positions 512 --freeze-encoder --max-update 1"
+    flags += " --optimizer adam --lr 0 --batch-size 1 --cpu --num-workers 0 --no-epoch-checkpoints"
+    start = ["--finetune-from-model", tmp_path / "minilm.pt", "--save-dir", tmp_path / "ck"]
+    run_command(
+        "fairseq-train", tmp_path / "data/bin", *training_words(tmp_path, tmp_path)[1:3], *flags.split(), *start
+    )
+    loaded = hat_fairseq.load(tmp_path / "ck/checkpoint_last.pt", data=tmp_path / "data/bin")
+    encoded = loaded.pipeline.encode(loaded._record(1, record))[0]
+    ids = torch.tensor([[*map(loaded.loaded.source.numbers.__getitem__, encoded.tokens), EOS]])
+    expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(["What is it about?", *texts])
+    torch.testing.assert_close(loaded.models[0].encoder(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)
+
+
+def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
+    """Units of the question's word are evidence; a few updates find that, and the package predicts the same."""
+    words = ["red", "green", "blue", "black", "white", "brown"]
+    for split, count in (("train", 12), ("valid", 3), ("test", 2)):
+        records = []
+        for number in range(count):
+            size = 9 + number
+            turns = [{"speaker": "AB"[n % 2], "text": f"it is {words[(n * 5 + number) % 6]} ."} for n in range(size)]
+            asked = words[number % 6], words[(number + 1) % 6]
+            evidence = [[n for n, turn in enumerate(turns) if word in turn["text"]] for word in asked]
+            questions = [f"what is {word} ?" for word in asked]
+            records.append({"id": f"{split}{number}", "turns": turns, "questions": questions, "evidence": evidence})
+        write_lines(tmp_path / f"raw/{split}.jsonl", records)
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--kind", "evidence", "--num-codes", 90) == 0
+    flags = (
+        "--task document_evidence --arch hat_evidence_tiny --optimizer adam --lr 5e-3 --batch-size 4 --max-update 20"
+    )
+    flags += " --cpu --num-workers 0 --no-epoch-checkpoints --log-format simple --validate-interval 5"
+    user_dir = training_words(tmp_path, tmp_path)[1:3]
+    done = run_command("fairseq-train", tmp_path / "data/bin", *user_dir, *flags.split(), "--save-dir", tmp_path / "ck")
+    assert "average_precision" in done.stdout and "evidence_f1" in done.stdout
+    state = torch.load(tmp_path / "ck/checkpoint_last.pt", weights_only=True)["model"]
+    threshold = float(state["classification_heads.evidence.threshold"])
+    assert threshold in [pytest.approx(float(each)) for each in THRESHOLDS]
+    checkpoint = tmp_path / "ck/checkpoint_last.pt"
+    assert hat("package", checkpoint, "--data", tmp_path / "data/bin", "--out", tmp_path / "model") == 0
+    lines = []
+    for model in ([checkpoint, "--data", tmp_path / "data/bin"], [tmp_path / "model"]):
+        out = tmp_path / f"{len(lines)}.jsonl"
+        assert hat("predict", *model, tmp_path / "raw/test.jsonl", "--out", out, "--device", "cpu") == 0
+        lines.append(read_lines(out))
+    assert lines[0] == lines[1] and lines[0][0]["threshold"] == pytest.approx(threshold)
+    record = json.loads((tmp_path / "raw/test.jsonl").read_text().splitlines()[0])
+    text = "\n".join(turn["text"] for turn in record["turns"])
+    for question in lines[0][0]["questions"]:
+        assert len(question["probabilities"]) == len(record["turns"])
+        for passage in question["passages"]:
+            assert passage["text"] == text[passage["begin"] : passage["end"]]
+            inside = question["probabilities"][passage["first"] : passage["last"] + 1]
+            assert passage["probability"] == max(inside) and min(inside) >= threshold - 1e-6
+    settings = json.loads((tmp_path / "model/config.json").read_text())["description"]["settings"]
+    assert not {"freeze_encoder", "vectors"} & settings.keys()
