@@ -59,7 +59,9 @@ def test_a_training_with_averages_goes_on(ami: Path, tmp_path: Path) -> None:
 
 
 def test_averages_start_from_those_of_a_checkpoint_only(ami: Path, tmp_path: Path) -> None:
-    words = training_words(ami / "bin", tmp_path, "--store-ema", "--ema-seed-model", USER_DIR / "demo_model")
+    words = training_words(
+        ami / "bin", tmp_path, "--max-update", 1, "--store-ema", "--ema-seed-model", USER_DIR / "demo_model"
+    )
     result = run_command("fairseq-train", *words, check=False)
     assert result.returncode == 1
     assert result.stderr == (
@@ -101,6 +103,7 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> Non
 def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
     ami: Path, tmp_path: Path, flags: list[object], message: str
 ) -> None:
-    result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, *flags), check=False)
+    words = training_words(ami / "bin", tmp_path, "--max-update", 1, *flags)
+    result = run_command("fairseq-train", *words, check=False)
     assert result.returncode and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
     assert not list(tmp_path.glob("*.pt"))
