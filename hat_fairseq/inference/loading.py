@@ -1,6 +1,7 @@
 """Trained models for inference: packages as the networks of `networks`, all others through fairseq.
 
-A folder of `hat package` has other names: `demo`, and `user/name` or `user/name@revision` of the Hugging Face Hub.
+A folder of `hat package` has other names: `demo`, `meeting`, and `user/name` or `user/name@revision` of the Hugging
+Face Hub.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ..package_files import BIN, CONFIG, MANIFEST, check_package, is_package, re
 
 Data = str | Path | None
 DEMO_NAME = "demo"
+MEETING_NAME = "meeting"
 DEMO = Path(__file__).resolve().parents[1] / "demo_model"
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
 FINGERPRINT = "_fingerprint"  # the end of the names of tensors that say which dictionary it was
@@ -245,6 +247,10 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
 def _local_path(path: str) -> str:
     if path == DEMO_NAME and not Path(path).exists():
         return str(DEMO)
+    if path == MEETING_NAME and not Path(path).exists():
+        from ..weights.meeting import assembled
+
+        return str(assembled())
     match = NAME.fullmatch(path)
     if match is None or path.endswith(".pt") or Path(path).exists() or Path(path).parent.is_dir():
         return path

@@ -60,6 +60,16 @@ def read_tokenizer(directory: Path, vocab_size: int) -> TokenizerBpe:
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
     """Returns BERT under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor."""
+    weights, config, report = as_roberta(weights, config, tokenizer)
+    converted = roberta.convert(weights, config, start_flags(config))
+    model = converted.model | {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
+    return Converted(model, converted.starts, [*report, *converted.report])
+
+
+def as_roberta(
+    weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe
+) -> tuple[dict[str, Tensor], dict[str, Any], list[str]]:
+    """Returns BERT's weights and settings as those of transformers' RoBERTa, and lines that say what is left out."""
     report = []
     weights = {_name(name): tensor for name, tensor in weights.items()}
     for prefix, what in LEFT_OUT.items():
@@ -81,13 +91,8 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: Token
     weights[POSITIONS] = torch.cat([table.new_zeros(roberta.UNUSED_POSITIONS, width), table])
     weights[TYPES] = table.new_zeros(1, width)
     report.append("the row of the first token type was added to every position")
-    as_roberta = config | {
-        "vocab_size": len(rows),
-        "max_position_embeddings": config["max_position_embeddings"] + roberta.UNUSED_POSITIONS,
-    }
-    converted = roberta.convert(weights, as_roberta, start_flags(as_roberta))
-    model = converted.model | {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
-    return Converted(model, converted.starts, [*report, *converted.report])
+    positions = config["max_position_embeddings"] + roberta.UNUSED_POSITIONS
+    return weights, config | {"vocab_size": len(rows), "max_position_embeddings": positions}, report
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:
