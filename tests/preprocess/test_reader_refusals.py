@@ -19,6 +19,7 @@ DEV = "dev/newstest2018-ende-{}.sgm"
 CS = "dev/xml/newstest2018.en-cs.xml"
 TED = "zh-en/train.tags.zh-en.{}"
 NEWS = "europarl-v10.de-en.tsv"
+MEETING = "data/ALL/train/ES0001a.json"
 PAGE = '{"example_id": 1, "question_text": "?", "document_text": "a b", "long_answer_candidates": '
 PAGE += (
     '[{"start_token": 0, "end_token": %d, "top_level": true}], "annotations": [{"long_answer": {"candidate_index": 0}, '
@@ -84,6 +85,12 @@ CHANGES = [
     ("natural_questions", "0-nq-dev.jsonl", "", PAGE % 2, "a short answer has the tokens 1 to 4 of 2"),
     ("tydi_qa_offsets", "tydiqa-v1.0-dev.jsonl", '_byte": 14', '_byte": 99', "the bytes 9 to 99 are not in"),
     ("tydi_qa_offsets", "tydiqa-v1.0-dev.jsonl", '"passage_answer"', '"passage"', "there is no passage_answer"),
+    ("qmsum", MEETING, '"5",\n     "5"', '"5"', "ES0001a.json: specific_query_list: a span is the numbers of two turns as"),
+    ("qmsum", MEETING, '"3",\n     "4"', "3, 4", "a span is the numbers of two turns as strings, not [3, 4]"),
+    ("qmsum", MEETING, '"3",\n     "4"', '"4", "3"', "the span ['4', '3'] ends before it begins"),
+    ("qmsum", MEETING, '"speaker": "Marketing"', '"speaker": 1', "speaker must be a string, not 1"),
+    ("qmsum", MEETING, '"specific_query_list"', '"queries"', "ES0001a.json: there is no specific_query_list"),
+    ("qmsum", MEETING, "", None, "has no meetings of train; it must hold data/ALL/{train,val,test}/*.json, or data/{"),
 ]
 READERS = {"glue": "mnli", "tydi_qa_offsets": "tydi_qa"}
 

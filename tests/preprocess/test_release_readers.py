@@ -284,3 +284,16 @@ def test_squad_1_1_has_answers_only(tmp_path: Path) -> None:
     wrong = (', "is_impossible": true', ""), ('"v2.0"', '"1.1"')
     with pytest.raises(ValueError, match="0 answers, but is_impossible is False"):
         read("squad2", "train", changed("squad2", tmp_path / "c", "train-v2.0.json", *wrong))
+
+
+def test_meetings_in_folders_of_their_domains_or_in_one_are_the_same(tmp_path: Path) -> None:
+    root = write_release("qmsum", tmp_path)
+    expected = {split: read("qmsum", split, root) for split in SPLITS}
+    assert [len(meetings) for meetings in expected.values()] == [1, 1, 1]
+    for split in ("train", "val", "test"):
+        for number, path in enumerate(sorted((root / "data/ALL" / split).iterdir())):
+            folder = root / "data" / ("Academic", "Product")[number] / split
+            folder.mkdir(parents=True)
+            path.rename(folder / path.name)
+    assert {split: read("qmsum", split, root) for split in SPLITS} == expected
+    assert {split: read("qmsum", split, root / "data/Academic") for split in SPLITS} == expected
