@@ -55,10 +55,10 @@ class Evidence(
     sentences: Texts | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
-    roles: Texts | None = field(default=None, init=False)
+    roles: tuple[str | None, ...] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        set_turns(self, super().__post_init__)
+        set_turns(self, super().__post_init__, in_all=False)
         if not self.questions or any(map(is_blank, self.questions)):
             raise EmptyDocumentError(f"{self.name} has an empty question")
         if self.evidence is not None and self.spans is not None:
@@ -287,7 +287,7 @@ def passages(record: Any, units: Sequence[Unit], scores: Array, options: Evidenc
                 "begin": first.begin,
                 "end": last.end,
                 "probability": round(float(scores[own].max()), 6),
-                "roles": list(dict.fromkeys(roles)),
+                "roles": [role for role in dict.fromkeys(roles) if role is not None],
                 "text": raw[first.begin : last.end],
             }
         )
