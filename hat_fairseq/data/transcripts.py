@@ -82,8 +82,27 @@ class Transcript:
         return list(dict.fromkeys(each.speaker for each in self.said if each.speaker is not None))
 
     @property
+    def unit(self) -> str:
+        """What its numbers count, for people."""
+        if self.text is not None or (self.format != TEXT and not self.speakers and not self.has_times):
+            return "sentence"
+        return "turn" if self.speakers or self.has_times else "line"
+
+    @property
     def has_times(self) -> bool:
         return any(each.start is not None for each in self.said)
+
+    def describe(self) -> str:
+        """Says what was read: format, turns, speakers, length, and what was left out."""
+        parts = [self.format]
+        if self.text is None:
+            number, names = len(self.said), len(self.speakers)
+            of = f" of {names:,} speaker{'s' * (names != 1)}" if names else ""
+            parts.append(f"{number:,} {self.unit}{'s' * (number != 1)}{of}")
+        if ends := [time for each in self.said for time in (each.start, each.end) if time is not None]:
+            parts.append(f"up to {clock(max(ends))}")
+        changed = f"; left out or joined: {listed(self.counts)}" if +self.counts else ""
+        return f"{self.name}: {', '.join(parts)}{changed}"
 
     def record(self, questions: Sequence[str]) -> Evidence:
         """Returns the document with its questions; ValueError for an empty question."""
@@ -192,6 +211,12 @@ def seconds(clock: str) -> float:
     for part in clock.replace(",", ".").split(":"):
         total = 60 * total + float(part)
     return total
+
+
+def clock(time: float) -> str:
+    """Returns seconds as `1:02:03`."""
+    minutes, second = divmod(int(time), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"
 
 
 # Subtitles
