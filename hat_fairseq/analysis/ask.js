@@ -1,4 +1,4 @@
-// A unit is a turn, a sentence or a line of the transcript. Passages are [first, last, probability].
+// A unit is a turn, a sentence or a line of the transcript. Passages are [first, last, probability, the unit that has it].
 const N = data.texts.length;
 const state = { question: 0, passage: 0, unit: null };
 const question = () => data.questions[state.question];
@@ -80,9 +80,11 @@ function speakersOf([first, last]) {
   return [...new Set(data.speakers.slice(first, last + 1).filter(Boolean))].join(", ");
 }
 const EXCERPT = 600; // characters
-function excerptOf([first, last]) {
-  let text = "";
-  for (let unit = first; unit <= last && text.length < EXCERPT; unit++) text += `${text && " "}${data.texts[unit]}`;
+/** The text of a passage, of a long one from the unit before the most probable one on. */
+function excerptOf([first, last, , peak]) {
+  const from = last - first < 4 ? first : Math.max(first, peak - 1);
+  let text = from > first ? "… " : "";
+  for (let unit = from; unit <= last && text.length < EXCERPT; unit++) text += `${text && " "}${data.texts[unit]}`;
   return text.slice(0, EXCERPT);
 }
 function chooseQuestion(number) {
@@ -97,7 +99,7 @@ function chooseQuestion(number) {
   $("passages").replaceChildren(...passages().map((passage, rank) => {
     const place = [make("b", {}, best ? "–" : `${rank + 1}`), make("b", {}, percent(passage[2])), placeOf(passage),
       timeOf(passage[0]), speakersOf(passage)].filter(Boolean);
-    const button = make("button", { type: "button", onclick: () => choosePassage(rank) },
+    const button = make("button", { type: "button", onclick: () => showPassage(rank) },
       make("span", { className: "place" }, ...place.map((part) => (part.nodeType ? part : make("span", {}, part)))),
       make("span", { className: "excerpt" }, excerptOf(passage)));
     return make("li", {}, button);
@@ -122,10 +124,15 @@ function choosePassage(rank) {
   point(null);
   paint();
   draw();
-  describe(chosen()[0]);
-  scrollInside(chosen()[0]);
+  const [first, , , peak] = chosen();
+  describe(peak);
+  scrollInside(peak - first < 8 ? first : peak);
 }
-/** Scrolls the transcript, and the page only if it shows nothing of the transcript. */
+/** Chooses a passage and, where the transcript is below the window, scrolls to it. */
+function showPassage(rank) {
+  choosePassage(rank);
+  $("reading").scrollIntoView({ block: "nearest" });
+}
 function scrollInside(unit) {
   const box = $("transcript");
   for (let i = 0; i < 3; i++) { // blocks that become visible get their real heights
@@ -138,7 +145,7 @@ $("question").addEventListener("change", ({ target }) => chooseQuestion(Number(t
 $("controls").addEventListener("submit", (event) => event.preventDefault());
 const step = (by) => {
   const rank = state.passage + by;
-  if (rank >= 0 && rank < passages().length) choosePassage(rank);
+  if (rank >= 0 && rank < passages().length) showPassage(rank);
 };
 $("next").addEventListener("click", () => step(1));
 $("previous").addEventListener("click", () => step(-1));
@@ -148,9 +155,10 @@ $("bar").addEventListener("click", (event) => {
   point(unit);
   describe(unit);
   scrollInside(unit);
+  $("reading").scrollIntoView({ block: "nearest" });
 });
 $("bar").addEventListener("mousemove", (event) => describe(unitAt(event)));
-$("bar").addEventListener("mouseleave", () => describe(state.unit ?? chosen()[0]));
+$("bar").addEventListener("mouseleave", () => describe(state.unit ?? chosen()[3]));
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "n" || event.key === "p") {

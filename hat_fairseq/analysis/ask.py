@@ -16,8 +16,8 @@ class Asked:
         document, model: names; `about`: what was read.
         unit: turn, sentence or line.
         texts: of the units; `speakers`, one for each or none; `starts`: their seconds, None where unknown, or none.
-        questions: each with `question`, `probabilities` by unit, `passages`, best first, with `first`, `last` and
-            `probability`, and `best`, such a passage for a question without passages.
+        questions: each with `question`, `probabilities` by unit, `passages`, best first, with `first`, `last`,
+            `peak` (numbers of units) and `probability`, and `best`, such a passage for a question without passages.
     """
 
     document: str
@@ -49,5 +49,5 @@ def ask_page(asked: Asked) -> str:
 
 
 def _place(passage: dict[str, Any]) -> list[Any]:
-    """First and last unit, and probability."""
-    return [passage["first"], passage["last"], round(passage["probability"], 4)]
+    """First and last unit, probability, and the unit that has it."""
+    return [passage["first"], passage["last"], round(passage["probability"], 4), passage["peak"]]

@@ -397,7 +397,7 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
     if len(forms) != 1:
         raise ValueError(f"{file.path}: document {name} has {' and '.join(forms)}; give one of them")
     counts = file.counts
-    counts.update(f"{key} of the document" for key in row if key not in ("id", "meta", *RECORD_KEYS))
+    counts.update(f"key {key!r}" for key in row if key not in ("id", "meta", *RECORD_KEYS))
     value = row[forms[0]]
     if isinstance(value, str):
         if forms != ["text"]:

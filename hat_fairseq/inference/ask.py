@@ -11,7 +11,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,11 @@ class Answers:
     units: list[Unit]
     prediction: EvidencePrediction
 
+    def peak(self, question: dict[str, Any], passage: dict[str, Any]) -> int:
+        """Returns the number of the turn or sentence of a passage with the greatest probability."""
+        numbers = range(passage["first"], passage["last"] + 1)
+        return max(numbers, key=lambda number: question["probabilities"][number] or 0)
+
     def best(self, question: dict[str, Any]) -> dict[str, Any]:
         """Returns the turn or sentence with the greatest probability as a passage."""
         by_number = question["probabilities"]
@@ -82,10 +86,9 @@ def check_answers(loaded: Loaded) -> None:
         )
 
 
-def split_running_text(loaded: Loaded, splitter: str | None) -> None:
-    """Sets how running text is split: as in training, or at punctuation where training had given turns."""
-    trained = loaded.pipeline.settings.splitter
-    split_with(loaded.pipeline, splitter or ("punctuation" if trained == "given" else None))
+def splitter_of(trained: str, splitter: str | None = None) -> str:
+    """Returns how running text is split: as in training, or at punctuation where training had given turns."""
+    return splitter or ("punctuation" if trained == "given" else trained)
 
 
 def check_questions(questions: Sequence[str]) -> None:
@@ -133,7 +136,7 @@ def main(args: argparse.Namespace) -> int:
     print(transcript.describe(), file=sys.stderr)
     loaded = load(args.model, args.data, args.device, args.precision)
     check_answers(loaded)
-    split_running_text(loaded, args.splitter)
+    split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
     with logged_changes(loaded.pipeline):
         answers = ask(loaded, record, options)
     lines = list(lines_of(answers, transcript, args.passages))
@@ -170,23 +173,22 @@ def model_name(path: str) -> str:
 def lines_of(answers: Answers, transcript: Transcript, most: int) -> Iterator[Line]:
     """Yields a JSON object for each question.
 
-    Its `passages` are those of `EvidencePrediction` with their `rank`, and `time`, the seconds of beginning and end, of
-    a transcript with times. Without passages it has the `best` turn.
+    Its `passages` are those of `EvidencePrediction` with their `rank`, the `peak`, the number of the turn with the
+    greatest probability, and in a transcript with times the `time`, seconds of beginning and end. Without passages the
+    line has the `best` turn.
     """
-    complete = partial(with_time, transcript)
     for question in answers.prediction.questions:
+        chosen, more = question["passages"][:most], dict[str, Any]()
+        if not chosen:
+            more["best"] = answers.best(question)
+        for rank, passage in enumerate([*chosen, *more.values()], start=1):
+            passage |= {"peak": answers.peak(question, passage)} | ({"rank": rank} if chosen else {})
+            if transcript.has_times:
+                said = transcript.said
+                passage["time"] = [said[passage["first"]].start, said[passage["last"]].end]
         line: Line = {"id": answers.record.id, "question": question["question"]}
         line["threshold"] = round(answers.prediction.threshold, 6)
-        best = [{"rank": rank} | complete(each) for rank, each in enumerate(question["passages"][:most], start=1)]
-        line |= {"passages": best, "passages_in_all": len(question["passages"])}
-        yield line if best else line | {"best": complete(answers.best(question))}
-
-
-def with_time(transcript: Transcript, passage: dict[str, Any]) -> dict[str, Any]:
-    """Adds the time of a passage, where the transcript has times."""
-    if not transcript.has_times:
-        return passage
-    return passage | {"time": [transcript.said[passage["first"]].start, transcript.said[passage["last"]].end]}
+        yield line | {"passages": chosen, "passages_in_all": len(question["passages"])} | more
 
 
 # Text for a terminal
@@ -212,10 +214,20 @@ def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str,
     if passage["roles"]:
         parts.append(clean(", ".join(passage["roles"])))
     yield from wrapped("  ".join(parts), "  ", keep_spaces=True)
-    texts = [line for text in texts_of(answers.record, passage) for line in wrapped(text, "     ")]
-    yield from texts[:LINES]
-    if len(texts) > LINES:
-        yield f"     [{len(texts) - LINES:,} more lines: --json has all]"
+    texts = {number: wrapped(text, "     ") for number, text in texts_of(answers.record, passage)}
+    before = []
+    if sum(map(len, texts.values())) > LINES:  # begin one turn before the best one
+        before = [number for number in texts if number < passage["peak"] - 1]
+    lines = [line for number, each in texts.items() if number not in before for line in each]
+    if before:
+        yield f"     [{len(before):,} {unit_of(before, transcript)} before]"
+    yield from lines[:LINES]
+    if len(lines) > LINES:
+        yield f"     [{len(lines) - LINES:,} more lines: --json has all]"
+
+
+def unit_of(numbers: Sequence[int], transcript: Transcript) -> str:
+    return f"{transcript.unit}{'s' * (len(numbers) != 1)}"
 
 
 def place_of(passage: dict[str, Any], unit: str) -> str:
@@ -224,15 +236,15 @@ def place_of(passage: dict[str, Any], unit: str) -> str:
     return f"{unit} {first:,}" if first == last else f"{unit}s {first:,}-{last:,}"
 
 
-def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[str]:
-    """Yields the turns of a passage, each behind its speaker."""
+def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yields number and text of the turns of a passage, each behind its speaker; running text as a whole."""
     if record.sentences is None:
-        yield passage["text"]
+        yield passage["peak"], passage["text"]
         return
     for number in range(passage["first"], passage["last"] + 1):
         role, text = record.roles and record.roles[number], record.sentences[number]
         if not is_blank(text):
-            yield text if role is None else f"{role}: {text}"
+            yield number, text if role is None else f"{role}: {text}"
 
 
 def clean(text: str) -> str:
@@ -253,10 +265,12 @@ def asked(answers: Answers, transcript: Transcript, model: str) -> Asked:
     """Returns what the page shows."""
     raw, prediction = raw_text(answers.record), answers.prediction
     said = transcript.said
-    questions = [
-        question | {"best": None if question["passages"] else answers.best(question)}
-        for question in prediction.questions
-    ]
+    questions = []
+    for question in prediction.questions:
+        best = None if question["passages"] else answers.best(question)
+        for passage in question["passages"] if best is None else [best]:
+            passage["peak"] = answers.peak(question, passage)
+        questions.append(question | {"best": best})
     return Asked(
         document=answers.record.id,
         model=model,

@@ -131,7 +131,7 @@ def test_json(tmp_path: Path) -> None:
     assert said(read_transcript(write(tmp_path / "turns.jsonl", *TURNS))) == wanted
     assert said(read_transcript(write(tmp_path / "list.txt", TURNS))) == wanted, "by content, not by the name"
     one = read_transcript(write(tmp_path / "one.jsonl", document))
-    assert said(one) == wanted and one.name == "d" and one.counts == {"questions of the document": 1}
+    assert said(one) == wanted and one.name == "d" and one.counts == {"key 'questions'": 1}
     several = write(tmp_path / "several.jsonl", document, {"id": "e", "text": "One. Two."})
     assert read_transcript(several, "e").text == "One. Two."
     for value in ({"sentences": ["One.", "Two."]}, ["One.", "Two."]):
@@ -140,7 +140,7 @@ def test_json(tmp_path: Path) -> None:
     recognised = {"text": "0. 1.", "language": "en", "segments": segments}
     transcript = read_transcript(write(tmp_path / "speech.json", recognised))
     assert transcript.said == (Said(" 0.", None, 0.5, 2), Said(" 1.", None, 2, 3))
-    assert transcript.counts == {"language of the document": 1, "values of 'id'": 2}
+    assert transcript.counts == {"key 'language'": 1, "values of 'id'": 2}
     (tmp_path / "t.csv").write_text('start,speaker,text\n0:05,Ann,"Hi, all."\n,,Yes.\n')
     assert read_transcript(tmp_path / "t.csv").said == (Said("Hi, all.", "Ann", 5), Said("Yes."))
     with gzip.open(tmp_path / "t.vtt.gz", "wt", encoding="utf-8") as file:
