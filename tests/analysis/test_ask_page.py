@@ -110,15 +110,18 @@ def test_the_keyboard(open_page: Open) -> None:
 def test_the_bar(width: int, open_page: Open) -> None:
     opened = open_page(ask_page(asked()))
     opened.set_viewport_size({"width": width, "height": 740})
-    box = opened.locator("#bar canvas").bounding_box()
     for unit, shown in ((41, [40, 41, 42]), (100, [40, 41, 42]), (215, [*range(200, 220)])):
+        box = opened.locator("#bar canvas").bounding_box()  # the page scrolls
         opened.mouse.click(box["x"] + (unit + 0.5) / 300 * box["width"], box["y"] + 5)
         (here,) = numbers(opened, "here")
         assert abs(here - unit) <= 1, "a pixel of a narrow bar is about a turn"
         assert is_visible(opened, here) and numbers(opened, "shown") == shown
         assert opened.inner_text("#under").startswith(f"turn {here + 1} · 0:{here // 5:02}:")
     assert opened.inner_text("#under").endswith("80 %")
-    colours = """canvas => { const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    colours = """canvas => { const { width, height } = canvas, copy = new OffscreenCanvas(width, height);
+        const pen = copy.getContext("2d", { willReadFrequently: true });
+        pen.drawImage(canvas, 0, 0);
+        const { data } = pen.getImageData(0, 0, width, height);
         const colours = new Set(); for (let i = 0; i < data.length; i += 4)
         if (data[i + 3]) colours.add([...data.slice(i, i + 3)].join()); return [...colours]; }"""
     dark = opened.locator("#bar canvas").evaluate(colours)
