@@ -37,8 +37,8 @@ def load(path: str | Path, data: str | Path | None = None, device: str | None = 
         precision: fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU).
 
     Returns:
-        A `Model` with the methods `generate` or `predict`, `embed` and `look`. They take documents, each a string or a
-        dictionary as in docs/data.md.
+        A `Model` with the methods `generate`, `predict` or `ask`, `embed` and `look`. They take documents, each a
+        string or a dictionary as in docs/data.md.
 
     Raises:
         ValueError: a file is missing or has changed, the model does not fit the data, or the device does not support

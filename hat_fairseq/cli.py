@@ -34,6 +34,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "generate": "inference.generate",
         "summarize": "inference.summarize",
         "predict": "inference.predict",
+        "ask": "inference.ask",
         "embed": "inference.embed",
         "join": "generation.join_chunks",
         "score": "scoring.command",
@@ -84,7 +85,7 @@ LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md 
     "train --eval-doc-bleu": "--eval-bleu, and hat generate --score bleu for documents",
     "train --strict-restore": "nothing",
 }
-OUTPUTS = ("out", "results_path", "json", "pages", "png")  # options that name what is written
+OUTPUTS = ("out", "results_path", "json", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE

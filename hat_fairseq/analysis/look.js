@@ -1,16 +1,6 @@
-"use strict";
-// A row is a sentence of the output, or a unit that attends; a column is a unit of the source. page.py writes the data.
-const $ = (id) => document.getElementById(id);
-const make = (tag, properties, ...children) => {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-};
-const data = JSON.parse($("data").textContent);
+// A row is a sentence of the output, or a unit that attends; a column is a unit of the source.
 const S = data.source.length, TOKENS = data.lengths.reduce((sum, length) => sum + length, 0);
 const LISTED = 16; // units of a table
-const BLOCK = 100; // units that the browser lays out together when they become visible
-const named = data.unit[0].toUpperCase() + data.unit.slice(1);
 const views = [...(data.occlusion ? [data.occlusion] : []), ...data.maps];
 const state = { view: 0, layer: 0, head: 0, by: "unit", row: 0, token: null, unit: null };
 const view = () => views[state.view];

@@ -3,22 +3,19 @@
 Of each row of weights it has the `TOP` largest weights, and the `TOP` largest for a token of the unit.
 """
 
-import base64
-import hashlib
 import html
 from collections import Counter
-from importlib.resources import files
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..data.files import at, json_text
+from ..data.files import at
 from .look import UNIFORM, VISIBLE, AttentionMap, Look
+from .template import fill, style
 
 TOP = 16
 MOST_ROWS = 200  # of a map with all its heads; of longer ones the page has the mean and the maximum
-POLICY = "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def page(look: Look) -> str:
@@ -35,17 +32,8 @@ def page(look: Look) -> str:
         whole = look.occlusion.with_whole()
         change = [[_short(value) for value in row] for row in whole.change.tolist()]
         data["occlusion"] = {"rows": whole.rows, "before": whole.before.tolist(), "change": change}
-    # "<" never appears, so that no text ends the element; json escapes everything beyond ASCII
     with at(f"document {look.document}"):
-        values = json_text(data, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
-    style, script, text = (_file(end) for end in ("css", "js", "html"))
-    hashes = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (script, style)]
-    text = text.replace("{policy}", POLICY.format(*(f"sha256-{value}" for value in hashes)))
-    return text.replace("{style}", style).replace("{script}", script).replace("{data}", values)
-
-
-def _file(end: str) -> str:
-    return files(__package__).joinpath(f"look.{end}").read_text("utf-8")
+        return fill("look", data)
 
 
 def _map(look: Look, one: AttentionMap, sentences: AttentionMap) -> dict[str, Any]:
@@ -99,7 +87,7 @@ def overview(summaries: dict[str, dict[str, Any]]) -> str:
     items = "".join(f"<li>{html.escape(head)}</li>" for head in heads)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>hat look</title>'
-        f'<style>{_file("css")}</style><meta name="viewport" content="width=device-width, initial-scale=1"></head>'
+        f'<style>{style("look")}</style><meta name="viewport" content="width=device-width, initial-scale=1"></head>'
         f"<body>\n<h1>{len(rows)} documents</h1>\n<ul>{items}</ul>\n<table><tr><th>Document</th><th>Units</th>"
         "<th>What the page shows</th></tr>\n" + "\n".join(rows) + "\n</table></body></html>\n"
     )

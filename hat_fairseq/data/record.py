@@ -42,10 +42,10 @@ class Turn:
     text: str
 
 
-def set_turns(record: Any, check: Callable[[], None]) -> None:
+def set_turns(record: Any, check: Callable[[], None], in_all: bool = True) -> None:
     """Sets the sentences and roles of a record whose text is turns; `check`: of the record as it was given.
 
-    ValueError for roles of some turns only.
+    `in_all`: ValueError for roles of some turns only; otherwise None is the role of the others.
     """
     texts = None if record.turns is None else tuple(turn.text for turn in record.turns)
     if texts == record.sentences:  # `replace` hands over what was made of the turns below
@@ -55,11 +55,11 @@ def set_turns(record: Any, check: Callable[[], None]) -> None:
         return
     roles = [turn.speaker if turn.role is None else turn.role for turn in record.turns]
     named = tuple(role for role in roles if role is not None)
-    if 0 < len(named) < len(roles):
+    if in_all and 0 < len(named) < len(roles):
         number = roles.index(None) + 1
         raise ValueError(f"{record.name}: turn {number} has neither role nor speaker, but others have")
     object.__setattr__(record, "sentences", texts)
-    object.__setattr__(record, "roles", named or None)
+    object.__setattr__(record, "roles", tuple(roles) if named else None)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,12 @@ NAMED = 8  # documents of a batch that messages name
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
-    """Declares where and how precisely to compute."""
+    """Declares where and how precisely to compute, with how many workers."""
+    add_workers(add_device(parser), "one for each GPU")
+
+
+def add_device(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declares where and how precisely one process computes."""
     machine = parser.add_argument_group("machine and precision")
     machine.add_argument("--device", metavar="NAME", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
     group = machine.add_mutually_exclusive_group()
@@ -56,7 +61,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     for name in ("fp16", "bf16"):
         same: Any = {"dest": "precision", "action": "store_const", "const": name}
         group.add_argument(f"--{name}", help=f"the same as --precision {name}", **same)
-    add_workers(machine, "one for each GPU")
+    return machine
 
 
 def workers_of(args: argparse.Namespace) -> Workers:
@@ -64,9 +69,10 @@ def workers_of(args: argparse.Namespace) -> Workers:
     return Workers(args.workers, args.cluster, with_models=True, on_gpus=args.device in (None, "cuda"))
 
 
-def add_splitter(parser: argparse.ArgumentParser) -> None:
+def add_splitter(
+    parser: argparse.ArgumentParser, text: str = "how running text is split (default: as in training)"
+) -> None:
     """Declares how running text is split; see `loading.split_with`."""
-    text = "how running text is split (default: as in training)"
     parser.add_argument("--splitter", choices=SPLITTERS[1:], help=text)
 
 

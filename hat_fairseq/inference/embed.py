@@ -13,7 +13,7 @@ import base64
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, count, pairwise
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ from torch import Tensor
 
 from ..data.columns import add_columns, columns_of
 from ..data.dictionary import UNKNOWN, check_known
-from ..data.kinds.windows import kept_characters
+from ..data.kinds.windows import places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
 from ..data.record import Record, Text
-from ..data.rows import BOS, Sentence, Unit, tokens_of, unit
+from ..data.rows import BOS, Unit, tokens_of, unit
 from . import command
 from .loading import Loaded
 from .rows import Line, batches, check_batch_size, padded, row_of
@@ -146,7 +146,7 @@ class Embedder:
         text, settings, encoder = text_of(record), self.pipeline.settings, self.encoder
         self.pipeline.kind.check(record)
         sentences = encoder.sentences(record, text, settings.segments != "none" or settings.splitter != "given")
-        places = places_of(sentences, raw_text(text))
+        places = list(places_of((sentence.text for sentence in sentences), raw_text(text)))
         units = [unit(sentence.tokens, number) for number, sentence in enumerate(sentences)]
         apart = self.options.alone and self.options.of == "sentence"
         segments, inside = units if apart else encoder.segments(units), dict[int, list[int]]()
@@ -219,13 +219,6 @@ def text_of(record: Record) -> Text:
 def raw_text(text: Text) -> str:
     """Returns running text as it is, elements with line breaks between them."""
     return text if isinstance(text, str) else "\n".join(text)
-
-
-def places_of(sentences: Sequence[Sentence], raw: str) -> list[tuple[int, int]]:
-    """Finds the characters of each sentence in the raw text, without the white space at its ends."""
-    positions = kept_characters(raw)
-    ends = accumulate(len(sentence.text.replace(" ", "")) for sentence in sentences)
-    return [(positions[begin], positions[end - 1] + 1) for begin, end in pairwise(chain([0], ends))]
 
 
 @dataclass

@@ -1,16 +1,20 @@
 """A trained model as one Python object: `hat_fairseq.load(DIR)`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
 from ..data.files import Fields
 from ..data.kinds import Prediction
+from ..data.kinds.evidence import Evidence, EvidenceOptions, EvidencePrediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
+from ..data.transcripts import read_transcript
 from ..generation.options import packaged_options
 from ..workers import progress
+from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, local_paths, push, split_with
@@ -77,6 +81,29 @@ class Model:
         with logged_changes(self.pipeline):
             return list(model.predictions(self._records(documents), batch_size, None, chosen, details))
 
+    def ask(
+        self,
+        document: Input | Path | Sequence[Any],
+        questions: str | Sequence[str],
+        most_passages: int | None = None,
+        threshold: float | None = None,
+        splitter: str | None = None,
+    ) -> EvidencePrediction:
+        """Finds the passages of a document that answer a question, or each of several; see `EvidencePrediction`.
+
+        Args:
+            document: also the path of a transcript, as for `hat ask`, or a list of turns or sentences. The characters
+                of passages are those of a text, or of all turns with a line break between two.
+            splitter: of running text; None: as in training, or at punctuation where the training had turns.
+        """
+        check_answers(self.loaded)
+        asked = [questions] if isinstance(questions, str) else list(questions)
+        check_questions(asked)
+        record = self._with_questions(document, asked)
+        split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
+        with logged_changes(self.pipeline):
+            return ask(self.loaded, record, EvidenceOptions(threshold, most_passages)).prediction
+
     def embed(
         self,
         documents: Iterable[Input],
@@ -125,6 +152,23 @@ class Model:
         if len({record.id for record in records}) < len(records):
             raise ValueError("two documents have the same id; leave ids out, or give different ones")
         return records
+
+    def _with_questions(self, document: Input | Path | Sequence[Any], questions: list[str]) -> Evidence:
+        """Returns a document with its questions; ValueError for a document that has others."""
+        if isinstance(document, Path):
+            return read_transcript(document).record(questions)
+        if isinstance(document, Evidence):
+            return replace(document.without_gold(), questions=tuple(questions))
+        if isinstance(document, Record):
+            raise ValueError(f"{document.name} is a {type(document).__name__}: give its text, or its turns")
+        if isinstance(document, Sequence) and not isinstance(document, str):
+            document = {"sentences" if all(isinstance(each, str) for each in document) else "turns": list(document)}
+        fields = {"text": document} if isinstance(document, str) else Fields(document, "the document").record
+        if {"questions", "evidence", "spans"} & fields.keys():
+            raise ValueError("the document has questions of its own: leave them out, or use predict")
+        record = record_from_json({"id": "1", **fields, "questions": questions}, "the document", self.kind)
+        assert isinstance(record, Evidence)
+        return record
 
     def _record(self, number: int, document: Input) -> Record:
         if isinstance(document, Record):

@@ -2,10 +2,8 @@
 
 import html
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,33 +43,10 @@ def encoder(queries: str, units: int, weights: torch.Tensor) -> Look:
     return Look("e", "encoder", "segment", tuple(f"text {n}" for n in range(units)), (2,) * units, maps)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("no chromium, chromium-browser or google-chrome on the PATH")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=program)  # without its sandbox, which root cannot use
-
-
 @pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens a look; afterwards the file is all that was asked for, and the console is empty."""
-    requests, messages, file = [], [], tmp_path / "look.html"
-    with browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="dark") as context:
-        opened = context.new_page()
-        opened.on("request", lambda request: requests.append(request.url))
-        opened.on("console", lambda message: messages.append(message.text))
-        opened.on("pageerror", lambda error: messages.append(str(error)))
-
-        def show(look: Look) -> Any:
-            file.write_text(page(look), encoding="utf-8")
-            opened.goto(file.as_uri())
-            return opened
-
-        yield show
-    assert {url for url in requests if not url.startswith("data:")} == {file.as_uri()} and messages == []
+def show(open_page: Callable[[str], Any]) -> Callable[[Look], Any]:
+    """Opens a look."""
+    return lambda look: open_page(page(look))
 
 
 def table(opened: Any, number: int = 0) -> list[list[str]]:

@@ -7,9 +7,9 @@ Legend: B rows, Q questions of a row, N units of a row.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
-from hat_fairseq.data.kinds.windows import kept_characters
+from hat_fairseq.data.kinds.windows import places_of
 from hat_fairseq.data.options import ROWS, TEXT
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, set_turns
 from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
@@ -55,10 +55,10 @@ class Evidence(
     sentences: Texts | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
-    roles: Texts | None = field(default=None, init=False)
+    roles: tuple[str | None, ...] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        set_turns(self, super().__post_init__)
+        set_turns(self, super().__post_init__, in_all=False)
         if not self.questions or any(map(is_blank, self.questions)):
             raise EmptyDocumentError(f"{self.name} has an empty question")
         if self.evidence is not None and self.spans is not None:
@@ -221,7 +221,7 @@ def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Uni
     if record.text is not None:
         sentences = encoder.sentences(record, record.text)
         numbers = list(range(len(sentences)))
-        places = _places([sentence.text for sentence in sentences], record.text)
+        places = list(places_of((sentence.text for sentence in sentences), record.text))
     else:
         clean = [normalise(text, Counter()) for text in record.sentences]
         numbers = [number for number, text in enumerate(clean) if text]
@@ -232,16 +232,13 @@ def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Uni
             text if role is None else f"{role}: {text}" for role, text in zip(roles, record.sentences, strict=True)
         ]
         sentences = encoder.sentences(record, tuple(texts[number] for number in numbers))
-        places = _places([clean[number] for number in numbers], raw_text(record))
+        begins = [0, *accumulate(len(text) + 1 for text in record.sentences)]
+        places = [
+            (begins[number] + begin, begins[number] + end)
+            for number in numbers
+            for begin, end in places_of([clean[number]], record.sentences[number])
+        ]
     return sentences, [Unit(number, *place) for number, place in zip(numbers, places, strict=True)]
-
-
-def _places(texts: Sequence[str], raw: str) -> Iterator[tuple[int, int]]:
-    """Yields where the characters of each normalised text begin and end in the raw text that they are made of."""
-    positions, end = kept_characters(raw), 0
-    for text in texts:
-        begin, end = end, end + len(text.replace(" ", ""))
-        yield positions[begin], positions[end - 1] + 1
 
 
 def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]]:
@@ -287,7 +284,7 @@ def passages(record: Any, units: Sequence[Unit], scores: Array, options: Evidenc
                 "begin": first.begin,
                 "end": last.end,
                 "probability": round(float(scores[own].max()), 6),
-                "roles": list(dict.fromkeys(roles)),
+                "roles": [role for role in dict.fromkeys(roles) if role is not None],
                 "text": raw[first.begin : last.end],
             }
         )

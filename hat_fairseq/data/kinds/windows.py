@@ -6,7 +6,7 @@ order, so counting works for any word tokenizer. The BPE says which characters o
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
@@ -96,6 +96,18 @@ def kept_characters(text: str) -> list[int]:
         for index, character in enumerate(text)
         if not (character.isspace() or character < " " or "\x7f" <= character <= "\x9f")
     ]
+
+
+def places_of(texts: Iterable[str], raw: str) -> Iterator[tuple[int, int]]:
+    """Yields where the characters of each normalised text begin and end in the raw text, whose parts they are, in order.
+
+    What shows nothing, such as a line with a zero width space, may have been left out between two texts.
+    """
+    positions = iter(kept_characters(raw))
+    for text in texts:
+        letters = text.replace(" ", "")
+        own = [next(each for each in positions if raw[each] == letter or letter == "\ufffd") for letter in letters]
+        yield own[0], own[-1] + 1
 
 
 def units_with_characters(sentences: Sequence[Sentence], positions: Sequence[int], bpe: Bpe) -> list[Unit]:

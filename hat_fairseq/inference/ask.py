@@ -1,0 +1,284 @@
+"""Ask a transcript: print the passages that answer questions, as text, JSON lines or a page.
+
+A passage is consecutive turns whose probability reaches the threshold of the model. If none does for a question, the
+best turn is shown.
+"""
+
+import argparse
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..analysis.ask import Asked, ask_page
+from ..data.kinds.evidence import (
+    Evidence,
+    EvidenceKind,
+    EvidenceOptions,
+    EvidencePrediction,
+    Unit,
+    passages,
+    raw_text,
+)
+from ..data.outputs import atomic_file, check_folder, check_output
+from ..data.text import is_blank, normalise
+from ..data.transcripts import STDIN, Transcript, clock, read_transcript
+from . import command
+from .labels import Predictor, refuse_nan
+from .loading import Loaded, load, split_with
+from .rows import Line, encode_documents, logged_changes
+
+WRITES_STDOUT = True  # with --out -
+PASSAGES = 3
+LINES = 12  # of a passage in the terminal
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model finds in a document for each of its questions."""
+
+    record: Evidence
+    units: list[Unit]
+    prediction: EvidencePrediction
+
+    def peak(self, question: dict[str, Any], passage: dict[str, Any]) -> int:
+        """Returns the number of the turn or sentence of a passage with the greatest probability."""
+        numbers = range(passage["first"], passage["last"] + 1)
+        return max(numbers, key=lambda number: question["probabilities"][number] or 0)
+
+    def best(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Returns the turn or sentence with the greatest probability as a passage."""
+        by_number = question["probabilities"]
+        unit = max(self.units, key=lambda each: by_number[each.number])
+        (passage,) = passages(self.record, [unit], np.array([by_number[unit.number]]), EvidenceOptions(threshold=0))
+        return passage
+
+
+def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None) -> Answers:
+    """Finds what answers the questions of a record.
+
+    ValueError for a model of another kind, an empty document, or scores that are not numbers.
+    """
+    check_answers(loaded)
+    predictor = Predictor(loaded)
+    options = predictor.kind.options_of(options, loaded.models)
+    (encoded,) = encode_documents([record], loaded)
+    rows, outputs = [each.row for each in encoded], predictor.scores([*predictor.samples(encoded)])
+    refuse_nan(record, outputs)
+    prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, options)
+    assert isinstance(prediction, EvidencePrediction)
+    return Answers(record, [each for each in rows[0].spans if each is not None], prediction)
+
+
+def check_answers(loaded: Loaded) -> None:
+    """Raises ValueError for models that find no passages."""
+    if not isinstance(loaded.pipeline.kind, EvidenceKind):
+        kind = loaded.pipeline.settings.kind
+        raise ValueError(
+            f"{loaded.paths[0]} was trained on the kind {kind!r}: questions need a model of the kind "
+            f"{EvidenceKind.name!r}, which finds passages"
+        )
+
+
+def splitter_of(trained: str, splitter: str | None = None) -> str:
+    """Returns how running text is split: as in training, or at punctuation where training had given turns."""
+    return splitter or ("punctuation" if trained == "given" else trained)
+
+
+def check_questions(questions: Sequence[str]) -> None:
+    """Raises ValueError if there is no question, or an empty one."""
+    if not questions:
+        raise ValueError("no question: write it behind the transcript, in quotation marks")
+    if empty := [number for number, question in enumerate(questions, start=1) if is_blank(question)]:
+        raise ValueError(f"question {empty[0]} is empty")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=command.MODEL)
+    text = "transcript: plain text with a turn a line, JSON, a table, .srt or .vtt; - for the standard input"
+    parser.add_argument("transcript", metavar="TRANSCRIPT", type=Path, help=text)
+    parser.add_argument("questions", metavar="QUESTION", nargs="*", help="question, in quotation marks; or several")
+    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
+    parser.add_argument("--id", metavar="ID", help="which document of a file of JSON with several")
+    text = "plain text without names is running text, split so (default: a line is a turn)"
+    command.add_splitter(parser, text)
+    group = parser.add_argument_group("passages")
+    text = "most passages of a question, best first (default: %(default)s)"
+    group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
+    text = "least probability of what a passage has (default: the model's)"
+    group.add_argument("--threshold", type=float, metavar="X", help=text)
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
+    text = "the same JSON lines to a file; - for the standard output, as --json"
+    group.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = "the transcript with all passages as one HTML file, for any browser, without a network"
+    group.add_argument("--page", type=Path, metavar="FILE", help=text)
+    group.add_argument("--overwrite", action="store_true", help="replace these files")
+    command.add_device(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reads a transcript, asks and prints."""
+    check_questions(args.questions)
+    check_outputs(args)
+    if args.passages < 1:
+        raise ValueError(f"--passages must be at least 1, not {args.passages}")
+    options = EvidenceOptions(args.threshold)
+    transcript = read_transcript(args.transcript, args.id, running=args.splitter is not None)
+    record = transcript.record(args.questions)
+    command.check_splitter([record], args.splitter)
+    print(transcript.describe(), file=sys.stderr)
+    loaded = load(args.model, args.data, args.device, args.precision)
+    check_answers(loaded)
+    split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
+    with logged_changes(loaded.pipeline):
+        answers = ask(loaded, record, options)
+    lines = list(lines_of(answers, transcript, args.passages))
+    if args.json or args.out == command.STDOUT:
+        command.write_lines(command.STDOUT, lines)
+    else:
+        print("\n".join(printed(answers, transcript, lines)))
+    if args.out not in (None, command.STDOUT):
+        command.write_lines(args.out, lines)
+    if args.page is not None:
+        with atomic_file(args.page) as file:
+            file.write(ask_page(asked(answers, transcript, model_name(args.model))).encode())
+        print(f"{args.page}: the transcript with all passages", file=sys.stderr)
+    return 0
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Raises ValueError for files that may not be written, before the work begins."""
+    inputs = [args.model, args.data, None if args.transcript == STDIN else args.transcript]
+    if args.out not in (None, command.STDOUT) and args.out.suffix != ".jsonl":
+        raise ValueError(f"--out {args.out} must end in .jsonl")
+    wanted = {name: path for name in ("out", "page") if (path := getattr(args, name)) not in (None, command.STDOUT)}
+    for name, path in wanted.items():
+        check_folder(path, f"--{name}")
+        check_output(path, args.overwrite, inputs, f"--{name}")
+    if len({path.resolve() for path in wanted.values()}) < len(wanted):
+        raise ValueError("--out and --page name the same file")
+
+
+def model_name(path: str) -> str:
+    return "/".join(Path(path).parts[-2:])
+
+
+def lines_of(answers: Answers, transcript: Transcript, most: int) -> Iterator[Line]:
+    """Yields a JSON object for each question.
+
+    Its `passages` are those of `EvidencePrediction` with their `rank`, the `peak`, the number of the turn with the
+    greatest probability, and in a transcript with times the `time`, seconds of beginning and end. Without passages the
+    line has the `best` turn.
+    """
+    for question in answers.prediction.questions:
+        chosen, more = question["passages"][:most], dict[str, Any]()
+        if not chosen:
+            more["best"] = answers.best(question)
+        for rank, passage in enumerate([*chosen, *more.values()], start=1):
+            passage |= {"peak": answers.peak(question, passage)} | ({"rank": rank} if chosen else {})
+            if transcript.has_times:
+                said = transcript.said
+                passage["time"] = [said[passage["first"]].start, said[passage["last"]].end]
+        line: Line = {"id": answers.record.id, "question": question["question"]}
+        line["threshold"] = round(answers.prediction.threshold, 6)
+        yield line | {"passages": chosen, "passages_in_all": len(question["passages"])} | more
+
+
+# Text for a terminal
+
+
+def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> Iterator[str]:
+    """Yields lines of text: each question with its passages, without characters that a terminal obeys."""
+    for line in lines:
+        yield from ["", *wrapped(line["question"])]
+        if "best" in line:
+            yield f"  No {transcript.unit} reaches the threshold, {line['threshold']:.3g}. The best one:"
+        for passage in line["passages"] or [line["best"]]:
+            yield from printed_passage(answers, transcript, passage)
+        if left := line["passages_in_all"] - len(line["passages"]):
+            yield f"  [{left:,} more passages: --passages N]"
+
+
+def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str, Any]) -> Iterator[str]:
+    """Yields the place of a passage, and its turns."""
+    parts = [str(passage.get("rank", "-")), f"{passage['probability']:.2f}", place_of(passage, transcript.unit)]
+    if "time" in passage and passage["time"][0] is not None:
+        parts.append(clock(passage["time"][0]))
+    if passage["roles"]:
+        parts.append(clean(", ".join(passage["roles"])))
+    yield from wrapped("  ".join(parts), "  ", keep_spaces=True)
+    texts = {number: wrapped(text, "     ") for number, text in texts_of(answers.record, passage)}
+    before = []
+    if sum(map(len, texts.values())) > LINES:  # begin one turn before the best one
+        before = [number for number in texts if number < passage["peak"] - 1]
+    lines = [line for number, each in texts.items() if number not in before for line in each]
+    if before:
+        yield f"     [{len(before):,} {unit_of(before, transcript)} before]"
+    yield from lines[:LINES]
+    if len(lines) > LINES:
+        yield f"     [{len(lines) - LINES:,} more lines: --json has all]"
+
+
+def unit_of(numbers: Sequence[int], transcript: Transcript) -> str:
+    return f"{transcript.unit}{'s' * (len(numbers) != 1)}"
+
+
+def place_of(passage: dict[str, Any], unit: str) -> str:
+    """Says which turns a passage has; people count from 1."""
+    first, last = passage["first"] + 1, passage["last"] + 1
+    return f"{unit} {first:,}" if first == last else f"{unit}s {first:,}-{last:,}"
+
+
+def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yields number and text of the turns of a passage, each behind its speaker; running text as a whole."""
+    if record.sentences is None:
+        yield passage["peak"], passage["text"]
+        return
+    for number in range(passage["first"], passage["last"] + 1):
+        role, text = record.roles and record.roles[number], record.sentences[number]
+        if not is_blank(text):
+            yield number, text if role is None else f"{role}: {text}"
+
+
+def clean(text: str) -> str:
+    return normalise(text, Counter())
+
+
+def wrapped(text: str, indent: str = "", keep_spaces: bool = False) -> list[str]:
+    """Returns text in lines that are no longer than the terminal is wide."""
+    width = max(40, shutil.get_terminal_size().columns)
+    text = text if keep_spaces else clean(text)
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=f"{indent}  ")
+
+
+# The page
+
+
+def asked(answers: Answers, transcript: Transcript, model: str) -> Asked:
+    """Returns what the page shows."""
+    raw, prediction = raw_text(answers.record), answers.prediction
+    said = transcript.said
+    questions = []
+    for question in prediction.questions:
+        best = None if question["passages"] else answers.best(question)
+        for passage in question["passages"] if best is None else [best]:
+            passage["peak"] = answers.peak(question, passage)
+        questions.append(question | {"best": best})
+    return Asked(
+        document=answers.record.id,
+        model=model,
+        about=transcript.describe(),
+        unit=transcript.unit,
+        threshold=prediction.threshold,
+        texts=[each.text for each in said] or [raw[unit.begin : unit.end] for unit in answers.units],
+        speakers=[each.speaker for each in said] if transcript.speakers else [],
+        starts=[each.start for each in said] if transcript.has_times else [],
+        questions=questions,
+    )

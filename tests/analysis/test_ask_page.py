@@ -1,0 +1,208 @@
+"""The page of `hat ask` in a real browser: every passage is marked, reachable by mouse and keyboard, and plain text."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hat_fairseq.analysis.ask import Asked, ask_page
+
+BAD = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 1'><!-- {script}{data}"
+THRESHOLD = 0.5
+Open = Callable[[str], Any]
+
+
+def passage(first: int, last: int, probability: float, peak: int) -> dict[str, Any]:
+    return {"first": first, "last": last, "probability": probability, "peak": peak}
+
+
+def asked(units: int = 300, speakers: bool = True, times: bool = True) -> Asked:
+    """Three questions: of two passages and of one turn; of none; of the last turn."""
+    low = [0.01 * (n % 7) for n in range(units)]
+    first, last = low[:], low[:]
+    first[40:43], first[200:220] = [0.6, 0.7, 0.6], [0.8] * 20
+    first[210], last[-1], first[7] = 0.9, 0.95, None
+    questions = [
+        {"question": "What does it cost?", "probabilities": first, "best": None}
+        | {"passages": [passage(200, 219, 0.9, 210), passage(40, 42, 0.7, 41)]},
+        {"question": "Who is late?", "probabilities": low, "passages": [], "best": passage(6, 6, 0.06, 6)},
+        {"question": "When do we meet?", "probabilities": last, "best": None}
+        | {"passages": [passage(units - 1, units - 1, 0.95, units - 1)]},
+    ]
+    return Asked(
+        document="meeting.vtt",
+        model="a/model",
+        about=f"WebVTT, {units} turns",
+        unit="turn",
+        threshold=THRESHOLD,
+        texts=[f"text {n} of the meeting " + "with many words " * (n % 9) for n in range(units)],
+        speakers=["Ann" if n % 3 else "Bob" if n else None for n in range(units)] if speakers else [],
+        starts=[None if n == 5 else 12.0 * n for n in range(units)] if times else [],
+        questions=questions,
+    )
+
+
+def numbers(opened: Any, name: str) -> list[int]:
+    """The turns that look so."""
+    return [int(text) - 1 for text in opened.locator(f"#transcript .{name} .number").all_text_contents()]
+
+
+def is_visible(opened: Any, unit: int) -> bool:
+    """Whether a turn is inside the box of the transcript and the window."""
+    inside = """unit => { const box = document.getElementById("transcript").getBoundingClientRect();
+        const item = document.querySelectorAll("#transcript p")[unit].getBoundingClientRect();
+        return item.top >= Math.max(0, box.top) - 1 && item.bottom <= Math.min(innerHeight, box.bottom) + 1; }"""
+    return bool(opened.evaluate(inside, unit))
+
+
+def test_passages_are_marked_and_listed(open_page: Open) -> None:
+    opened = open_page(ask_page(asked()))
+    assert opened.title() == "meeting.vtt – hat ask" and "a/model" in opened.inner_text("#about")
+    assert numbers(opened, "shown") == [*range(200, 220)] and numbers(opened, "marked") == [40, 41, 42]
+    places = opened.locator("#passages .place").all_inner_texts()
+    assert [place.split("\n") for place in places] == [
+        ["1", "90 %", "turns 201–220", "0:40:00", "Ann, Bob"],
+        ["2", "70 %", "turns 41–43", "0:08:00", "Ann, Bob"],
+    ]
+    excerpts = opened.locator("#passages .excerpt").all_inner_texts()
+    assert excerpts[0].startswith("… text 209 of") and excerpts[1].startswith("text 40 of"), "near the most probable"
+    assert is_visible(opened, 210) and not is_visible(opened, 0)
+    opened.click("#passages button >> nth=1")
+    assert numbers(opened, "shown") == [40, 41, 42] and is_visible(opened, 40)
+    assert opened.inner_text("#transcript p >> nth=40").split("\n")[:3] == ["41", "0:08:00", "Ann"]
+    opened.select_option("#question", label="Who is late?")
+    assert opened.inner_text("#note") == "No turn reaches the threshold, 50 %. This is the best one."
+    assert numbers(opened, "shown") == [6] and numbers(opened, "marked") == []
+    assert opened.is_disabled("#next") and opened.is_disabled("#previous")
+
+
+def test_the_keyboard(open_page: Open) -> None:
+    opened = open_page(ask_page(asked()))
+    for key, shown, position in (
+        ("n", 40, "2 of 2 passages"),
+        ("n", 40, "2 of 2 passages"),
+        ("p", 200, "1 of 2 passages"),
+        ("ArrowRight", 6, "best one"),
+        ("ArrowRight", 299, "1 of 1 passage"),
+        ("ArrowRight", 299, "1 of 1 passage"),
+        ("ArrowLeft", 6, "best one"),
+        ("ArrowLeft", 200, "1 of 2 passages"),
+    ):
+        opened.keyboard.press(key)
+        assert numbers(opened, "shown")[0] == shown and opened.inner_text("#position") == position, key
+        assert is_visible(opened, shown) or shown == 200
+    opened.focus("#question")
+    opened.keyboard.press("ArrowDown")
+    assert opened.input_value("#question") == "1" and opened.inner_text("#asked") == "Who is late?"
+    opened.keyboard.press("ArrowUp")
+    opened.keyboard.press("n")
+    assert numbers(opened, "shown") == [40, 41, 42]
+    for _ in range(2):
+        opened.keyboard.press("Tab")  # to the buttons, of which one is off at the end
+    opened.focus("#previous")
+    opened.keyboard.press("Enter")
+    assert numbers(opened, "shown")[0] == 200
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_bar(width: int, open_page: Open) -> None:
+    opened = open_page(ask_page(asked()))
+    opened.set_viewport_size({"width": width, "height": 740})
+    for unit, shown in ((41, [40, 41, 42]), (100, [40, 41, 42]), (215, [*range(200, 220)])):
+        box = opened.locator("#bar canvas").bounding_box()  # the page scrolls
+        opened.mouse.click(box["x"] + (unit + 0.5) / 300 * box["width"], box["y"] + 5)
+        (here,) = numbers(opened, "here")
+        assert abs(here - unit) <= 1, "a pixel of a narrow bar is about a turn"
+        assert is_visible(opened, here) and numbers(opened, "shown") == shown
+        assert opened.inner_text("#under").startswith(f"turn {here + 1} · 0:{here // 5:02}:")
+    assert opened.inner_text("#under").endswith("80 %")
+    colours = """canvas => { const { width, height } = canvas, copy = new OffscreenCanvas(width, height);
+        const pen = copy.getContext("2d", { willReadFrequently: true });
+        pen.drawImage(canvas, 0, 0);
+        const { data } = pen.getImageData(0, 0, width, height);
+        const colours = new Set(); for (let i = 0; i < data.length; i += 4)
+        if (data[i + 3]) colours.add([...data.slice(i, i + 3)].join()); return [...colours]; }"""
+    dark = opened.locator("#bar canvas").evaluate(colours)
+    assert "108,178,247" in dark, "the accent of the dark style"
+    opened.emulate_media(color_scheme="light")
+    opened.wait_for_timeout(100)
+    light = opened.locator("#bar canvas").evaluate(colours)
+    assert "11,92,173" in light and "108,178,247" not in light
+
+
+@pytest.mark.parametrize("speakers", [True, False])
+@pytest.mark.parametrize("times", [True, False])
+def test_wide_and_narrow(speakers: bool, times: bool, open_page: Open) -> None:
+    opened = open_page(ask_page(asked(speakers=speakers, times=times)))
+    for width in (1280, 360):
+        opened.set_viewport_size({"width": width, "height": 740})
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = [opened.locator(selector).bounding_box() for selector in ("#answers", "#reading")]
+        assert (boxes[1]["x"] > boxes[0]["x"]) == (width == 1280), "beside each other, or below"
+        assert opened.locator("#transcript .speaker").count() == 300 * speakers
+        assert opened.locator("#transcript .time").count() == 300 * times
+        opened.keyboard.press("p")
+        opened.keyboard.press("n")
+        assert is_visible(opened, 41)
+
+
+def test_light_and_dark(open_page: Open) -> None:
+    opened, grounds = open_page(ask_page(asked())), []
+    for scheme in ("dark", "light"):
+        opened.emulate_media(color_scheme=scheme)
+        style = "document => [getComputedStyle(document.body), getComputedStyle(document.querySelector('.shown'))]"
+        style += ".map(style => [style.backgroundColor, style.color])"
+        grounds.append(opened.evaluate_handle("document").evaluate(style))
+    for body, shown in grounds:
+        for ground, text in (body, shown):
+            assert contrast(ground, text if text != ground else body[1]) > 4.5
+    assert grounds[0][0][0] != grounds[1][0][0] and grounds[0][1][0] != grounds[1][1][0]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, 1 to 21 (WCAG 2.1)."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(each) / 255 for each in colour[4:-1].split(",")]
+        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_texts_are_not_markup(open_page: Open) -> None:
+    questions = [{"question": BAD, "probabilities": [0.9, 0.1], "passages": [passage(0, 0, 0.9, 0)], "best": None}]
+    page = ask_page(Asked(BAD, BAD, BAD, "turn", 0.5, [BAD, "\u2028 \ud800"], [BAD, None], [0.0, None], questions))
+    opened = open_page(page)
+    for selector in ("#document", "#asked", "#transcript p >> nth=0", "#passages .excerpt", "#passages .place"):
+        assert BAD in opened.inner_text(selector), selector
+    assert opened.evaluate("[window.bad, document.images.length, document.scripts.length]") == [None, 0, 2]
+    assert opened.get_attribute("meta[http-equiv]", "content").startswith("default-src 'none'; script-src 'sha256-")
+
+
+def test_a_long_transcript_stays_fluid(open_page: Open) -> None:
+    """Of more than five hours: a step to another passage or question, drawn, takes a fraction of a second."""
+    look, generator = asked(6000), random.Random(1)
+    values = [generator.random() for _ in range(6000)]
+    marked = [n for n, value in enumerate(values) if value >= THRESHOLD]
+    look.questions[0].update(probabilities=values, passages=[passage(n, n, values[n], n) for n in marked])
+    opened = open_page(ask_page(look))
+    assert opened.locator("#passages li").count() == len(marked) > 2000
+    begin = time.perf_counter()
+    for key in ["n"] * 5 + ["ArrowRight", "ArrowRight", "ArrowLeft"]:
+        opened.keyboard.press(key)
+        opened.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    taken = time.perf_counter() - begin
+    assert taken < 8 * 1.0, taken
+    opened.keyboard.press("ArrowRight")
+    assert numbers(opened, "shown") == [5999] and is_visible(opened, 5999)
+
+
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    look = asked()
+    look.questions[0]["probabilities"][3] = float("nan")
+    with pytest.raises(ValueError, match=r"document meeting.vtt: a number is NaN or infinite"):
+        ask_page(look)

@@ -1,0 +1,195 @@
+"""Transcripts in every format: who says what, when; what is left out is counted; damage has a place."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.transcripts import Said, Transcript, listed, of_text, read_transcript, seconds
+
+
+def said(transcript: Transcript) -> list[tuple[str | None, str]]:
+    return [(each.speaker, each.text) for each in transcript.said]
+
+
+def test_plain_text() -> None:
+    named = of_text(
+        "Ann Lee: Good morning.\r\n\r\nBob: Hi: all.\nand welcome\nAnn Lee: See http://x.org: it is.\n", "m"
+    )
+    assert said(named) == [
+        ("Ann Lee", "Good morning."),
+        ("Bob", "Hi: all."),
+        ("Bob", "and welcome"),
+        ("Ann Lee", "See http://x.org: it is."),
+    ]
+    assert named.speakers == ["Ann Lee", "Bob"] and not named.has_times and named.format == "plain text"
+    without = of_text("It was late.\nNote: it rained.\nWe left.\n10:30 is fine.", "m")
+    assert said(without) == [(None, t) for t in ("It was late.", "Note: it rained.", "We left.", "10:30 is fine.")]
+    assert of_text("Präsidentin Dr. Bas (SPD):  Danke.\n王先生：你好。", "m").speakers == [
+        "Präsidentin Dr. Bas (SPD)",
+        "王先生",
+    ]
+    assert of_text("One. Two. Three.\n", "m").text == "One. Two. Three.\n", "a single line is running text"
+    assert of_text("One.\nTwo.", "m", running=True).text == "One.\nTwo."
+
+
+@pytest.mark.parametrize("line", ["[00:01:05] Ann: Hi.", "00:01:05 Ann: Hi.", "(1:05) - Ann: Hi.", "Ann (01:05): Hi."])
+def test_times_of_plain_text(line: str) -> None:
+    transcript = of_text(f"{line}\n{line.replace(':05', ':07').replace('Ann', 'Bob')}", "m")
+    assert transcript.said == (Said("Hi.", "Ann", 65, 67), Said("Hi.", "Bob", 67))
+
+
+VTT = """\ufeffWEBVTT - a meeting
+Kind: captions
+
+STYLE
+::cue { color: red }
+
+NOTE by hand
+--
+1
+00:01.000 --> 00:02.500 align:start position:0%
+<v.loud Ann &amp; Co>Good <i>morning</i>, everybody,</v>
+
+intro
+00:02.500 --> 00:04.000
+<v Ann &amp; Co>and 1 &lt; 2 <00:03.000>here.</v>
+
+00:04.000 --> 01:00:05.000
+<v Bob>Hi.
+<v Ann &amp; Co>Yes.
+
+a stray line
+
+01:00:06.000 --> 01:00:07.000
+[music] <img src=x onerror=alert(1)>
+"""
+
+
+def test_webvtt() -> None:
+    transcript = of_text(VTT, "m")
+    assert transcript.format == "WebVTT" and transcript.said == (
+        Said("Good morning, everybody, and 1 < 2 here.", "Ann & Co", 1, 4),
+        Said("Hi.", "Bob", 4, 3605),
+        Said("Yes.", "Ann & Co", 4, 3605),
+        Said("[music] <img src=x onerror=alert(1)>", None, 3606, 3607),
+    )
+    assert transcript.counts == {
+        "styles": 1,
+        "notes": 1,
+        "cue numbers or names": 1,
+        "cue settings": 1,
+        "tags": 3,
+        "cues joined to turns": 1,
+        "lines outside cues": 1,
+        "cues without text": 0,
+    }
+
+
+def test_subrip_with_names_and_blank_lines() -> None:
+    text = (
+        "1\n00:00:01,000 --> 00:00:02,000\n<b>ANN:</b> We go\n\non like\n2\n00:00:02,100 --> 00:00:03,000\nANN: this.\n"
+    )
+    text += "\n3\n00:00:09,000 --> 00:00:10,000\n{\\an8}BOB: A &amp; B\n2020\n\n4\n00:00:20,000 --> 00:00:21,000\n\n"
+    transcript = of_text(text.replace("\n", "\r\n"), "m")
+    assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A &amp; B 2020", "BOB", 9, 10))
+    assert transcript.counts["cue numbers or names"] == 4 and transcript.counts["cues without text"] == 1
+    assert "4 cue numbers or names" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+
+
+def test_captions_that_roll_and_sentences_over_cues() -> None:
+    lines = ["so we begin", "with the first", "point of today.", "Then lunch"]
+    cues, before = [], ""
+    for number, line in enumerate(lines):
+        both = f"{before}\n{line}" if before else line
+        cues.append(f"00:00:{number:02}.000 --> 00:00:{number + 1:02}.000\n{both}\n")
+        before = line
+    transcript = of_text("WEBVTT\n\n" + "\n".join(cues), "m")
+    assert [(each.text, each.start, each.end) for each in transcript.said] == [
+        ("so we begin with the first point of today.", 0, 3),
+        ("Then lunch", 3, 4),
+    ]
+    assert transcript.counts["lines that repeat the one before"] == 3
+    words = ["Yes.", "Yes.", "No.", "Go."]
+    repeated = "".join(f"00:0{n}.000 --> 00:0{n + 1}.000\n{word}\n\n" for n, word in enumerate(words))
+    assert [each.text for each in of_text(f"WEBVTT\n\n{repeated}", "m").said] == words, "somebody says it twice"
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+TURNS = [{"speaker": "Ann", "text": "Hi."}, {"role": "Bob", "text": "Yes."}, {"text": None}]
+
+
+def test_json(tmp_path: Path) -> None:
+    wanted = [("Ann", "Hi."), ("Bob", "Yes."), (None, "")]
+    document = {"id": "d", "turns": TURNS, "questions": ["q"], "meta": {"a": 1}}
+    assert said(read_transcript(write(tmp_path / "turns.jsonl", *TURNS))) == wanted
+    assert said(read_transcript(write(tmp_path / "list.txt", TURNS))) == wanted, "by content, not by the name"
+    one = read_transcript(write(tmp_path / "one.jsonl", document))
+    assert said(one) == wanted and one.name == "d" and one.counts == {"key 'questions'": 1}
+    several = write(tmp_path / "several.jsonl", document, {"id": "e", "text": "One. Two."})
+    assert read_transcript(several, "e").text == "One. Two."
+    for value in ({"sentences": ["One.", "Two."]}, ["One.", "Two."]):
+        assert said(read_transcript(write(tmp_path / "s.json", value))) == [(None, "One."), (None, "Two.")]
+    segments = [{"id": n, "start": start, "end": n + 2, "text": f" {n}."} for n, start in enumerate((0.5, "00:02"))]
+    recognised = {"text": "0. 1.", "language": "en", "segments": segments}
+    transcript = read_transcript(write(tmp_path / "speech.json", recognised))
+    assert transcript.said == (Said(" 0.", None, 0.5, 2), Said(" 1.", None, 2, 3))
+    assert transcript.counts == {"key 'language'": 1, "values of 'id'": 2}
+    (tmp_path / "t.csv").write_text('start,speaker,text\n0:05,Ann,"Hi, all."\n,,Yes.\n')
+    assert read_transcript(tmp_path / "t.csv").said == (Said("Hi, all.", "Ann", 5), Said("Yes."))
+    with gzip.open(tmp_path / "t.vtt.gz", "wt", encoding="utf-8") as file:
+        file.write(VTT)
+    assert read_transcript(tmp_path / "t.vtt.gz").speakers == ["Ann & Co", "Bob"]
+
+
+def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    for content, speakers in ((VTT, ["Ann & Co", "Bob"]), ("Ann: Hi.\n", ["Ann"]), (json.dumps(TURNS), ["Ann", "Bob"])):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode()))))
+        transcript = read_transcript(Path("-"))
+        assert transcript.speakers == speakers and transcript.name == "standard input"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "m.txt has no text: nothing to ask about"),
+        (" \n\u200b\n", "m.txt has no text"),
+        ("WEBVTT\n\nNOTE nothing\n", r"has no text \(left out: 1 notes\)"),
+        ("Ann:\nBob:\nCid:\n", "has no text"),
+        ('{"id": "a", "turns": [{"speaker": "A"}]}', "m.txt, turn 1|turn 1: there is no text"),
+        ('{"id": "a", "turns": [{"text": "A", "start": "soon"}]}', "turn 1: start must be seconds or a clock"),
+        ('{"id": "a", "turns": [{"text": "A", "start": -1}]}', "start must be seconds"),
+        ('{"id": "a", "turns": ["a"], "sentences": ["b"]}', "document a has turns and sentences; give one of them"),
+        ('{"id": "a", "turns": "b"}', "document a: turns must be a list"),
+        ('{"id": "a", "text": "b"}\n{"id": "c", "text": "d"}', "has 2 documents: choose one of a, c with --id"),
+        ('{"id": "a", "turns": ["b"]}\n{"text": "d"}', "has documents and turns side by side"),
+        ('[{"text": "a"}, 3]', "expected a JSON object, found 3"),
+        ('[{"text": "a"}', "is the file cut off"),
+        ("a\x00b", "it has null bytes"),
+        ("Gr\udcfc\udcdfe", "m.txt:1: invalid UTF-8"),
+    ],
+)
+def test_what_cannot_be_read(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(ValueError, match=message):
+        read_transcript(tmp_path / "m.txt")
+
+
+def test_an_id_without_effect(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text("Ann: Hi.\n")
+    with pytest.raises(ValueError, match="--id x has no effect: .*m.txt is plain text, one document"):
+        read_transcript(tmp_path / "m.txt", "x")
+    with pytest.raises(ValueError, match="has no document 'x'; it has d"):
+        read_transcript(write(tmp_path / "d.jsonl", {"id": "d", "turns": TURNS}), "x")
+    with pytest.raises(ValueError, match="is a folder; name a file"):
+        read_transcript(tmp_path)
+
+
+def test_clocks() -> None:
+    assert [seconds(text) for text in ("1:02:03.5", "02:03,25", "0:00")] == [3723.5, 123.25, 0]

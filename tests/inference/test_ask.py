@@ -1,0 +1,252 @@
+"""`hat ask`: transcripts of every format, questions, output, refusals; with a tiny model of meetings."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from commands import USER_DIR, hat, read_lines, refusal, write_lines
+from fine_tuned import FineTuned, spread, write_meetings
+from warm import WarmPython
+
+import hat_fairseq
+from hat_fairseq.data.kinds.evidence import Evidence
+from hat_fairseq.data.record import Turn
+
+QUESTIONS = ["What does the remote cost?", "Who is the project manager?"]
+TURNS = [
+    ("Ann Lee", "Good morning."),
+    ("Bob", "Hi. What is the price?"),
+    ("Ann Lee", "It is 25 euros."),
+    ("Bob", "Fine."),
+]
+BAD = "</script><img src=x onerror=alert(1)>\x1b[31m"
+
+
+class Model(NamedTuple):
+    checkpoint: Path
+    data: Path  # the bin directory
+
+
+@pytest.fixture(scope="session")
+def model(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """A tiny model after two updates, with other weights, so that units differ."""
+    folder = tmp_path_factory.mktemp("evidence")
+    write_meetings(folder)
+    for split in ("train", "valid", "test"):
+        records = []
+        for meeting in read_lines(folder / f"{split}.jsonl"):
+            turns = meeting["turns"][:30]
+            records.append({"id": meeting["id"], "turns": turns, "questions": QUESTIONS, "evidence": [[1, 2], [5]]})
+        write_lines(folder / "raw" / f"{split}.jsonl", records)
+    flags = f"--out {folder}/data --bpe learned --num-codes 200 --kind evidence"
+    warm.run(f"hat_fairseq.cli preprocess {folder}/raw {flags}".split(), folder, folder / "log")
+    flags = f"--user-dir {USER_DIR} --task document_evidence --criterion evidence --arch hat_evidence_tiny"
+    flags += f" --save-dir {folder}/save --optimizer adam --lr 1e-2 --cpu --batch-size 2 --max-update 2 --num-workers 0"
+    flags += " --no-epoch-checkpoints --disable-validation --seed 3"
+    warm.run(f"fairseq_cli.train {folder}/data/bin {flags}".split(), folder, folder / "log")
+    spread(folder / "save/checkpoint_last.pt")
+    return Model(folder / "save/checkpoint_last.pt", folder / "data/bin")
+
+
+def ask(model: Model, transcript: object, *words: object) -> int:
+    return hat("ask", model.checkpoint, transcript, *words, "--data", model.data, "--device", "cpu")
+
+
+def ask_json(model: Model, transcript: object, capsys: Any, *words: object) -> list[dict[str, Any]]:
+    assert ask(model, transcript, *words, "--json") == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def seconds(number: int) -> str:
+    return f"00:00:{number:02}.000"
+
+
+def write_formats(folder: Path) -> dict[str, Path]:
+    """The same turns in every format."""
+    turns = [{"speaker": speaker, "text": text} for speaker, text in TURNS]
+    cues = [f"{seconds(10 * n)} --> {seconds(10 * n + 5)}\n" for n in range(len(TURNS))]
+    contents = {
+        "m.txt": "".join(f"{speaker}: {text}\n" for speaker, text in TURNS),
+        "turns.jsonl": "".join(json.dumps(turn) + "\n" for turn in turns),
+        "record.json": json.dumps({"id": "m", "turns": turns}, indent=1),
+        "list.json": json.dumps(turns),
+        "m.srt": "".join(f"{n}\n{cue}{s}: {t}\n\n" for n, (cue, (s, t)) in enumerate(zip(cues, TURNS, strict=True), 1)),
+        "m.vtt": "WEBVTT\n\n" + "".join(f"{cue}<v {s}>{t}</v>\n\n" for cue, (s, t) in zip(cues, TURNS, strict=True)),
+    }
+    contents["no_ending"] = contents["m.vtt"]
+    for name, content in contents.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return {name: folder / name for name in contents}
+
+
+def test_every_format_gives_the_same_passages(model: Model, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    raw, results = "\n".join(text for _, text in TURNS), {}
+    for name, path in write_formats(tmp_path).items():
+        results[name] = ask_json(model, path, capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(path.read_bytes()))))
+        piped = ask_json(model, "-", capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
+        assert [line | {"id": ""} for line in piped] == [line | {"id": ""} for line in results[name]]
+    for name, lines in results.items():
+        assert [line["question"] for line in lines] == QUESTIONS
+        (passage,), more = lines[0]["passages"], {"peak", "time"} & lines[0]["passages"][0].keys()
+        assert raw[passage["begin"] : passage["end"]] == passage["text"] == raw
+        assert (passage["first"], passage["last"], passage["rank"]) == (0, 3, 1)
+        assert passage["roles"] == ["Ann Lee", "Bob"] and 0 <= passage["peak"] <= 3
+        with_times = name in ("m.srt", "m.vtt", "no_ending")
+        assert ("time" in more) == with_times and passage.get("time", [0, 35]) == [0, 35]
+        assert {key: value for key, value in passage.items() if key != "time"} == results["m.txt"][0]["passages"][0]
+
+
+def test_offsets_of_passages_and_of_running_text(model: Model, tmp_path: Path, capsys: Any) -> None:
+    meeting = next(iter(read_lines(model.data.parents[1] / "raw/test.jsonl")))
+    texts = [f" {turn['text']}\t\u00a0x\x00" if n % 3 else turn["text"] for n, turn in enumerate(meeting["turns"])]
+    texts[4] = "\u200b"
+    turns = [{"speaker": turn["role"], "text": text} for turn, text in zip(meeting["turns"], texts, strict=True)]
+    prose = "It was  late.\n\u200b\nWe left! Was it\tcold? It was.\n\nNobody knew."
+    for name, record, raw in (("turns", {"turns": turns}, "\n".join(texts)), ("prose", {"text": prose}, prose)):
+        path = write_lines(tmp_path / f"{name}.jsonl", [record])
+        values = hat_fairseq.load(model.checkpoint, model.data, "cpu").ask(path, QUESTIONS[0]).questions[0]
+        known = sorted(value for value in values["probabilities"] if value is not None)
+        threshold = known[len(known) // 2]
+        (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", threshold, "--passages", 99)
+        assert len(line["passages"]) > 1 or name == "prose"
+        ranked = [passage["probability"] for passage in line["passages"]]
+        assert ranked == sorted(ranked, reverse=True) and min(ranked) >= round(threshold, 4) - 1e-4
+        for rank, passage in enumerate(line["passages"], start=1):
+            assert raw[passage["begin"] : passage["end"]] == passage["text"] != "" and passage["rank"] == rank
+            assert passage["probability"] == values["probabilities"][passage["peak"]]
+            if name == "turns":
+                first, last = passage["first"], passage["last"]
+                assert passage["text"] in "\n".join(texts[first : last + 1])
+                assert passage["roles"] == list(dict.fromkeys(turn["speaker"] for turn in turns[first : last + 1]))
+    assert values["probabilities"] and len(values["probabilities"]) == 5, "sentences of running text"
+
+
+def test_python_says_what_the_command_says(model: Model, tmp_path: Path, capsys: Any) -> None:
+    loaded, path = hat_fairseq.load(model.checkpoint, model.data, "cpu"), write_formats(tmp_path)["m.txt"]
+    lines = ask_json(model, path, capsys, *QUESTIONS)
+    turns = [{"speaker": speaker, "text": text} for speaker, text in TURNS]
+    record = Evidence("m", questions=("old?",), turns=tuple(Turn(text, speaker=who) for who, text in TURNS))
+    for document in (path, turns, {"turns": turns}, record):
+        prediction = loaded.ask(document, QUESTIONS)
+        assert [each["question"] for each in prediction.questions] == QUESTIONS
+        for line, question in zip(lines, prediction.questions, strict=True):
+            assert line["passages_in_all"] == len(question["passages"])
+            for passage, wanted in zip(line["passages"], question["passages"][:3], strict=True):
+                assert wanted.items() <= passage.items()
+    (predicted,) = loaded.predict([{"questions": QUESTIONS, "turns": turns}])
+    assert predicted.questions == prediction.questions and type(predicted) is type(prediction)
+    assert len(loaded.ask("One. Two! Three?", "what?").questions[0]["probabilities"]) == 3
+    assert len(loaded.ask(["One.", "Two!"], "what?", threshold=1).questions[0]["probabilities"]) == 2
+    assert len(loaded.ask(turns, "what?", threshold=0, most_passages=1).questions[0]["passages"]) == 1
+    for document, questions, message in (
+        ("One.", [], "no question"),
+        ("One.", " \u200b", "question 1 is empty"),
+        ("", "what?", "has no text|empty"),
+        ([], "what?", "no text|empty"),
+        ({"text": "a", "questions": ["b"]}, "what?", "questions of its own"),
+        ({"text": "a", "turns": []}, "what?", "exactly one of"),
+        (tmp_path, "what?", "is a folder"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            loaded.ask(document, questions)
+
+
+def test_what_is_printed(model: Model, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    path = tmp_path / "m.vtt"
+    lines = [f"{seconds(n)} --> {seconds(n + 1)}\n<v Ann>Sentence {n} of the meeting, {BAD}.\n\n" for n in range(30)]
+    path.write_text("WEBVTT\n\nNOTE by hand\n\n" + "".join(lines), encoding="utf-8")
+    assert ask(model, path, QUESTIONS[0], "--threshold", 0) == 0
+    printed = capsys.readouterr()
+    assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; left out or joined: 1 notes" in printed.err
+    shown = printed.out.splitlines()
+    assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
+    assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out and "onerror" in printed.out
+    assert len(shown) <= 3 + 14 and any("turns before]" in line or "more lines: --json" in line for line in shown)
+    assert ask(model, path, QUESTIONS[0], "--threshold", 1) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[2] == "  No turn reaches the threshold, 1. The best one:" and shown[3].startswith("  -  ")
+    (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", 1)
+    assert line["passages"] == [] and line["best"]["text"].startswith("Sentence") and line["threshold"] == 1
+    assert line["best"]["first"] == line["best"]["last"] == line["best"]["peak"]
+    assert shown[3].split("  ")[3].endswith(str(line["best"]["first"] + 1))
+
+
+def test_files(model: Model, tmp_path: Path, capsys: Any) -> None:
+    path, out, page = write_formats(tmp_path)["m.txt"], tmp_path / "out.jsonl", tmp_path / "page.html"
+    lines = ask_json(model, path, capsys, *QUESTIONS, "--out", out, "--page", page)
+    assert read_lines(out) == lines and ask(model, path, *QUESTIONS, "--out", "-") == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
+    data = page.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
+    assert [each["question"] for each in json.loads(data)["questions"]] == QUESTIONS
+    assert json.loads(data)["texts"] == [text for _, text in TURNS] and json.loads(data)["starts"] == []
+    assert ask(model, path, *QUESTIONS, "--page", page, "--overwrite") == 0
+    files = {"--out": out, "--page": page}
+    for flag, file in files.items():
+        assert f"{flag} {file} exists" in refusal(*words(model, path, QUESTIONS[0], flag, file))
+    for flags, message in (
+        (["--page", path, "--overwrite"], "is also an input of this command"),
+        (["--out", tmp_path / "x.json"], "must end in .jsonl"),
+        (["--out", tmp_path / "no/x.jsonl"], "no"),
+        (["--page", "-"], "--page -: `hat ask` does not write this to the standard output"),
+    ):
+        assert message in refusal(*words(model, path, QUESTIONS[0], *flags))
+
+
+def words(model: Model, transcript: object, *more: object) -> list[object]:
+    return ["ask", model.checkpoint, transcript, *more, "--data", model.data]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([], "no question: write it behind the transcript"),
+        (["  "], "question 1 is empty"),
+        (["what?", "\u200b"], "question 2 is empty"),
+        (["what?", "--passages", 0], "--passages must be at least 1, not 0"),
+        (["what?", "--threshold", 1.5], "--threshold must be from 0 to 1, not 1.5"),
+        (["what?", "--splitter", "punctuation"], "--splitter punctuation has no effect"),
+        (["what?", "--id", "x"], "--id x has no effect"),
+        (["what?", "--device", "abacus"], "abacus"),
+    ],
+)
+def test_mistakes(more: list[object], message: str, model: Model, tmp_path: Path) -> None:
+    error = refusal(*words(model, write_formats(tmp_path)["m.txt"], *more))
+    assert message in error.splitlines()[-1]
+
+
+def test_other_mistakes(model: Model, tmp_path: Path, fine_tuned: Any, monkeypatch: Any) -> None:
+    (tmp_path / "empty.txt").write_text(" \n")
+    path = write_formats(tmp_path)["m.txt"]
+    assert "empty.txt has no text: nothing to ask about" in refusal(*words(model, tmp_path / "empty.txt", "what?"))
+    assert f"{tmp_path / 'none.txt'}: No such file" in refusal(*words(model, tmp_path / "none.txt", "what?"))
+    assert "checkpoint none.pt does not exist" in refusal("ask", "none.pt", path, "what?", "--data", model.data)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b""))))
+    assert "standard input has no text" in refusal(*words(model, "-", "what?"))
+    other: FineTuned = fine_tuned("segments")
+    message = "was trained on the kind 'segments': questions need a model of the kind 'evidence'"
+    assert message in refusal(*words(Model(other.checkpoint, other.data / "bin"), path, "what?"))
+    with pytest.raises(ValueError, match=message):
+        hat_fairseq.load(other.checkpoint, other.data / "bin", "cpu").ask(path, "what?")
+
+
+def test_turns_of_nobody_are_read_without_a_name(model: Model, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.vtt"
+    path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi.\n\n00:02.000 --> 00:03.000\n[music]\n")
+    (line,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
+    assert line["passages"][0]["roles"] == ["Ann"] and line["passages"][0]["text"] == "Hi.\n[music]"
+    assert ask(model, path, "what?", "--threshold", 0) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["     Ann: Hi.", "     [music]"]
+
+
+def test_plain_text_without_names(model: Model, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text("It was late. We left.\nNobody knew.\n")
+    (lines,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
+    (split,) = ask_json(model, path, capsys, "what?", "--threshold", 0, "--splitter", "punctuation")
+    assert (lines["passages"][0]["last"], split["passages"][0]["last"]) == (1, 2), "lines, or sentences"
+    assert lines["passages"][0]["text"] == split["passages"][0]["text"] == path.read_text().strip()
