@@ -13,7 +13,7 @@ import base64
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, count, pairwise
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ from torch import Tensor
 
 from ..data.columns import add_columns, columns_of
 from ..data.dictionary import UNKNOWN, check_known
-from ..data.kinds.windows import kept_characters
+from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
 from ..data.record import Record, Text
-from ..data.rows import BOS, Sentence, Unit, tokens_of, unit
+from ..data.rows import BOS, Unit, tokens_of, unit
 from . import command
 from .loading import Loaded
 from .rows import Line, batches, check_batch_size, padded, row_of
@@ -138,15 +138,17 @@ class Embedder:
         in_order = map(states.__getitem__, range(len(rows)))
         for record, document in zip(records, documents, strict=True):
             vectors = self.pool(document, in_order)
-            texts = [raw_text(text_of(record))[begin:end] for begin, end in document.spans]
+            texts = [as_given(text_of(record))[begin:end] for begin, end in document.spans]
             yield Embedding(record.id, document.spans, vectors.numpy(), texts)
 
     def pieces(self, record: Record) -> Pieces:
         """Divides a record into rows that the model takes; ValueError if it is empty or has more than one text."""
         text, settings, encoder = text_of(record), self.pipeline.settings, self.encoder
         self.pipeline.kind.check(record)
-        sentences = encoder.sentences(record, text, settings.segments != "none" or settings.splitter != "given")
-        places = places_of(sentences, raw_text(text))
+        split = settings.segments != "none" or settings.splitter != "given"
+        sentences = encoder.sentences(record, text, split)
+        positions = kept_characters(text, settings.line_breaks if split else "space")
+        places = places_of((sentence.text for sentence in sentences), positions)
         units = [unit(sentence.tokens, number) for number, sentence in enumerate(sentences)]
         apart = self.options.alone and self.options.of == "sentence"
         segments, inside = units if apart else encoder.segments(units), dict[int, list[int]]()
@@ -214,18 +216,6 @@ def text_of(record: Record) -> Text:
     if len(record.texts()) != 1:
         raise ValueError(f"{record.name} has {len(record.texts())} texts, such as a question: hat embed is for one")
     return record.texts()[0]
-
-
-def raw_text(text: Text) -> str:
-    """Returns running text as it is, elements with line breaks between them."""
-    return text if isinstance(text, str) else "\n".join(text)
-
-
-def places_of(sentences: Sequence[Sentence], raw: str) -> list[tuple[int, int]]:
-    """Finds the characters of each sentence in the raw text, without the white space at its ends."""
-    positions = kept_characters(raw)
-    ends = accumulate(len(sentence.text.replace(" ", "")) for sentence in sentences)
-    return [(positions[begin], positions[end - 1] + 1) for begin, end in pairwise(chain([0], ends))]
 
 
 @dataclass

@@ -7,7 +7,7 @@ Legend: B rows, Q questions of a row, N units of a row.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Annotated, Any, Self
@@ -17,7 +17,7 @@ import numpy as np
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
-from hat_fairseq.data.kinds.windows import kept_characters
+from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, set_turns
 from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
@@ -52,7 +52,7 @@ class Evidence(
     questions: Sentences
     turns: tuple[Turn, ...] | None = None
     text: str | None = None
-    sentences: Texts | None = None
+    sentences: Sentences | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
     roles: Texts | None = field(default=None, init=False)
@@ -96,9 +96,9 @@ class Unit:
     end: int
 
 
-def raw_text(record: Any) -> str:
+def raw_text(record: Record) -> str:
     """Returns running text as it is, or turns and sentences with line breaks between them."""
-    return record.text if record.text is not None else "\n".join(record.sentences)
+    return as_given(record.parts[-1])
 
 
 @dataclass
@@ -221,27 +221,21 @@ def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Uni
     if record.text is not None:
         sentences = encoder.sentences(record, record.text)
         numbers = list(range(len(sentences)))
-        places = _places([sentence.text for sentence in sentences], record.text)
+        positions = kept_characters(record.text, encoder.settings.line_breaks)
+        places = places_of((sentence.text for sentence in sentences), positions)
     else:
         clean = [normalise(text, Counter()) for text in record.sentences]
         numbers = [number for number, text in enumerate(clean) if text]
         if not numbers:
             raise EmptyDocumentError(f"{record.name} has no text")
+        encoder.counts["sentences_empty"] += clean.count("")
         roles = record.roles or [None] * len(clean)
         texts = [
             text if role is None else f"{role}: {text}" for role, text in zip(roles, record.sentences, strict=True)
         ]
         sentences = encoder.sentences(record, tuple(texts[number] for number in numbers))
-        places = _places([clean[number] for number in numbers], raw_text(record))
+        places = places_of((clean[number] for number in numbers), kept_characters(record.sentences))
     return sentences, [Unit(number, *place) for number, place in zip(numbers, places, strict=True)]
-
-
-def _places(texts: Sequence[str], raw: str) -> Iterator[tuple[int, int]]:
-    """Yields where the characters of each normalised text begin and end in the raw text that they are made of."""
-    positions, end = kept_characters(raw), 0
-    for text in texts:
-        begin, end = end, end + len(text.replace(" ", ""))
-        yield positions[begin], positions[end - 1] + 1
 
 
 def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]]:
