@@ -18,21 +18,8 @@ from hat_fairseq.scoring.baselines import Tfidf, best_of_chunk, chunk_numbers, f
 from hat_fairseq.scoring.evidence import FIGURES, best_threshold, f1
 
 Line = dict[str, Any]
-WORDS = [
-    "remote",
-    "control",
-    "button",
-    "yellow",
-    "rubber",
-    "wood",
-    "price",
-    "market",
-    "meeting",
-    "monday",
-    "design",
-    "user",
-    "battery",
-]
+TEXT = "remote control button yellow rubber wood price market meeting monday design user battery"
+WORDS = TEXT.split()
 
 
 def draw_documents(draw: random.Random, count: int) -> list[Line]:
