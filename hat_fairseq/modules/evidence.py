@@ -17,7 +17,6 @@ from .attention import FullAttention
 from .batch_layout import BatchLayout
 from .embedding import sines_and_cosines
 from .layers import EncoderLayer, LayerSizes
-from .options import option
 from .segments import SegmentAttention
 
 LAYERS = ("N", "D")
@@ -26,15 +25,17 @@ SCALE = 8.0  # of the channels of a vector of length 1 with some hundred of them
 
 @dataclass(frozen=True)
 class EvidenceSizes:
-    """Numbers of the layers over turns or sentences; ValueError for other letters than those of `LAYERS`."""
+    """Numbers of the layers over turns or sentences; ValueError for other letters than those of `LAYERS`.
 
-    layout: str = option("N|D", "layers over units with | between them: N over neighbours, D over the document")
-    neighbours: int = option(24, "units that a layer N divides a document into", least=1)
-    dim: int = option(32, "channels of these layers", least=2)
-    ffn_dim: int = option(64, "feed-forward channels of these layers", least=1)
-    attention_heads: int = option(4, "attention heads of these layers", least=1)
-    dropout: float = option(0.1, "dropout of these layers", least=0, most=1)
-    prefix = "evidence_"
+    `neighbours`: units of each of the parts that a layer N divides a document into.
+    """
+
+    layout: str = "N|D"
+    neighbours: int = 24
+    dim: int = 32
+    ffn_dim: int = 64
+    attention_heads: int = 4
+    dropout: float = 0.1
 
     def __post_init__(self) -> None:
         if wrong := [letter for letter in self.layout.split("|") if letter not in LAYERS]:

@@ -11,9 +11,9 @@ Legend: B documents, T tokens, S questions and units of the document with most, 
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -45,11 +45,22 @@ class HatEvidenceConfig(RobertaConfig):
         False, "train the layers over turns or sentences alone; each turn is encoded once and its vector kept"
     )
     vectors: str | None = option(None, "with --freeze-encoder: file (.npz) that keeps the vectors for other trainings")
-    evidence: EvidenceSizes = field(default_factory=EvidenceSizes)
+    evidence_layout: str = option(
+        "N|D", "layers over turns or sentences, with | between them: N over neighbours, D over the document"
+    )
+    evidence_neighbours: int = option(
+        24, "turns or sentences of each part that a layer N divides a document into", least=1
+    )
+    evidence_dim: int = option(32, "channels of the layers over turns or sentences", least=2)
+    evidence_ffn_dim: int = option(64, "feed-forward channels of these layers", least=1)
+    evidence_attention_heads: int = option(4, "attention heads of these layers", least=1)
+    evidence_dropout: float = option(0.1, "dropout of these layers", least=0, most=1)
     own_options = ("segment_length",)
+    training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "vectors")
 
     def check(self) -> None:
         super().check()
+        self.evidence_sizes()
         if not self.no_hierarchy:
             raise ValueError("hat_evidence has its hierarchy in the layers over turns: give --no-hierarchy")
         if self.vectors is not None and not self.freeze_encoder:
@@ -58,6 +69,10 @@ class HatEvidenceConfig(RobertaConfig):
             raise ValueError(
                 f"--segment-length {self.segment_length} is more than --max-positions {self.max_positions}"
             )
+
+    def evidence_sizes(self) -> EvidenceSizes:
+        """Returns the numbers of the layers over turns or sentences."""
+        return EvidenceSizes(*(getattr(self, f"evidence_{item.name}") for item in fields(EvidenceSizes)))
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         parts = super().encoder_parts(words)
@@ -72,7 +87,7 @@ class HatEvidenceConfig(RobertaConfig):
         """Builds the layers over turns or sentences; ValueError for a head of another level."""
         if level != EvidenceHead.level:
             raise ValueError("hat_evidence is for data of --kind evidence; for others use --arch hat_roberta_*")
-        return EvidenceHead(self.encoder_embed_dim, self.evidence)
+        return EvidenceHead(self.encoder_embed_dim, self.evidence_sizes())
 
 
 class SegmentEncoder(nn.Module):

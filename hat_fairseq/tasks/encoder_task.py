@@ -110,6 +110,8 @@ class EncoderTask(PluginTask, FairseqTask):
             assert self.label_dictionary is not None
             (head,) = model.classification_heads.values()
             head.register_buffer(LABELS, fingerprint(self.label_dictionary))
+        if model.core.max_tokens == UNLIMITED:  # --max-positions is that of a segment alone
+            self.cfg.max_positions = None
         model.heads_must_load = from_checkpoint
         self._model = model
         return model
@@ -158,8 +160,6 @@ class EncoderTask(PluginTask, FairseqTask):
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
         core = None if self._model is None else self._model.core
         sizes, limit = np.asarray(rows.sizes), float(self.cfg.max_positions or np.inf)
-        if core is not None and core.max_tokens == UNLIMITED:  # the option is for the segments of a row
-            return
         over = sizes > (limit if core is None else min(limit, core.safe_tokens))
         long = [i for i in np.flatnonzero(over) if sizes[i] > limit or (core is not None and not core.fits(rows[i]))]
         if long:

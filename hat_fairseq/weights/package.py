@@ -93,7 +93,9 @@ class Trained:
     @property
     def settings(self) -> dict[str, Any]:
         """Returns the numbers of the model as JSON has them."""
-        values = {name: value for name, value in asdict(self.model.config).items() if not name.startswith("_")}
+        config = self.model.config
+        left_out = getattr(config, "training_only", ())
+        values = {n: value for n, value in asdict(config).items() if not n.startswith("_") and n not in left_out}
         return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
 
     @property
@@ -101,7 +103,7 @@ class Trained:
         """Returns the longest source, `</s>` included, and the longest target if there are targets."""
         if hasattr(self.model, "decoder"):
             return self.model.encoder.max_positions(), self.model.decoder.max_positions()
-        return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 10**9),)
+        return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 2**31),)
 
     @property
     def heads(self) -> dict[str, dict[str, Any]]:
@@ -111,7 +113,11 @@ class Trained:
         heads: dict[str, dict[str, Any]] = {}
         for name, head in getattr(self.model, "classification_heads", {}).items():
             level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)
-            heads[name] = {"level": level, "classes": classes, "inner_dim": len(head.dense.weight)}
+            heads[name] = {
+                "level": level,
+                "classes": classes,
+                "inner_dim": len(head.dense.weight) if hasattr(head, "dense") else None,
+            }
             if len(labels) == classes:
                 heads[name]["labels"] = labels
         return heads
