@@ -24,8 +24,9 @@ def main(args: argparse.Namespace) -> int:
     folder, bash = Path(__file__).resolve().parent, shutil.which("bash")
     names = args.others[:1] if args.others and args.others[0] in SCRIPTS else []
     parts, flags = names or list(SCRIPTS), args.others[len(names) :]
-    scripts = [next(filter(Path.is_file, (folder / s, folder.parent / s)), None) for s in map(SCRIPTS.get, parts)]
-    if None in scripts or bash is None:
+    places = [(folder / SCRIPTS[part], folder.parent / SCRIPTS[part]) for part in parts]
+    scripts = [path for each in places for path in each if path.is_file()]
+    if len(scripts) < len(parts) or bash is None:
         raise ValueError("the demo needs bash and the folder examples of this package")
     for part in parts:
         if part in NEEDED and not installed(NEEDED[part][0]):

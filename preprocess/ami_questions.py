@@ -1,7 +1,7 @@
 """Questions on AMI meetings, and the turns that answer each of them: the part of QMSum whose meetings are AMI's.
 
-Carried in `ami_questions_data/` (CC BY 4.0 and MIT, see ATTRIBUTION.txt there), so `--root` is not needed: 97, 20 and 20
-meetings with 593, 125 and 129 questions. All of QMSum, with its other meetings: the reader `qmsum` (Zhong et al. 2021).
+Carried in `ami_questions_data/` (CC BY 4.0 and MIT, see ATTRIBUTION.txt there), so `--root` is not needed: 97, 20 and
+20 meetings with 593, 125 and 129 questions. All of QMSum (Zhong et al. 2021): the reader `qmsum`.
 """
 
 from collections import Counter

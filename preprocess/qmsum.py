@@ -1,7 +1,7 @@
 """QMSum: questions on meetings, and the turns that answer each of them (Zhong et al. 2021).
 
-`--root` is a clone of https://github.com/Yale-LILY/QMSum, with the meetings in `data/ALL/{train,val,test}/*.json`, or by
-their domain in `data/Product`, `data/Academic` and `data/Committee`: 162, 35 and 35 meetings with 1,095, 237 and 244
+`--root` is a clone of https://github.com/Yale-LILY/QMSum, with the meetings in `data/ALL/{train,val,test}/*.json`, or
+by their domain in `data/Product`, `data/Academic` and `data/Committee`: 162, 35 and 35 meetings with 1,095, 237 and 244
 questions. One domain alone is a `--root`, too, with `--partial`. Licence: MIT; the meetings are those of AMI and ICSI
 (CC BY 4.0) and of committees of the parliaments of Wales and Canada.
 

@@ -119,10 +119,16 @@ def _to_json(value: Any) -> dict[str, Any]:
     """A dataclass as an object, without fields that have their defaults."""
     cls: Any = type(value)
     result = {key: item for key, (_, default) in _keys(cls)[0].items() if (item := getattr(value, key)) != default}
-    for key, item in result.items():
-        if type(item) is tuple and item and is_dataclass(item[0]):
-            result[key] = [_to_json(each) for each in item]
-    return result
+    return {key: _plain(item) for key, item in result.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value with objects for the dataclasses in it."""
+    if is_dataclass(value):
+        return _to_json(value)
+    if type(value) is tuple and value and not isinstance(value[0], str):
+        return [_plain(each) for each in value]
+    return value
 
 
 @cache

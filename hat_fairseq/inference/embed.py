@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..data.columns import add_columns, columns_of
 from ..data.dictionary import UNKNOWN, check_known
-from ..data.kinds.windows import places_of
+from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
 from ..data.record import Record, Text
@@ -138,15 +138,17 @@ class Embedder:
         in_order = map(states.__getitem__, range(len(rows)))
         for record, document in zip(records, documents, strict=True):
             vectors = self.pool(document, in_order)
-            texts = [raw_text(text_of(record))[begin:end] for begin, end in document.spans]
+            texts = [as_given(text_of(record))[begin:end] for begin, end in document.spans]
             yield Embedding(record.id, document.spans, vectors.numpy(), texts)
 
     def pieces(self, record: Record) -> Pieces:
         """Divides a record into rows that the model takes; ValueError if it is empty or has more than one text."""
         text, settings, encoder = text_of(record), self.pipeline.settings, self.encoder
         self.pipeline.kind.check(record)
-        sentences = encoder.sentences(record, text, settings.segments != "none" or settings.splitter != "given")
-        places = list(places_of((sentence.text for sentence in sentences), raw_text(text)))
+        split = settings.segments != "none" or settings.splitter != "given"
+        sentences = encoder.sentences(record, text, split)
+        positions = kept_characters(text, settings.line_breaks if split else "space")
+        places = places_of((sentence.text for sentence in sentences), positions)
         units = [unit(sentence.tokens, number) for number, sentence in enumerate(sentences)]
         apart = self.options.alone and self.options.of == "sentence"
         segments, inside = units if apart else encoder.segments(units), dict[int, list[int]]()
@@ -214,11 +216,6 @@ def text_of(record: Record) -> Text:
     if len(record.texts()) != 1:
         raise ValueError(f"{record.name} has {len(record.texts())} texts, such as a question: hat embed is for one")
     return record.texts()[0]
-
-
-def raw_text(text: Text) -> str:
-    """Returns running text as it is, elements with line breaks between them."""
-    return text if isinstance(text, str) else "\n".join(text)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `qa` for predictions."""
+"""Score a model's output: `hat score rouge` and `bleu` for texts, the other metrics for predictions."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_file, check_output
-from hat_fairseq.scoring import bleu, labels, page_qa, qa, rouge
+from hat_fairseq.scoring import bleu, evidence, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Report
 
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
@@ -42,6 +42,12 @@ METRICS = {
     ),
     "classification": Metric(
         "accuracy, micro and macro F1 of labels", labels.score, references=f"{RECORDS}, or .jsonl with id and label(s)"
+    ),
+    "evidence": Metric(
+        "average precision, F1 and passage F1 of the turns or sentences that answer questions",
+        evidence.score,
+        evidence.add_arguments,
+        references=f"{RECORDS}, or yours with turns or sentences",
     ),
     "qa": Metric(
         "exact match and F1 of answers to your own questions", qa.score_squad, references=f"{RECORDS}, or yours"
@@ -87,7 +93,8 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
     if len(args.references) > 1 and metric.references != TARGETS:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
-        check_output(args.json, args.overwrite, [*args.hypotheses, *args.references], "--json")
+        others = [getattr(args, name, None) for name in ("valid", "train")]
+        check_output(args.json, args.overwrite, [*args.hypotheses, *args.references, *others], "--json")
     return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
 
 

@@ -10,6 +10,11 @@ import pytest
 from commands import hat, read_lines, refusal, write_lines
 from invisible import INVISIBLE, SURROGATES, VISIBLE, WHITE_SPACE, drawn
 
+from hat_fairseq.data.bpe import LearnedBpe
+from hat_fairseq.data.kinds import Question
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Answer
 from hat_fairseq.data.text import is_blank
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -254,3 +259,14 @@ def test_answers_that_show_nothing_are_counted_as_not_found(kind: str, tmp_path:
 def test_is_blank() -> None:
     assert all(map(is_blank, ("", *INVISIBLE, *drawn("many", 2000), "\ufffe", "\ufff9", "\U0001d159")))
     assert not any(map(is_blank, (*VISIBLE, "-", "\ufffd", "\ue000", "\u1100", *map("{}x".format, drawn("more", 500)))))
+
+
+def test_answers_behind_paragraphs_that_show_nothing_are_found(learned_bpe: LearnedBpe) -> None:
+    """Such a paragraph is no sentence, and the characters behind it keep their places."""
+    for number, blank in enumerate(["", *drawn("paragraphs", 20), *INVISIBLE]):
+        for text in (f"{blank}\n\nShe is here. He left.", f"She is here.\n\n{blank}\n\nHe left.\n\n{blank}"):
+            record = Question(str(number), question="Who?", text=text, answers=(Answer("He", text.index("He")),))
+            settings = Settings(kind="qa", splitter="punctuation")
+            (row,) = TextPipeline(settings, learned_bpe).rows(record)
+            first, last = map(int, row.label or ())
+            assert text[row.spans[first][0] : row.spans[last][1]] == "He", (number, text)

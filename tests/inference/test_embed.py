@@ -101,13 +101,17 @@ TEXT = " Good  morning. Who wants\ta button? \x07Nobody… does!  The re\u0301mo
 
 
 def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) -> None:
-    rows = [{"id": "a", "text": TEXT}, {"id": "b", "segments": ["One two.", "", " Three\n"]}, {"id": "c", "text": " "}]
+    rows = [
+        {"id": "a", "text": TEXT},
+        {"id": "b", "segments": ["One two.", "\u200b", " Three\n"]},
+        {"id": "c", "text": " "},
+    ]
     write_lines(tmp_path / "in.jsonl", rows)
     words = refusal("embed", small, tmp_path / "in.jsonl", "--out", tmp_path / "a.jsonl")
     assert "remove it, or write an empty row for such: --on-empty keep" in words
     *lines, last = embed(small, tmp_path / "in.jsonl", tmp_path / "a.jsonl", "--on-empty", "keep")
     assert last == {"id": "c", "empty": True}
-    texts = {"a": TEXT, "b": "One two.\n\n Three\n"}
+    texts = {"a": TEXT, "b": "One two.\n\u200b\n Three\n"}
     assert [line["text"] for line in lines] == [texts[line["id"]][line["begin"] : line["end"]] for line in lines]
     normal = split_sentences(" ".join(TEXT.replace("\x07", "").split()), "punctuation")
     assert [" ".join(line["text"].replace("\x07", "").split()) for line in lines] == [*normal, "One two.", "Three"]

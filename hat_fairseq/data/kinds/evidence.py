@@ -9,7 +9,7 @@ Legend: B rows, Q questions of a row, N units of a row.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -17,9 +17,9 @@ import numpy as np
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
-from hat_fairseq.data.kinds.windows import places_of
+from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT
-from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, set_turns
+from hat_fairseq.data.record import Answer, Record, Sentences, Turn, set_turns
 from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
@@ -52,7 +52,7 @@ class Evidence(
     questions: Sentences
     turns: tuple[Turn, ...] | None = None
     text: str | None = None
-    sentences: Texts | None = None
+    sentences: Sentences | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
     roles: tuple[str | None, ...] | None = field(default=None, init=False)
@@ -96,9 +96,9 @@ class Unit:
     end: int
 
 
-def raw_text(record: Any) -> str:
+def raw_text(record: Record) -> str:
     """Returns running text as it is, or turns and sentences with line breaks between them."""
-    return record.text if record.text is not None else "\n".join(record.sentences)
+    return as_given(record.parts[-1])
 
 
 @dataclass
@@ -221,23 +221,20 @@ def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Uni
     if record.text is not None:
         sentences = encoder.sentences(record, record.text)
         numbers = list(range(len(sentences)))
-        places = list(places_of((sentence.text for sentence in sentences), record.text))
+        positions = kept_characters(record.text, encoder.settings.line_breaks)
+        places = places_of((sentence.text for sentence in sentences), positions)
     else:
         clean = [normalise(text, Counter()) for text in record.sentences]
         numbers = [number for number, text in enumerate(clean) if text]
         if not numbers:
             raise EmptyDocumentError(f"{record.name} has no text")
+        encoder.counts["sentences_empty"] += clean.count("")
         roles = record.roles or [None] * len(clean)
         texts = [
             text if role is None else f"{role}: {text}" for role, text in zip(roles, record.sentences, strict=True)
         ]
         sentences = encoder.sentences(record, tuple(texts[number] for number in numbers))
-        begins = [0, *accumulate(len(text) + 1 for text in record.sentences)]
-        places = [
-            (begins[number] + begin, begins[number] + end)
-            for number in numbers
-            for begin, end in places_of([clean[number]], record.sentences[number])
-        ]
+        places = places_of((clean[number] for number in numbers), kept_characters(record.sentences))
     return sentences, [Unit(number, *place) for number, place in zip(numbers, places, strict=True)]
 
 

@@ -108,7 +108,7 @@ class QuestionKind(LabelledKind):
             LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
         """
         question = marked(encoder.short_text(record, record.question))
-        positions = kept_characters(record.text)
+        positions = kept_characters(record.text, "space" if encoder.whole else encoder.settings.line_breaks)
         sentences = encoder.sentences(record, record.text, not encoder.whole)
         context = encoder.segments(units_with_characters(sentences, positions, encoder.bpe))
         rows = window_rows(encoder, record, question, context)

@@ -6,14 +6,16 @@ order, so counting works for any word tokenizer. The BPE says which characters o
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import accumulate, pairwise
 
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.long_input import LongInputError, Piece, count_segments, cut_windows
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import BOS, PART_SEPARATOR, Row, RowEncoder, Sentence, Unit, marked, tokens_of
+from hat_fairseq.data.text import is_blank, split_lines
 
 Span = tuple[int, int]  # characters, begin inclusive, end exclusive
 # What a window of a document says to a question; `span` is a short answer, `paragraph` has the answer in no short form.
@@ -89,25 +91,37 @@ def _chance(row: Row) -> float:
     return int.from_bytes(digest[:8]) / 2**64
 
 
-def kept_characters(text: str) -> list[int]:
-    """Returns the positions of the characters of a raw text that `text.normalise` keeps, white space left out."""
-    return [
-        index
-        for index, character in enumerate(text)
-        if not (character.isspace() or character < " " or "\x7f" <= character <= "\x9f")
-    ]
+def as_given(text: Text) -> str:
+    """Returns running text as it is, elements with line breaks between them."""
+    return text if isinstance(text, str) else "\n".join(text)
 
 
-def places_of(texts: Iterable[str], raw: str) -> Iterator[tuple[int, int]]:
-    """Yields where the characters of each normalised text begin and end in the raw text, whose parts they are, in order.
+def kept_characters(text: Text, line_breaks: str = "space") -> list[int]:
+    """Returns the positions in the raw text of the characters that are left of it, white space left out.
 
-    What shows nothing, such as a line with a zero width space, may have been left out between two texts.
+    These are the characters that `text.normalise` keeps, of all elements, or of all pieces of running text between the
+    line breaks that end a sentence, but of none that shows nothing: such a piece is dropped.
     """
-    positions = iter(kept_characters(raw))
-    for text in texts:
-        letters = text.replace(" ", "")
-        own = [next(each for each in positions if raw[each] == letter or letter == "\ufffd") for letter in letters]
-        yield own[0], own[-1] + 1
+    raw, end, kept = as_given(text), 0, list[int]()
+    for piece in split_lines(text, line_breaks) if isinstance(text, str) else text:
+        if not is_blank(piece):  # between two others there is nothing but what is not visible, so this finds it
+            begin = raw.index(piece, end)
+            end = begin + len(piece)
+            kept += [
+                begin + index
+                for index, character in enumerate(piece)
+                if not (character.isspace() or character < " " or "\x7f" <= character <= "\x9f")
+            ]
+    return kept
+
+
+def places_of(texts: Iterable[str], positions: Sequence[int]) -> list[Span]:
+    """Finds the characters of each normalised text, without the white space at its ends.
+
+    `positions`: `kept_characters` of the raw text, whose sentences or elements these are.
+    """
+    ends = accumulate((len(text.replace(" ", "")) for text in texts), initial=0)
+    return [(positions[begin], positions[end - 1] + 1) for begin, end in pairwise(ends)]
 
 
 def units_with_characters(sentences: Sequence[Sentence], positions: Sequence[int], bpe: Bpe) -> list[Unit]:
