@@ -26,8 +26,10 @@ step "3/5 find the passages of the 20 test meetings"
 hat recipe predict ami_questions --score=null
 
 step "4/5 scores, beside baselines"
-hat predict-baselines
-hat score evidence --hypotheses "$results/test.jsonl" --references "$data/text/test.jsonl" \
+python "$(dirname "$0")/cosine_baselines.py" ami_questions
+mv "$results/test.jsonl" "$results/trained.jsonl"
+hat score evidence --references "$data/text/test.jsonl" \
+  --hypotheses "$results/trained.jsonl" "$results/chunk.jsonl" "$results/alone.jsonl" "$results/first_512.jsonl" \
   --baselines random first tfidf chunk --valid "$data/text/valid.jsonl" --train "$data/text/train.jsonl"
 
 step "5/5 three questions on a test meeting, and a page"
