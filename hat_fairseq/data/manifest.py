@@ -52,7 +52,7 @@ class SplitReport:
         """Count a record, its gold labels and its roles."""
         self.documents += 1
         self.role_counts.update(record.roles or ())
-        if self.kind.gold is None or getattr(record, self.kind.gold) is None:
+        if not record.is_labelled:
             self.without_gold = self.without_gold or record.name
         else:
             self.with_gold = self.with_gold or record.name

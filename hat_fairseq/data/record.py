@@ -159,6 +159,11 @@ class Record:
         """Returns the parts and the choices."""
         return *self.parts, *self.choices
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether it has its gold target or label."""
+        return self.gold is not None and getattr(self, self.gold) is not None
+
     def without_gold(self) -> Self:
         """Returns the same record without its gold target or label."""
         without: dict[str, Any] = {self.gold: None} if self.gold else {}

@@ -70,10 +70,10 @@ def cosine_baselines(
         ValueError: another network, an ensemble, or a document that the model cannot read.
     """
     encoder = _encoder(loaded)
-    kept = None if vectors is None else KeptVectors(vectors)
-    cosines = [_cosines(loaded, encoder, kept, each) for each in (records, valid)]
-    if kept is not None:
-        kept.save()
+    cache = None if vectors is None else KeptVectors(vectors)
+    cosines = [_cosines(loaded, encoder, cache, each) for each in (records, valid)]
+    if cache is not None:
+        cache.save()
     return {name: _predictions(rule, *cosines) for name, rule in RULES.items()}
 
 
@@ -87,17 +87,17 @@ def _encoder(loaded: Loaded) -> SegmentEncoder:
 
 @torch.no_grad()
 def _cosines(
-    loaded: Loaded, encoder: SegmentEncoder, kept: KeptVectors | None, records: Iterable[Record]
+    loaded: Loaded, encoder: SegmentEncoder, cache: KeptVectors | None, records: Iterable[Record]
 ) -> list[Cosines]:
-    found, known = [], list(records)
+    documents, known = [], list(records)
     for record, ((row, tokens, _),) in zip(known, encode_documents(known, loaded), strict=True):
         segments = list(encoder.segments(tokens.tolist()))
-        vectors = encoder.encode(segments) if kept is None else kept.get(segments, encoder)
+        vectors = encoder.encode(segments) if cache is None else cache.get(segments, encoder)
         questions = count_questions_and_units(tokens)[0]
         cosines = (vectors[:questions] @ vectors[questions:].T).float().cpu().numpy()
         sizes = [1 + len(segment) for segment in segments[questions:]]
-        found.append(Cosines(record, row, np.clip((1 + cosines.astype(float)) / 2, 0, 1), sizes))
-    return found
+        documents.append(Cosines(record, row, np.clip((1 + cosines.astype(float)) / 2, 0, 1), sizes))
+    return documents
 
 
 def _predictions(

@@ -160,11 +160,11 @@ def sums_of(reference: Reference, system: System) -> np.ndarray:
     gold passages and the found ones among them.
     """
     sums, numbers = np.zeros(7), np.array([unit.number for unit in reference.units])
-    for gold, found in zip(reference.gold, system.questions, strict=True):
-        scores = np.array([-1 if (p := found.probabilities[number]) is None else p for number in numbers])
+    for gold, answer in zip(reference.gold, system.questions, strict=True):
+        scores = np.array([-1 if (p := answer.probabilities[number]) is None else p for number in numbers])
         if gold.any():
             sums[:3] += 1, average_precision(scores, gold), f1((scores >= 0) & (scores >= system.threshold), gold)
-        predicted = [(first <= numbers) & (numbers <= last) for first, last in found.passages]
+        predicted = [(first <= numbers) & (numbers <= last) for first, last in answer.passages]
         sums[3:] += count_passages(gold, predicted)
     return sums
 
@@ -210,13 +210,13 @@ def _system(fields: Fields, reference: Reference) -> System:
     asked = reference.record.questions
     if len(objects) != len(asked):
         raise fields.error(f"{len(objects)} questions, and {reference.record.name} has {len(asked)}")
-    found = []
+    answers = []
     for number, (each, question) in enumerate(zip(objects, asked, strict=True), start=1):
         each.where = f"{fields.where}: question {number}"
         if each.text("question") != question:
             raise each.error(f"it is {each.text('question')!r:.80}, and in {reference.record.name} {question!r:.80}")
-        found.append(Found(_probabilities(each, reference), list(_passages(each, reference))))
-    return System(threshold, found)
+        answers.append(Found(_probabilities(each, reference), list(_passages(each, reference))))
+    return System(threshold, answers)
 
 
 def _probability(fields: Fields, name: str, *value: Any) -> float:

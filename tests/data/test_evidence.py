@@ -248,3 +248,20 @@ def test_preprocessing_writes_labels_and_what_it_counts(tmp_path: Path) -> None:
     assert (tmp_path / "out/text/valid.label").read_text().splitlines() == ["1 0 0 0 1 0", "0 0 0 0 0 0"]
     counts = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]["train"]["treatments"]
     assert counts["evidence_without_text"] == 1 and counts["sentences_empty"] == 2
+
+
+def test_spans_are_gold_beside_evidence_and_alone(tmp_path: Path) -> None:
+    """Of all records of a split, or of some of them."""
+    row = {"questions": ["who wants it ?"], "sentences": ["we do", "no", "yes"]}
+    numbers, spans = {"evidence": [[1]]}, {"spans": [[{"text": "no", "start": 6}]]}
+    for name, first, second in (("alone", spans, spans), ("beside", spans, numbers), ("numbers", numbers, numbers)):
+        for split in ("train", "valid"):
+            lines = [{"id": f"{split}-{n}", **row, **gold} for n, gold in enumerate((first, second))]
+            write_lines(tmp_path / f"{name}/raw/{split}.jsonl", lines)
+        words = ["preprocess", tmp_path / name / "raw", "--kind", "evidence", "--out", tmp_path / name / "out"]
+        assert cli.main([*map(str, words), "--num-codes", "10"]) == 0
+        assert (tmp_path / name / "out/text/valid.label").read_text() == "0 1 0\n0 1 0\n"
+        report = json.loads((tmp_path / name / "out/manifest.json").read_text())["splits"]["valid"]
+        assert report["labels"] == {"with evidence": 2}
+        files = {path.name for path in (tmp_path / name / "out/bin/label").iterdir()}
+        assert files == {"dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"}

@@ -102,17 +102,17 @@ def kept_characters(text: Text, line_breaks: str = "space") -> list[int]:
     These are the characters that `text.normalise` keeps, of all elements, or of all pieces of running text between the
     line breaks that end a sentence, but of none that shows nothing: such a piece is dropped.
     """
-    raw, end, kept = as_given(text), 0, list[int]()
+    raw, end, positions = as_given(text), 0, list[int]()
     for piece in split_lines(text, line_breaks) if isinstance(text, str) else text:
         if not is_blank(piece):  # between two others there is nothing but what is not visible, so this finds it
             begin = raw.index(piece, end)
             end = begin + len(piece)
-            kept += [
+            positions += [
                 begin + index
                 for index, character in enumerate(piece)
                 if not (character.isspace() or character < " " or "\x7f" <= character <= "\x9f")
             ]
-    return kept
+    return positions
 
 
 def places_of(texts: Iterable[str], positions: Sequence[int]) -> list[Span]:
