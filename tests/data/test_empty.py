@@ -73,7 +73,8 @@ FIELDS: list[tuple[str, str, dict[str, Any], Callable[[Any], dict[str, Any]]]] =
 
 def flags_of(kind: str, more: str) -> list[str]:
     text = [] if "sequence" in kind or "byte" in kind else ["--num-codes", "20"]
-    splitter = ["--splitter", "punctuation"] if text and kind not in ("segments", "tokens", "document_qa") else []
+    divided = text and kind not in ("segments", "tokens", "document_qa") and "--segments none" not in more
+    splitter = ["--splitter", "punctuation"] if divided else []
     return ["--kind", kind, *text, *splitter, *more.split()]
 
 
