@@ -66,17 +66,17 @@ def figures(logits: Tensor, target: Tensor, tokens: Tensor) -> dict[str, Any]:
         logits, target: (B, L).
         tokens: (B, T) ids.
     """
-    probabilities, found = logits.float().sigmoid().cpu(), 0
+    probabilities, asked = logits.float().sigmoid().cpu(), 0
     precisions, by_threshold = 0.0, torch.zeros(len(THRESHOLDS), dtype=torch.float64)
     for row, gold, ids in zip(probabilities, target.cpu(), tokens.cpu(), strict=True):
         questions, units = count_questions_and_units(ids)
         size = questions * units
         for scores, labels in zip(row[:size].view(questions, -1), gold[:size].view(questions, -1).bool(), strict=True):
             if labels.any():
-                found += 1
+                asked += 1
                 precisions += average_precision(scores, labels)
                 by_threshold += f1_by_threshold(scores, labels)
-    return {"_questions": found, "_average_precisions": precisions, F1_SUMS: by_threshold}
+    return {"_questions": asked, "_average_precisions": precisions, F1_SUMS: by_threshold}
 
 
 def average_precision(scores: Tensor, labels: Tensor) -> float:

@@ -100,7 +100,7 @@ class SegmentEncoder(nn.Module):
         self.sentence_encoder = Encoder(parts)
         self.words, self.longest, self.frozen = parts.words, config.segment_length - 2, config.freeze_encoder
         self.path = config.vectors
-        self.kept: KeptVectors | None = None  # in a training, also for its validation
+        self.memory: KeptVectors | None = None  # in a training, also for its validation
         if self.frozen:
             self.sentence_encoder.requires_grad_(False)
 
@@ -109,10 +109,10 @@ class SegmentEncoder(nn.Module):
         super().train(mode)
         if self.frozen:
             self.sentence_encoder.eval()
-            if self.kept is None and mode:
-                self.kept = KeptVectors(self.path)
-            elif self.kept is not None:
-                self.kept.save()
+            if self.memory is None and mode:
+                self.memory = KeptVectors(self.path)
+            elif self.memory is not None:
+                self.memory.save()
         return self
 
     def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
@@ -124,7 +124,7 @@ class SegmentEncoder(nn.Module):
             raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
         rows = [list(self.segments(row)) for row in src_tokens.tolist()]
         flat = [segment for row in rows for segment in row]
-        vectors = self.encode(flat) if self.kept is None else self.kept.get(flat, self)
+        vectors = self.encode(flat) if self.memory is None else self.memory.get(flat, self)
         spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
         lengths = torch.tensor(list(map(len, rows)), device=spans.device)
         padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)

@@ -153,12 +153,12 @@ class EvidenceKind(LabelledKind):
         pairs = encoder.row(record, [marked(questions), marked([unit(each.tokens) for each in sentences], units)], 1)
         row = Row(record.id, 0, 1, {"source": tokens_of(pairs)}, [reference for _, reference in pairs])
         if record.is_labelled:
-            kept = [each for each in row.spans if each is not None]
+            in_row = [each for each in row.spans if each is not None]
             gold = evidence_of(record, units, encoder.counts)
             encoder.counts["evidence_truncated"] += sum(
-                each.number in numbers for numbers in gold for each in units[len(kept) :]
+                each.number in numbers for numbers in gold for each in units[len(in_row) :]
             )
-            row.streams["label"] = [CLASSES[each.number in numbers] for numbers in gold for each in kept]
+            row.streams["label"] = [CLASSES[each.number in numbers] for numbers in gold for each in in_row]
         return [row]
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ class EvidenceKind(LabelledKind):
         questions = record.questions
         scores = outputs[0][: len(questions) * len(units)].reshape(len(questions), len(units))
         texts = record.without_gold(), units
-        found = [
+        answers = [
             {
                 "question": question,
                 "passages": passages(*texts, row, options),
@@ -213,7 +213,7 @@ class EvidenceKind(LabelledKind):
             }
             for question, row in zip(questions, scores, strict=True)
         ]
-        return EvidencePrediction(record.id, options.threshold, found)
+        return EvidencePrediction(record.id, options.threshold, answers)
 
 
 def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Unit]]:
@@ -246,9 +246,9 @@ def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> lis
         return [known.intersection(numbers) for numbers in record.evidence]
     gold = []
     for answers in record.spans:
-        found = [{u.number for u in units if u.begin < each.end and each.start < u.end} for each in answers]
-        counts["evidence_without_text"] += found.count(set())
-        gold.append(set().union(*found))
+        numbers = [{u.number for u in units if u.begin < each.end and each.start < u.end} for each in answers]
+        counts["evidence_without_text"] += numbers.count(set())
+        gold.append(set().union(*numbers))
     return gold
 
 
@@ -261,20 +261,20 @@ def count_questions_and_units(tokens: Any) -> tuple[int, int]:
 
 def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float | None]:
     """Returns the probability of each turn or sentence of a record."""
-    found = {each.number: round(float(score), 6) for each, score in zip(units, scores, strict=True)}
+    probabilities = {each.number: round(float(score), 6) for each, score in zip(units, scores, strict=True)}
     count = len(record.sentences) if record.text is None else len(units)
-    return list(map(found.get, range(count)))
+    return list(map(probabilities.get, range(count)))
 
 
 def passages(record: Any, units: Sequence[Unit], scores: Array, options: EvidenceOptions) -> list[dict[str, Any]]:
     """Returns the passages of consecutive units whose probability reaches the threshold, best first."""
-    raw, found = raw_text(record), list[dict[str, Any]]()
+    raw, results = raw_text(record), list[dict[str, Any]]()
     chosen = np.flatnonzero(scores >= options.threshold).tolist()
     for _, group in groupby(enumerate(chosen), key=lambda pair: pair[1] - pair[0]):
         own = [place for _, place in group]
         first, last = units[own[0]], units[own[-1]]
         roles = [] if record.roles is None else [record.roles[units[place].number] for place in own]
-        found.append(
+        results.append(
             {
                 "first": first.number,
                 "last": last.number,
@@ -285,4 +285,4 @@ def passages(record: Any, units: Sequence[Unit], scores: Array, options: Evidenc
                 "text": raw[first.begin : last.end],
             }
         )
-    return sorted(found, key=lambda each: -each["probability"])[: options.most_passages]
+    return sorted(results, key=lambda each: -each["probability"])[: options.most_passages]

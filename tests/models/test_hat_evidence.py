@@ -100,15 +100,15 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     path, rows = tmp_path / "deep/vectors.npz", padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
     model = model_of(f" --freeze-encoder --vectors {path}")
     expected = model.encoder(rows).spans  # inference keeps nothing
-    assert model.encoder.kept is None
+    assert model.encoder.memory is None
     kept = model.train().encoder(rows).spans
     torch.testing.assert_close(kept, expected, rtol=0, atol=1e-3)  # fp16
     model.eval()
     assert len(np.load(path)["keys"]) == 6
     again = KeptVectors(str(path))
-    again.encoder = model.encoder.kept.encoder
+    again.encoder = model.encoder.memory.encoder
     again._load()
-    assert again.vectors.keys() == model.encoder.kept.vectors.keys()
+    assert again.vectors.keys() == model.encoder.memory.vectors.keys()
     other = model_of(f" --freeze-encoder --vectors {path}")
     with torch.no_grad():
         other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)
