@@ -44,6 +44,7 @@ class HatEvidenceConfig(RobertaConfig):
     freeze_encoder: bool = option(
         False, "train the layers over turns or sentences alone; each turn is encoded once and its vector kept"
     )
+    freeze_layers: int = option(0, "token layers from below that are not trained, with the embeddings", least=0)
     vectors: str | None = option(None, "with --freeze-encoder: file (.npz) that keeps the vectors for other trainings")
     evidence_layout: str = option(
         "N|D", "layers over turns or sentences, with | between them: N over neighbours, D over the document"
@@ -56,13 +57,19 @@ class HatEvidenceConfig(RobertaConfig):
     evidence_attention_heads: int = option(4, "attention heads of these layers", least=1)
     evidence_dropout: float = option(0.1, "dropout of these layers", least=0, most=1)
     own_options = ("segment_length",)
-    training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "vectors")
+    training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
 
     def check(self) -> None:
         super().check()
         self.evidence_sizes()
         if not self.no_hierarchy:
             raise ValueError("hat_evidence has its hierarchy in the layers over turns: give --no-hierarchy")
+        if self.freeze_layers and self.freeze_encoder:
+            raise ValueError(
+                "--freeze-layers has no effect with --freeze-encoder, which freezes all: remove one of them"
+            )
+        if self.freeze_layers > self.encoder_layers:
+            raise ValueError(f"--freeze-layers {self.freeze_layers}: the encoder has {self.encoder_layers} layers")
         if self.vectors is not None and not self.freeze_encoder:
             raise ValueError("--vectors has no effect without --freeze-encoder: add that, or remove it")
         if self.max_positions is not None and self.segment_length > self.max_positions:
@@ -103,6 +110,9 @@ class SegmentEncoder(nn.Module):
         self.memory: KeptVectors | None = None  # in a training, also for its validation
         if self.frozen:
             self.sentence_encoder.requires_grad_(False)
+        elif config.freeze_layers:
+            self.sentence_encoder.requires_grad_(False)
+            self.sentence_encoder.layers[config.freeze_layers :].requires_grad_(True)
 
     def train(self, mode: bool = True) -> "SegmentEncoder":
         """Sets the mode; what is frozen has no dropout. New vectors are written."""

@@ -88,12 +88,19 @@ def test_layers_read_neighbours_or_all_units(layout: str) -> None:
 
 def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
     rows = padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
-    for flags, count in (("", None), (" --freeze-encoder", 0)):
+    for flags, count in (("", None), (" --freeze-encoder", 0), (" --freeze-layers 1", None)):
         model = model_of(flags).train()
         model(rows, classification_head_name="evidence")[0].sum().backward()
         own = [p for n, p in model.named_parameters() if n.startswith("encoder.") and p.grad is not None]
         assert all(p.grad is not None for p in model.classification_heads.parameters())
         assert (len(own) == count) if count is not None else len(own) > 10
+        layers = {
+            name.split("layers.")[1][0]
+            for name, p in model.named_parameters()
+            if p.grad is not None and "sentence_encoder.layers." in name
+        }
+        assert layers == (set() if count == 0 else set("0123"[bool("freeze" in flags) : 2]))
+        assert (model.encoder.sentence_encoder.embed_tokens.weight.grad is None) == ("freeze" in flags)
 
 
 def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -> None:

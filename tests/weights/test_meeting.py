@@ -50,7 +50,14 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     scores = asked["probabilities"]
     assert scores.index(max(scores)) in (1, 2, 3)
     (tmp_path / "meeting.txt").write_text("\n".join(f"{name}: {text}" for name, text in TURNS), encoding="utf-8")
-    words = ["ask", "meeting", tmp_path / "meeting.txt", "How much money can be spent?", "--out", tmp_path / "out.jsonl"]
+    words = [
+        "ask",
+        "meeting",
+        tmp_path / "meeting.txt",
+        "How much money can be spent?",
+        "--out",
+        tmp_path / "out.jsonl",
+    ]
     assert hat(*words) == 0
     (line,) = read_lines(tmp_path / "out.jsonl")
     assert line["threshold"] == pytest.approx(float(model.models[0].classification_head("evidence").threshold))
