@@ -154,6 +154,8 @@ def test_rows_fit_the_models() -> None:
     """So that no model refuses rows that took hours to make. `hat preprocess` and the model count alike."""
     for name in SECTIONS:
         arrived, options = trained(name), options_of(name)
+        if options.kind == "evidence":  # rows of any length
+            continue
         if arrived.arch.startswith("hierarchical_transformer"):
             model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(arrived)})
             longest = model.max_segments * model.segment_length
