@@ -60,7 +60,10 @@ def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:
     config = read_config(folder / "config.json", bert.FIXED, bert.NUMBERS, "hat_evidence")
     tokenizer = bert.read_tokenizer(folder, config["vocab_size"])
     weights, _, _ = bert.as_roberta(read_weights(folder), config, tokenizer)
-    return {roberta.TABLE.own_name(name): x for name, x in weights.items() if name != roberta.TYPES}, tokenizer
+    weights = {
+        name: x for name, x in weights.items() if name != roberta.TYPES and not name.endswith(roberta.NO_WEIGHTS)
+    }
+    return {roberta.TABLE.own_name(name): x for name, x in weights.items()}, tokenizer
 
 
 def take_apart(package: Path, out: Path) -> None:

@@ -20,6 +20,7 @@ from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..generation.options import parse_generation_options
 from ..networks import NETWORKS
+from ..networks.evidence import UNLIMITED
 from ..package_files import BIN, CARD, CONFIG, GENERATION, MANIFEST, describe_files, is_package
 from .hugging_face import write_weights
 
@@ -200,7 +201,7 @@ def write_package(
         "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
         "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if half else 'fp32'}",
         "updates": f"{trained.updates:,}",
-        "longest input and output": model.max_positions(),
+        "longest input and output": "any" if model.max_positions() == UNLIMITED else model.max_positions(),
         **{name.replace("_", " "): getattr(pipeline.settings, name) for name in names},
         "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),
         "trained with": trained_with(cfg),

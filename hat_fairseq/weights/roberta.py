@@ -40,6 +40,7 @@ LAYER = {  # of a layer of BERT's family -> fairseq's
 LM_HEAD = {name: f"encoder.{name}" for name in ("lm_head.dense", "lm_head.layer_norm", "lm_head")}
 ENCODER = "encoder.sentence_encoder."
 EMBEDDING, POSITIONS = f"{ENCODER}embed_tokens.weight", f"{ENCODER}embed_positions.weight"
+NO_WEIGHTS = (".position_ids", ".token_type_ids")  # consecutive numbers
 TYPES = "embeddings.token_type_embeddings.weight"
 COPIES = dict.fromkeys(("embeddings.word_embeddings.weight", "lm_head.decoder.weight"), EMBEDDING)
 COPIES["lm_head.decoder.bias"] = "encoder.lm_head.bias"
@@ -72,8 +73,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], starts: list[lis
     weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
     if pooler := sorted(name for name in weights if name.startswith("pooler.")):
         report.append(f"left out, fairseq's RoBERTa has no pooler: {', '.join(pooler)}")
-    no_weights = (".position_ids", ".token_type_ids")  # consecutive numbers
-    weights = {name: t for name, t in weights.items() if name not in pooler and not name.endswith(no_weights)}
+    weights = {name: t for name, t in weights.items() if name not in pooler and not name.endswith(NO_WEIGHTS)}
     types = weights.pop(TYPES, None)
     if types is None or types.shape != (1, config["hidden_size"]):
         raise ValueError(f"{TYPES} is missing or is not one row of {config['hidden_size']}")

@@ -145,7 +145,11 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
     assert [row["id"] for row in rows] == [record["id"] for record in records] and rows
     assert json.loads((workspace / f"results/{name}/{split}.score.json").read_text())
     if name in ENCODERS:
-        figures = dict.fromkeys(EVIDENCE, "average precision") | {"squad2": "exact", "natural_questions": "long", "tydi_qa": "passage F1"}
+        figures = dict.fromkeys(EVIDENCE, "average precision") | {
+            "squad2": "exact",
+            "natural_questions": "long",
+            "tydi_qa": "passage F1",
+        }
         assert (figures | {"ernie_sparse_triviaqa": "exact_match"}).get(name, "accuracy") in outputs["score"]
     else:
         assert any(row["text"] for row in rows) and {"segments" in row for row in rows} == {name in TRANSLATION}
