@@ -35,6 +35,7 @@ from .loading import Loaded, load, split_with
 from .rows import Line, encode_documents, logged_changes
 
 WRITES_STDOUT = True  # with --out -
+PASSES_FLAGS_ON = True  # questions behind an option, which argparse does not join with those before it
 PASSAGES = 3
 LINES = 12  # of a passage in the terminal
 
@@ -125,6 +126,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reads a transcript, asks and prints."""
+    if unknown := [word for word in args.others if word.startswith("-")]:
+        raise ValueError(f"unrecognized arguments: {' '.join(unknown)}")
+    args.questions += args.others
     check_questions(args.questions)
     check_outputs(args)
     if args.passages < 1:

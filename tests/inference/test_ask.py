@@ -250,3 +250,13 @@ def test_plain_text_without_names(model: Model, tmp_path: Path, capsys: Any) -> 
     (split,) = ask_json(model, path, capsys, "what?", "--threshold", 0, "--splitter", "punctuation")
     assert (lines["passages"][0]["last"], split["passages"][0]["last"]) == (1, 2), "lines, or sentences"
     assert lines["passages"][0]["text"] == split["passages"][0]["text"] == path.read_text().strip()
+
+
+def test_questions_stand_anywhere_behind_the_transcript(model: Model, tmp_path: Path, capsys: Any) -> None:
+    (path := tmp_path / "a.txt").write_text("\n".join(f"{name}: {text}" for name, text in TURNS), encoding="utf-8")
+    lines = ask_json(model, path, capsys, QUESTIONS[0], "--passages", "1", QUESTIONS[1])
+    assert [line["question"] for line in lines] == QUESTIONS
+    assert ask_json(model, path, capsys, "--passages", "1", *QUESTIONS) == lines
+    assert "unrecognized arguments: --passage" in refusal(
+        "ask", model.checkpoint, path, QUESTIONS[0], "--data", model.data, "--passage", "1"
+    )
