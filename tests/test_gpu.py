@@ -41,6 +41,7 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("poolingformer_tiny", WINDOWS),
     ("hierarchical_transformer_tiny", {}),
     ("hierarchical_transformer_tiny", {"segment_by": "marker", "segment_length": 32}),
+    ("hat_evidence_tiny", {}),
     ("ernie_sparse_tiny", {}),
     ("ernie_sparse_lra_pathfinder", {"encoder_qkv_dim": 32, **BLOCKS}),
     ("bigbird_lra_listops", BLOCKS),  # with blocks of 64 documents this short have full attention
@@ -60,6 +61,8 @@ SEARCHES: list[dict[str, Any]] = [
 def small_model(arch: str, flags: dict[str, Any]) -> Any:
     """A model whose attention is sharp, so that an error anywhere changes the outputs; without dropout."""
     model = model_of(arch, **{**SIZES, **flags})
+    if arch == "hat_evidence_tiny":
+        model.register_classification_head("evidence", num_classes=1, level="evidence")
     with torch.no_grad():
         for part, weight in model.named_parameters():
             if weight.dim() == 2:
@@ -76,11 +79,14 @@ def batch(device: str) -> dict[str, Any]:
 
 
 def loss_and_logits(model: Any, data: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The chunked loss and the logits of a text; of an encoder those of a masked-LM that guesses every fifth token."""
+    """The chunked loss and the logits of a text; of an encoder those of evidence or of a masked-LM."""
     inputs, target = data["net_input"], data["target"]
     if hasattr(model, "decoder"):
         return criterion_of(CHUNKED)(model, data)[0], model(**inputs)[0][target.ne(PAD)]
     tokens = inputs["src_tokens"]
+    if "evidence" in model.classification_heads:
+        logits = model(tokens, classification_head_name="evidence")[0]
+        return F.binary_cross_entropy_with_logits(logits.float(), torch.zeros_like(logits).float()), logits
     guessed = tokens.ne(PAD) & tokens.ne(BOS) & (torch.arange(tokens.size(1), device=tokens.device) % 5 == 2)
     logits = model(tokens, masked_tokens=guessed)[0]
     return F.cross_entropy(logits.float(), tokens[guessed], reduction="sum"), logits

@@ -113,5 +113,6 @@ def evidence_scores(head: EvidenceHead, spans: Tensor, tokens: Tensor, bos: int,
     counts = torch.stack([before.sum(dim=1), markers.sum(dim=1)], dim=1).tolist()
     scores = spans.new_zeros(len(spans), max(q for q, _ in counts), max(both - q for q, both in counts))
     for row, (vectors, (questions, both)) in enumerate(zip(spans, counts, strict=True)):
-        scores[row, :questions, : both - questions] = head(vectors[:questions], vectors[questions:both])
+        if 0 < questions < both:
+            scores[row, :questions, : both - questions] = head(vectors[:questions], vectors[questions:both]).to(scores)
     return scores

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -217,11 +218,13 @@ class KeptVectors:
     def _load(self) -> None:
         if self.path is None or not self.path.is_file():
             return
-        with np.load(self.path, allow_pickle=False) as arrays:
-            if arrays["encoder"].tobytes() == self.encoder:
-                keys = arrays["keys"]
-                self.vectors = dict(zip(map(bytes, keys), arrays["vectors"], strict=True))
-                self.saved = len(self.vectors)
+        try:
+            with np.load(self.path) as arrays:
+                if arrays["encoder"].tobytes() == self.encoder:
+                    self.vectors = dict(zip(map(bytes, arrays["keys"]), arrays["vectors"], strict=True))
+                    self.saved = len(self.vectors)
+        except (AttributeError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
+            raise ValueError(f"{self.path} has no vectors of --vectors; remove it, or give another file") from error
 
     def save(self) -> None:
         """Writes the file if there are new vectors."""

@@ -81,7 +81,9 @@ def test_what_is_no_release_of_cnn_dm_is_refused(name: str, content: str, messag
 
 
 def test_unknown_readers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no reader 'amy': give one of ami, arxiv, arxiv_categories, c4, cnn_dm"):
+    with pytest.raises(
+        ValueError, match="no reader 'amy': give one of ami, ami_questions, arxiv, arxiv_categories, c4, cnn_dm"
+    ):
         find_reader("amy")
     with pytest.raises(ValueError, match=r"has no train\.jsonl, valid\.jsonl, test\.jsonl"):
         find_reader(str(tmp_path))

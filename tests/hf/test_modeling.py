@@ -106,7 +106,7 @@ def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> 
         ValueError, match="the heads text, part, word, place, all, two are not one head about documents"
     ):
         hf.HatForSequenceClassification(encoder("hat", HEADS)[1])
-    known = "hat_roberta, ernie_sparse, hierarchical_transformer"
+    known = "hat_roberta, hat_evidence, ernie_sparse, hierarchical_transformer"
     for network in ("hat_robert", "hat_bart"):
         with pytest.raises(ValueError, match=f"the network is '{network}'; this class has {known}$"):
             hf.HatModel(hf.HatConfig(network, vocab_size=9))

@@ -24,6 +24,7 @@ LABELLED = {name: kind for name, kind in KINDS.items() if isinstance(kind, Label
 OF_ANSWERS = {"n_best": 3, "max_answer_length": 9}
 TAKEN = {
     "qa": OF_ANSWERS | {"no_answer_threshold": 0.5},
+    "evidence": {"threshold": 0.5, "most_passages": 2},
     "document_qa": OF_ANSWERS | {"paragraph_threshold": 0.5, "answer_threshold": 0.5},
 }
 

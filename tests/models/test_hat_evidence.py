@@ -116,6 +116,10 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     again.encoder = model.encoder.memory.encoder
     again._load()
     assert again.vectors.keys() == model.encoder.memory.vectors.keys()
+    for content in (b"", b"no zip", path.read_bytes()[:-100]):
+        path.with_name("damaged.npz").write_bytes(content)
+        with pytest.raises(ValueError, match="damaged.npz has no vectors of --vectors; remove it"):
+            model_of(f" --freeze-encoder --vectors {path.with_name('damaged.npz')}").train().encoder(rows)
     other = model_of(f" --freeze-encoder --vectors {path}")
     with torch.no_grad():
         other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)

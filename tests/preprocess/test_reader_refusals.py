@@ -129,7 +129,7 @@ def test_mistakes_in_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_needed_and_what_it_lacks_is_named(tmp_path: Path) -> None:
-    for name in set(names()) - {"ami", "icsi"}:
+    for name in set(names()) - {"ami", "ami_questions", "icsi"}:
         assert refusal(name, None).startswith(
             "--root DIR is required: the folder of the downloaded release, containing"
         )
