@@ -44,7 +44,7 @@ help:  ## show this list
 setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
 	@echo "setup: $(VENV) is up to date"
 
-demo: setup  ## the AMI meetings: preprocess, train a small HAT, generate, score
+demo: setup  ## questions on AMI meetings, and summaries of them: preprocess, train, predict or generate, score
 	$(VENV)/bin/hat demo
 
 test: setup  ## the tests, without the slow runs of whole recipes and benchmarks
