@@ -33,18 +33,14 @@ class EvidenceCriterion(LabelCriterion):
 
     name = "evidence"
 
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        loss, sample_size, log = super().forward(model, sample, reduce)
-        if not model.training:
-            logits = self.outputs(model, sample)
-            log |= figures(logits, sample["target"], sample["net_input"]["src_tokens"])
-        return loss, sample_size, log
-
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         labelled = target.ge(0)
         losses = F.binary_cross_entropy_with_logits(logits, target.clamp(min=0).to(logits), reduction="none")
         loss = (losses.masked_fill(~labelled, 0).sum(dim=1) / labelled.sum(dim=1)).sum()
         return loss, len(target), {}
+
+    def figures(self, logits: Tensor, sample: dict[str, Any]) -> dict[str, Any]:
+        return figures(logits, sample["target"], sample["net_input"]["src_tokens"])
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:

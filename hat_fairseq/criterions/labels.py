@@ -50,7 +50,10 @@ class LabelCriterion(FairseqCriterion, ABC):
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """Returns the loss summed over labels (or rows, for answers), their number, and what is logged."""
-        loss, sample_size, log = self.compute(self.outputs(model, sample), sample["target"])
+        outputs = self.outputs(model, sample)
+        loss, sample_size, log = self.compute(outputs, sample["target"])
+        if not model.training:
+            log |= self.figures(outputs, sample)
         log |= {name: sample[name] for name in ("ntokens", "nsentences")}
         return loss, sample_size, log | {"loss": loss.detach(), "sample_size": sample_size}
 
@@ -66,6 +69,10 @@ class LabelCriterion(FairseqCriterion, ABC):
     @abstractmethod
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         """Returns the summed loss, the number of labels, and the sums that figures are derived from."""
+
+    def figures(self, logits: Any, sample: dict[str, Any]) -> dict[str, Any]:
+        """Returns further sums that figures of a validation are derived from."""
+        return {}
 
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
         """Returns the distributions that `compute` sums over; ValueError for a loss without probabilities."""

@@ -24,7 +24,7 @@ from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, 
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
 HEAD = "evidence"
-NO, YES = CLASSES = ("0", "1")
+CLASSES = ("0", "1")
 
 
 def _numbers(evidence: Any) -> Any:
@@ -142,7 +142,6 @@ class EvidenceKind(LabelledKind):
     classes = CLASSES
     num_scores = 1
     options = (TEXT, ROWS)
-    policies = LabelledKind.policies[:3]
     keeps_segments = True
     prediction_options = EvidenceOptions
 
