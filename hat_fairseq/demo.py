@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Runs the scripts, which call this installation's `hat`; ValueError before that for what is not installed."""
     folder, bash = Path(__file__).resolve().parent, shutil.which("bash")
-    names = args.others[:1] if args.others and args.others[0] in SCRIPTS else []
+    names = args.others[:1] if args.others and not args.others[0].startswith("-") else []
+    if names and names[0] not in SCRIPTS:
+        raise ValueError(f"hat demo has no part {names[0]!r}: choose one of {', '.join(SCRIPTS)}")
     parts, flags = names or list(SCRIPTS), args.others[len(names) :]
     places = [(folder / SCRIPTS[part], folder.parent / SCRIPTS[part]) for part in parts]
     scripts = [path for each in places for path in each if path.is_file()]
