@@ -19,7 +19,7 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from ..data.dictionary import fingerprint as words_of_fingerprint
-from ..modules.attention import MultiheadAttention
+from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
 def _pool_heads(state: dict[str, Tensor], model: nn.Module) -> None:
     """Averages the heads of each group that shares keys and values (Ainslie et al. 2023, section 2.1)."""
     for prefix, module in model.named_modules():
-        if not isinstance(module, MultiheadAttention) or module.kv_heads == module.num_heads:
+        if not isinstance(module, CrossAttention) or module.kv_heads == module.num_heads:
             continue
         for name in (f"{prefix}.{part}_proj.{kind}" for part in "kv" for kind in ("weight", "bias")):
             if name in state and len(state[name]) == module.embed_dim:

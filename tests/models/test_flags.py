@@ -162,7 +162,7 @@ def test_attentions_are_as_printed() -> None:
         assert config.global_tokens == rule and config.no_hierarchy and config.extend_positions == "tile"
     with torch.device("meta"):
         config = build("ernie_sparse_base", "").config
-    pattern = config.attention_settings().pattern
+    pattern = config.attention().pattern
     numbers = pattern.first + pattern.last, pattern.window, pattern.random
     assert [pattern.block * number for number in numbers] == [128, 192, 192]
     assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")
