@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..modules.options import add_options
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat_transformer import vocabulary
-from .loading import ROBERTA, adapt_heads, adapt_state, fingerprint, is_roberta, rename_old_layout
+from .loading import ROBERTA, adapt_heads, adapt_state, config_of, fingerprint, is_roberta, rename_old_layout
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
-        return cls(cls.encoder_class.config_class.from_args(args), task.source_dictionary)
+        return cls(config_of(cls.encoder_class.config_class, args), task.source_dictionary)
 
     def max_positions(self) -> int:
         return self.core.max_tokens

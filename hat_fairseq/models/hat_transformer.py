@@ -16,7 +16,7 @@ from ..kernels import set_precision
 from ..modules.options import add_options
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatConfig, HatEncoder, build_parts
-from .loading import adapt_state, fingerprint, is_roberta, start_encoder_from_roberta
+from .loading import adapt_state, config_of, fingerprint, is_roberta, start_encoder_from_roberta
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
@@ -123,7 +123,7 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "HatTransformerModel":
-        config = ENCODER_DECODERS[cls.network].from_args(args)
+        config = config_of(ENCODER_DECODERS[cls.network], args)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source.symbols != target.symbols:
             raise ValueError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")

@@ -12,7 +12,8 @@ fingerprints.
 
 import logging
 import re
-from typing import Any
+from argparse import Namespace
+from typing import Any, TypeVar
 
 import torch
 from fairseq.data import Dictionary
@@ -21,8 +22,11 @@ from torch import Tensor, nn
 from ..data.dictionary import fingerprint as words_of_fingerprint
 from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
+from ..networks.config import EncoderConfig
 
 logger = logging.getLogger(__name__)
+
+Config = TypeVar("Config", bound=EncoderConfig)
 
 ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 SOURCE = "encoder.dictionary_fingerprint"
@@ -39,6 +43,17 @@ def fingerprint(dictionary: Dictionary) -> Tensor:
 
 def _fingerprint(symbols: list[str]) -> Tensor:
     return torch.tensor(words_of_fingerprint(symbols))
+
+
+def config_of(config_class: type[Config], args: Namespace) -> Config:
+    """Reads the config of a model from the flags of a run, or from those that a checkpoint has recorded.
+
+    Raises:
+        ValueError: values that a flag cannot have; a model of an older version with pooled keys of the document.
+    """
+    if not hasattr(args, "pooling_cells"):
+        args.pooling_cells = None  # not recorded, so not those of today
+    return config_class.from_args(args)
 
 
 def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:

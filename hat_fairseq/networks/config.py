@@ -22,7 +22,7 @@ from ..modules.block_sparse import BlockSparse
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.layers import LayerSizes
 from ..modules.options import option, options_of, read
-from ..modules.pooling_attention import TwoLevels
+from ..modules.pooling_attention import OWN_CELLS, TwoLevels
 from ..modules.segments import Segments
 from ..modules.sliding_window import SlidingWindow
 
@@ -134,6 +134,8 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
         config = read(cls, args)
+        if config.encoder_attention == "pooling" and getattr(args, "pooling_cells", OWN_CELLS) is None:
+            config.pooling_cells = "document"  # which a model of an older version has if it does not say so
         config.check()
         return config
 

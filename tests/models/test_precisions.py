@@ -19,7 +19,7 @@ from torch import Tensor
 
 from hat_fairseq.kernels import set_precision, torch_private
 from hat_fairseq.modules.pooling import POOLINGS
-from hat_fairseq.modules.pooling_attention import CELLS, VARIANTS
+from hat_fairseq.modules.pooling_attention import VARIANTS
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ LENGTHS = [33, 18]
 
 
 def attentions() -> Iterator[str]:
-    """The names and flags of all; pooling attention with every pooling, kind of cells and variant."""
+    """The names and flags of all; pooling attention with every pooling and variant."""
     for name, options in test_encoder_attention.CASES.items():
         if not name.startswith("pooling"):
             yield " ".join([name.split()[0], *(f"--{key.replace('_', '-')} {value}" for key, value in options.items())])
     pooling = "pooling --attention-window 4 --pooling-window 12"
-    for kind, cells, variant in product(POOLINGS, CELLS, ("", *(f" --pooling-variant {name}" for name in VARIANTS))):
-        yield f"{pooling} --key-pooling {kind} --pooling-cells {cells}{variant}"
+    for kind, variant in product(POOLINGS, ("", *(f" --pooling-variant {name}" for name in VARIANTS))):
+        yield f"{pooling} --key-pooling {kind}{variant}"
     yield f"{pooling} --global-tokens first"
 
 
