@@ -22,7 +22,7 @@ from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.loading import limit_as_trained, load
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.precision import PackedLinear
-from hat_fairseq.kernels.torch_private import BF16, INT8
+from hat_fairseq.kernels.torch_private import BF16, multiplies_int8
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 
@@ -97,7 +97,7 @@ def test_the_command_writes_every_document(
     for flags, message in (
         (["--input", f"{tmp_path}/empty.jsonl"], "empty.jsonl is empty: nothing to summarize"),
         (["--out", f"{tmp_path}/nowhere/out.jsonl"], "nowhere"),
-        (["--fp16"], "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"),
+        (["--fp16"], "hat: error: precision fp16 is GPU-only; on this CPU use fp32"),
     ):
         assert cli.main([*summarize, *flags]) == 2 and message in capsys.readouterr().err
     assert cli.main(summarize) == 0
@@ -119,7 +119,7 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: l
     data, checkpoint = chunked
     words = ["package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
     assert cli.main([*map(str, words)]) == 0
-    for precision in ("fp32", *(["int8"] if INT8 else [])):
+    for precision in ("fp32", *(["int8"] if multiplies_int8() else [])):
         where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)
         models = [DocumentToText(load(*each, "cpu", precision), **OPTIONS) for each in where]
         assert [model.loaded.task is None for model in models] == [False, True]
@@ -145,7 +145,7 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list
     assert cut.tokens.tolist() == [*row.tokens.tolist()[:40], EOS] and len(row.tokens) > 41
 
 
-@pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
+@pytest.mark.skipif(not multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")
 def test_lower_precision_is_asked_for_by_name(
     warm: WarmPython, chunked: tuple[Path, Path], model: DocumentToText, documents: list[Record], tmp_path: Path
 ) -> None:
