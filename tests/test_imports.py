@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
     "package_files": {"data"},
-    "fairseq_fixes": {"kernels", "data", "package_files"},
+    "fairseq_fixes": {"data", "package_files"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
@@ -55,7 +55,7 @@ MAY_IMPORT = {
     "cli": {"threads"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {
-    "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "time", "timeit"},  # no kernel is chosen by a clock
     "modules": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Linear, attend, naive, prepare_mask
+from ..kernels import Linear, PackedLinear, attend, naive, prepare_mask
 from .batch_layout import BatchLayout, KeyMask
 from .cache import KeyCache
 from .options import option
@@ -84,6 +84,14 @@ class HeadProjections(nn.Module):
         """Maps (B, T, H x E) -> (B, H, T, E)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
+    def project(self, projection: nn.Module, x: Tensor) -> Tensor:
+        """Maps (B, T, C) -> (B, H, T, E) by one of `q_proj`, `k_proj`, `v_proj`, to the one data type of attention.
+
+        That of the cache if the keys' weights are packed.
+        """
+        out = self.heads(projection(x))
+        return out.to(self.k_proj.cache_dtype) if isinstance(self.k_proj, PackedLinear) else out
+
     def merge(self, x: Tensor) -> Tensor:
         """Maps (B, H, T, E) -> (B, T, C), through the output projection."""
         return self.out_proj(join_heads(x))
@@ -106,16 +114,12 @@ class HeadProjections(nn.Module):
     def attend(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attends from (B, T, C) to (B, K, C) `memory`; `mask`: as `kernels.attend` takes it. Returns (B, T, C)."""
         keys, values = self.keys_and_values(memory)
-        queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        alone = self.q_proj.rounds_inputs
-        out = attend(queries, keys, values, mask, self.dropout_rate, self_attention=query is memory, rows_alone=alone)
-        return self.merge(out)
+        queries = self.project(self.q_proj, query)
+        return self.merge(attend(queries, keys, values, mask, self.dropout_rate, self_attention=query is memory))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps (B, K, C) -> (B, N, K, E) keys and values; packed weights give them in their own data type."""
-        keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
-        dtype = self.k_proj.cache_dtype or keys.dtype
-        return keys.to(dtype), values.to(dtype)
+        """Maps (B, K, C) -> (B, N, K, E) keys and values."""
+        return self.project(self.k_proj, memory), self.project(self.v_proj, memory)
 
     def explicit_weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Computes the (B, H, T, K) weights of `attend`, without dropout; quadratic memory, for analysis."""
@@ -167,7 +171,7 @@ class SelfAttention(HeadProjections):
             if length > 1:  # a single new token attends to all keys
                 past = keys.size(2) - length
                 mask = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past)
-        queries = self.heads(self.q_proj(x)).to(keys.dtype)
+        queries = self.project(self.q_proj, x)
         return self.merge(attend(queries, keys, values, mask, self.dropout_rate, causal=cache is None))
 
 
@@ -195,7 +199,7 @@ class CrossAttention(HeadProjections):
         documents = keys.size(0)  # whose hypotheses share the keys: their queries are joined to one longer row
         if rows % documents:
             raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
-        queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
+        queries = self.project(self.q_proj, query.reshape(documents, -1, self.embed_dim))
         out = attend(queries, keys, values, mask, self.dropout_rate)
         # D x H x (beam U) x E -> B x U x C
         return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
