@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
     "package_files": {"data"},
-    "fairseq_fixes": {"kernels", "data", "package_files"},
+    "fairseq_fixes": {"data", "package_files"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},

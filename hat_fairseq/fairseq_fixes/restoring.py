@@ -28,7 +28,6 @@ from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from ..data.outputs import lock, open_as_it_is
-from ..kernels import choice
 from ..package_files import is_package
 from . import batches, checkpoints, processes
 from .checkpoints import CheckpointError, check_file
@@ -240,8 +239,8 @@ def _order(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[l
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
-    """fairseq's epoch and number of batches, and the samples in them; the kernels that were chosen."""
-    state = {**original(self), "kernels": choice.chosen()}
+    """fairseq's epoch and number of batches, and the samples in them."""
+    state = original(self)
     if hasattr(self, "entered"):
         position = state["position"] = {"data": self.data, "drawn": self.drawn}
         if state["iterations_in_epoch"]:
@@ -257,8 +256,7 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
 
 
 def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, Any]) -> None:
-    """Goes on after the samples that were seen, with the same kernels; CheckpointError if the data are others."""
-    choice.keep(state.get("kernels", {}))
+    """Goes on after the samples that were seen; CheckpointError if the data are others."""
     position, trainer = state.get("position"), current_trainer.get()
     if position is None or trainer is None or not hasattr(self, "entered"):  # an older checkpoint
         return original(self, state)

@@ -14,11 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import REPOSITORY, WITHOUT_LOCKS, environment, run_command, training_words
+from commands import REPOSITORY, WITHOUT_LOCKS, training_words
 from test_training import assert_same_result, checkpoint
-
-from hat_fairseq.kernels import torch_private
-from hat_fairseq.kernels.linear import MIN_WEIGHT
 
 FAULTY = ["--user-dir", REPOSITORY / "tests/support/faulty", "--criterion", "faulty", "--fault"]
 LONG = ["--max-update", 24, "--validate-interval-updates", 2]  # three updates an epoch
@@ -238,19 +235,6 @@ def test_other_batches_go_on_after_the_same_samples(quick, folder: Path, flags: 
     assert [int(bits.sum()) for bits in seen] == [4, 5] and (seen[0] & seen[1]).sum() == 4
     assert quick(folder, *SHORT, "--max-update", 4, *flags)[0] == 0  # also from a place in new batches
     assert checkpoint(folder)["extra_state"]["train_iterator"]["epoch"] == 2
-
-
-@pytest.mark.skipif(not torch_private.ONEDNN, reason="this torch has no oneDNN: there is nothing to choose")
-def test_a_resumed_training_keeps_its_kernels(ami: Path, quick, tmp_path: Path) -> None:
-    """The first part has, for each purpose, a kernel that may not be the faster one here."""
-    wide = [*SHORT, "--encoder-ffn-embed-dim", MIN_WEIGHT // 32, "--decoder-ffn-embed-dim", MIN_WEIGHT // 32]
-    for name in ("mkl", "onednn"):
-        folder, kernels = tmp_path / name, f"few_rows={name} many_rows={name}"
-        words = training_words(ami / "bin", folder, *wide, "--max-update", 1)
-        run_command("fairseq-train", *words, env=environment(HAT_KERNELS=kernels))
-        status, log = quick(folder, *wide, "--max-update", 2)
-        assert status == 0 and "kernel for" not in log
-        assert set(checkpoint(folder)["extra_state"]["train_iterator"]["kernels"].values()) == {name}
 
 
 @pytest.mark.fault("Training", "resumed on other data", "refused; names --reset-dataloader")
