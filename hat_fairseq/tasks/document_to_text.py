@@ -28,8 +28,8 @@ from ..data.kinds.documents import DocumentKind
 from ..data.language import base_language
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
-from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
+from ..generation.shared_memory import SharedMemoryGenerator
 from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
 from ..scoring.rouge import score_documents, split_summary, words_by_script
@@ -166,7 +166,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
-            kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
+            kwargs.setdefault("seq_gen_cls", SharedMemoryGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
 
 
