@@ -17,7 +17,6 @@ import long_encoders
 import torch
 import torch.nn.functional as F
 import training
-from fairseq.sequence_generator import SequenceGenerator
 from generation import same_hypotheses
 from harness import Facts, Job, Setting, run
 from peers import model_of
@@ -25,7 +24,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.kernels import blocks, naive, precision
 from hat_fairseq.modules import block_sparse
 
@@ -111,8 +109,8 @@ def build(name: str, setting: Setting) -> Job:
     if replace := PLAIN[name]:
         replace()
     if "new" in setting:
-        generator = SequenceGenerator if name == "search" else BeamSearchGenerator
-        return generation.job(generation.hat(setting), generator, setting)
+        search = generation.fairseqs_search if name == "search" else generation.our_search
+        return generation.job(generation.hat(setting), search, setting)
     if "model" in setting:
         return long_encoders.build(setting["model"], setting)
     job = training.build("hat", setting)

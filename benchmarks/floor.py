@@ -33,7 +33,6 @@ from peers import parameters_of
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.kernels import Linear, cpu_precisions, set_precision, torch_private
 
 SETTING = generation.setting(3072, 1)
@@ -99,7 +98,7 @@ def encoder() -> Part:
 def decoding_step(precision: str) -> Part:
     """A step of the beam search, in which the keys and values of the source are in memory."""
     model, tokens = generation.hat(SETTING), generation.sources(SETTING)
-    few, many = (partial(generation.generate, model, BeamSearchGenerator, tokens, new) for new in (FEW, MANY))
+    few, many = (partial(generation.our_search, model, tokens, new) for new in (FEW, MANY))
     flop = (counted(many) - counted(few)) / (MANY - FEW)
     numbers = weights_of(
         model.decoder, without=("encoder_attn.k", "encoder_attn.v", "sentence_attn.k", "sentence_attn.v")

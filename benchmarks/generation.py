@@ -36,6 +36,7 @@ from peers import (
     BOS,
     EOS,
     PAD,
+    UNK,
     copy_weights,
     decisive,
     documents,
@@ -47,7 +48,7 @@ from peers import (
 )
 from torch import Tensor
 
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.generation.search import SearchOptions, beam_search
 from hat_fairseq.kernels import cpu_precisions
 
 BEAM = 4
@@ -97,10 +98,10 @@ def build(name: str, chosen: Setting) -> Job:
         return ctranslate2_job(name, chosen)
     if name in FAIRSEQ:
         model = stock(chosen, "transformer", **BART) if name == "fairseq transformer" else stock(chosen)
-        return job(model, SequenceGenerator, chosen)
+        return job(model, fairseqs_search, chosen)
     model = plain(chosen) if name == "plain" else hat(chosen)
     precision = "int8" if name == "hat int8" else "fp32"
-    return job(model, BeamSearchGenerator, chosen, precision, torch.float16 if name == "hat fp16" else dtype())
+    return job(model, our_search, chosen, precision, torch.float16 if name == "hat fp16" else dtype())
 
 
 def hat(chosen: Setting) -> Any:
@@ -129,11 +130,12 @@ def sources(chosen: Setting) -> Tensor:
 
 
 def job(
-    model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32", kind: torch.dtype | None = None
+    model: Any, search: Callable[..., Any], chosen: Setting, precision: str = "fp32", kind: torch.dtype | None = None
 ) -> Job:
-    """One repetition is what fairseq-generate does with a batch: encode, then search.
+    """One repetition is what a command does with a batch: encode, then search.
 
-    `precision`: of the linear maps of ours on the CPU. `kind`: of the weights, by default `dtype()`.
+    `search`: `our_search` or `fairseqs_search`. `precision`: of the linear maps of ours on the CPU. `kind`: of the
+    weights, by default `dtype()`.
     """
     kind, parameters = kind or dtype(), parameters_of(model)
     model.to(where(), kind)
@@ -142,12 +144,12 @@ def job(
     last: list[Any] = []
 
     def step(new: int = chosen["new"]) -> Facts:
-        last[:] = generate(model, generator_class, tokens, new)
+        last[:] = search(model, tokens, new)
         return {"tokens": len(tokens) * new}
 
     def finish() -> Facts:
         # In bfloat16 every implementation rounds scores differently, so hypotheses are compared in fp32.
-        exact = last if kind is torch.float32 else generate(model.float(), generator_class, tokens, chosen["new"])
+        exact = last if kind is torch.float32 else search(model.float(), tokens, chosen["new"])
         return hypotheses(exact)
 
     forget_peak()
@@ -160,10 +162,18 @@ def warmed_up(step: Callable[..., Facts]) -> Callable[[], Facts]:
     return lambda: step(WARM_UP) if next(calls) == 0 else step()
 
 
-def generate(model: Any, generator_class: Any, tokens: Tensor, new: int) -> list[list[dict[str, Tensor]]]:
+@torch.no_grad()
+def our_search(model: Any, tokens: Tensor, new: int) -> list[list[dict[str, Tensor]]]:
     """All hypotheses of exactly `new` tokens and `</s>` for every row of `tokens`, the best first."""
+    options = SearchOptions(start=EOS, end=EOS, pad=PAD, unk=UNK, max_len=new, min_len=new, beam=BEAM)
+    texts = beam_search([model.decoder], [model.encoder(tokens)], len(tokens), tokens.device, options)
+    return [[hypothesis._asdict() for hypothesis in beams] for beams in texts]
+
+
+def fairseqs_search(model: Any, tokens: Tensor, new: int) -> list[list[dict[str, Tensor]]]:
+    """The same by fairseq's generator."""
     limits = {"max_len_b": new, "min_len": new, "max_len": new + 1}
-    generator = generator_class([model], model.decoder.dictionary, beam_size=BEAM, **limits)
+    generator = SequenceGenerator([model], model.decoder.dictionary, beam_size=BEAM, **limits)
     lengths = torch.full((len(tokens),), tokens.size(1), device=tokens.device)
     return generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": lengths}})
 
@@ -277,12 +287,12 @@ def same_hypotheses(ends: dict[str, Facts], names: Sequence[str]) -> str:
 
 
 def same_search(chosen: Setting) -> str:
-    """Checks that our generator and fairseq's find the same for HAT, in this process on a small model."""
+    """Checks that our search and fairseq's find the same for HAT, in this process on a small model."""
     small = {**chosen, "width": 48, "heads": 4, "vocabulary": 500, "source": 100, "batch": 3, "new": 24}
-    searches = (BeamSearchGenerator, SequenceGenerator)
-    ends = {s.__name__: hypotheses(generate(hat(small), s, sources(small), small["new"])) for s in searches}
+    searches = (our_search, fairseqs_search)
+    ends = {search.__name__: hypotheses(search(hat(small), sources(small), small["new"])) for search in searches}
     same_hypotheses(ends, list(ends))
-    return "HAT with our generator and with fairseq's: the same hypotheses (small model)"
+    return "HAT with our search and with fairseq's: the same hypotheses (small model)"
 
 
 def same_parameters(ends: dict[str, Facts], names: Sequence[str]) -> str:

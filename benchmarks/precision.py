@@ -18,12 +18,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from generation import hat, job, setting
+from generation import hat, job, our_search, setting
 from harness import Facts, Job, Setting, forget_peak, run
 from recipe_runs import RUNS, checkpoint_of, finished_run, flags_of, preprocessed, run_recipe, score
 
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.loading import load
 from hat_fairseq.kernels import cpu_precisions
@@ -36,7 +35,7 @@ OPTIONS = {"--beam": int, "--min-len": int, "--max-len-b": int, "--no-repeat-ngr
 
 
 def build(name: str, chosen: Setting) -> Job:
-    return quality_job(name, chosen) if "recipe" in chosen else job(hat(chosen), BeamSearchGenerator, chosen, name)
+    return quality_job(name, chosen) if "recipe" in chosen else job(hat(chosen), our_search, chosen, name)
 
 
 def quality_job(precision: str, chosen: Setting) -> Job:

@@ -2,8 +2,8 @@
 
     python docs/draw_attention.py [FOLDER]
 
-Queries are from top to bottom, keys from left to right. A cell is what the attention's function `attends_to` says, the
-same one that the tests compare with.
+Queries are from top to bottom, keys from left to right. A cell is what `attention_patterns.py` says, the
+definition that tests compare with.
 """
 
 import sys
@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
+from attention_patterns import attends_to
 
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.options import read
@@ -39,7 +40,7 @@ def svg(name: str, length: int, options: dict) -> str:
     """Draws an attention with these options on a document of this length."""
     positions = torch.arange(length)
     attention = read(entry(name), SimpleNamespace(**options)).build(1, 1, 0.0)
-    allowed = attention.attends_to(positions[:, None], positions[None, :], BatchLayout())
+    allowed = attends_to(attention, positions[:, None], positions[None, :], BatchLayout())
     cells = [
         f'<rect x="{CELL * key}" y="{CELL * query}" width="{CELL - 1}" height="{CELL - 1}"/>'
         for query, key in allowed.reshape(-1, length, length)[0].nonzero().tolist()

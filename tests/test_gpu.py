@@ -17,7 +17,7 @@ from peers import BOS, EOS, PAD, decisive, model_of
 from torch import Tensor, nn
 from training import CHUNKED, criterion_of, relative, sample
 
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]
@@ -142,10 +142,10 @@ def test_fp32_search_gives_the_texts_of_fairseqs_loop_and_of_the_cpu(device: str
         exact.decoder.output_projection.weight.data[EOS].normal_(std=0.7)  # texts end, some before others
         model = copy.deepcopy(exact).to(device)
         for options in SEARCHES:
-            texts = search(model, BeamSearchGenerator, device, options)
+            texts = search(model, SharedMemoryGenerator, device, options)
             for reference in (
                 search(model, SequenceGenerator, device, options),
-                search(exact, BeamSearchGenerator, "cpu", options),
+                search(exact, SharedMemoryGenerator, "cpu", options),
             ):
                 for one, other in zip(texts, reference, strict=True):
                     same = [text for text, _ in one] == [text for text, _ in other]

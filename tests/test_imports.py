@@ -33,7 +33,6 @@ MAY_IMPORT = {
         "networks",
         "data",
         "package_files",
-        "fairseq_import",
         "scoring",
         "generation",
         "analysis",
@@ -47,7 +46,6 @@ MAY_IMPORT = {
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
     "demo": set(),
-    "fairseq_import": set(),
     "fairseq_commands": set(),  # fairseq_cli, by name
     "selftest": set(),
     "user_dir": set(),

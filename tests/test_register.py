@@ -59,22 +59,6 @@ def test_importing_the_package_alone_leaves_the_import_system_alone() -> None:
     run_command(sys.executable, "-c", script)
 
 
-def test_fairseq_imports_statistics_when_they_are_called() -> None:
-    script = """
-import sys
-from hat_fairseq.fairseq_import import LATE, import_fairseq
-import_fairseq()
-assert not sys.modules.keys() & {*LATE}
-from fairseq.criterions import sentence_prediction
-from fairseq.tasks import audio_classification
-assert sentence_prediction.f1_score([1, 0], [1, 0]) == 1
-assert audio_classification.sklearn_metrics.accuracy_score([1, 0], [1, 1]) == 0.5
-import scipy.stats
-assert sentence_prediction.pearsonr([1, 2, 4], [1, 2, 3]) == scipy.stats.pearsonr([1, 2, 4], [1, 2, 3])
-"""
-    run_command(sys.executable, "-c", script)
-
-
 @pytest.mark.fault("Installation", "`--user-dir` is a link or copy of another name", "states the name it needs, exit 1")
 def test_a_user_dir_of_another_name_is_refused_with_one_line(run, tmp_path: Path) -> None:
     (tmp_path / "plugin").symlink_to(USER_DIR)

@@ -13,51 +13,20 @@ so its metrics and the choice of the best checkpoint do not change. Training met
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import torch.nn.functional as F
-from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
-from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
 from ..networks.encoder_with_heads import EncoderWithHeads
-from .labels import AnswerSpans, Distributions, DocumentAnswers, DocumentLabels
+from .labels import AnswerSpans, DocumentAnswers, DocumentLabels, LabelCriterion
 
 LOGGED = ("nll_loss", "sar_loss")
 
 
-class MaskedWords(MaskedLmLoss):
-    """fairseq's `masked_lm`, divided into the methods that `SelfAttentionRegularization` calls."""
-
-    def __init__(self, task: Any) -> None:
-        super().__init__(MaskedLmConfig(tpu=False), task)
-
-    def outputs(self, model: Any, sample: dict[str, Any]) -> Tensor:  # (N, V) logits of the N masked words
-        return model(**sample["net_input"], masked_tokens=sample["target"].ne(self.padding_idx))[0].float()
-
-    def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
-        words = target[target.ne(self.padding_idx)]
-        return F.cross_entropy(logits, words, reduction="sum"), len(words), {}
-
-    def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
-        return [(logits, 1.0)]
-
-    @staticmethod
-    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        if LOGGED[0] in logging_outputs[0]:  # the perplexity of the words alone, before fairseq's
-            metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters[LOGGED[0]].avg))
-        MaskedLmLoss.reduce_metrics(logging_outputs)
-
-
-BASES: dict[str, Any] = {
-    "document_labels": DocumentLabels,
-    "answer_spans": AnswerSpans,
-    "document_answers": DocumentAnswers,
-    "masked_lm": MaskedWords,
-}
+BASES: dict[str, type[LabelCriterion]] = {base.name: base for base in (DocumentLabels, AnswerSpans, DocumentAnswers)}
 
 
 @dataclass
@@ -71,21 +40,22 @@ class SelfAttentionRegularizationConfig(FairseqDataclass):
 
 @register_criterion("self_attention_regularization", dataclass=SelfAttentionRegularizationConfig)
 class SelfAttentionRegularization(FairseqCriterion):
-    """A mixin for the base criterion; `build_criterion` makes the joint class."""
+    """Two passes of a base criterion; fairseq reads metrics off the class, so each base has a subclass."""
 
-    base: ClassVar[Any]
+    base: ClassVar[type[LabelCriterion]]
 
     def __init__(self, cfg: SelfAttentionRegularizationConfig, task: Any) -> None:
         super().__init__(task)
         for name in ("sar_alpha", "sar_roll"):
             if not 0 <= getattr(cfg, name) < math.inf:
                 raise ValueError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: give a number that is not negative")
+        self.base_criterion = self.base(task)
         self.alpha, self.roll = cfg.sar_alpha, cfg.sar_roll
 
     @classmethod
-    def build_criterion(cls, cfg: SelfAttentionRegularizationConfig, task: Any) -> Self:
+    def build_criterion(cls, cfg: SelfAttentionRegularizationConfig, task: Any) -> "SelfAttentionRegularization":
         base = BASES[str(cfg.base_criterion)]
-        return type(f"Regularized{base.__name__}", (cls, base), {"base": base})(cfg, task)
+        return next(each for each in cls.__subclasses__() if each.base is base)(cfg, task)
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Any, dict[str, Any]]:
         """Returns the summed loss, what it is divided by (as the base criterion counts it), and what is logged.
@@ -93,18 +63,19 @@ class SelfAttentionRegularization(FairseqCriterion):
         ValueError for a split without labels, or a model that cannot roll or has full attention.
         """
         if not self.training:
-            return super().forward(model, sample, reduce)
+            return self.base_criterion(model, sample, reduce)
         if self.roll and not isinstance(model, EncoderWithHeads):
             raise ValueError(f"--sar-roll {self.roll}: needs an encoder of this package (--arch hat_roberta_base, ...)")
         if self.roll and model.config.encoder_attention == "full":
             raise ValueError(f"--sar-roll {self.roll} changes nothing with --encoder-attention full; give 0 for R-Drop")
+        base, target = self.base_criterion, sample["target"]
         rolled = {**sample, "net_input": {**sample["net_input"], "roll": self.roll}} if self.roll else sample
-        first, second = self.outputs(model, sample), self.outputs(model, rolled)
-        loss, sample_size, log = self.compute(first, sample["target"])
-        nll = loss + self.compute(second, sample["target"])[0]
+        first, second = base.outputs(model, sample), base.outputs(model, rolled)
+        loss, sample_size, log = base.compute(first, target)
+        nll = loss + base.compute(second, target)[0]
         divergence = nll.new_zeros(())
         if self.alpha:
-            both = (self.distributions(logits, sample["target"]) for logits in (first, second))
+            both = (base.distributions(logits, target) for logits in (first, second))
             for (p, weight), (q, _) in zip(*both, strict=True):
                 divergence = divergence + weight * symmetric_divergence(p, q)
         total = nll + self.alpha * divergence
@@ -120,6 +91,22 @@ class SelfAttentionRegularization(FairseqCriterion):
             total = float(sum(log["sample_size"] for log in logging_outputs))
             value = float(sum(log[name] for log in logging_outputs)) / max(total, 1)
             metrics.log_scalar(name, value / math.log(2), total, round=5)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+
+class RegularizedLabels(SelfAttentionRegularization):
+    base = DocumentLabels
+
+
+class RegularizedSpans(SelfAttentionRegularization):
+    base = AnswerSpans
+
+
+class RegularizedAnswers(SelfAttentionRegularization):
+    base = DocumentAnswers
 
 
 def symmetric_divergence(p: Tensor, q: Tensor) -> Tensor:

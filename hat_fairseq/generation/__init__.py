@@ -1,1 +1,1 @@
-"""Beam search for long sources, and `hat join` (chunks to documents)."""
+"""Beam search for long sources, fairseq's generator for them, and `hat join` (chunks to documents)."""

@@ -20,7 +20,7 @@ class Option(NamedTuple):
     least: int | None = None
 
 
-SEARCHED = (  # those of our beam search
+SEARCHED = (  # of our beam search, and of fairseq
     Option("beam", 5, "number of hypotheses kept in each step", 1),
     Option("nbest", 1, "texts of a document", 1),
     Option("max_len_a", 0.0, "A in the greatest length, A times the length of the source plus B", 0),
@@ -32,7 +32,7 @@ SEARCHED = (  # those of our beam search
     Option("no_repeat_ngram_size", 0, "size of n-grams that may not repeat; 0 for none", 0),
     Option("temperature", 1.0, "divisor of the logits"),
 )
-NOT_SEARCHED = (  # those of fairseq's own loop
+NOT_SEARCHED = (  # of fairseq's generator alone
     Option("match_source_len", False, "make texts as long as their source"),
     Option("sampling", False, "draw words instead of searching"),
     Option("sampling_topk", -1, "with --sampling: draw from the K most probable words; -1 for all"),
@@ -56,32 +56,38 @@ def check_ranges(options: Mapping[str, Any]) -> None:
         raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
 
 
-def search_options(options: Mapping[str, Any], source_tokens: int, positions: int, words: int) -> SearchOptions:
-    """Maps fairseq's options, or else its defaults, to those of our beam search.
+def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: int, positions: int) -> int:
+    """Returns the tokens of the longest text allowed, without `</s>`; ValueError if `min_len` is more."""
+    longest = min(int(max_len_a * source_tokens + max_len_b), positions - 1)
+    if min_len > longest:
+        raise ValueError(f"--min-len {min_len} is more than the longest text allowed, {longest} tokens")
+    return longest
+
+
+def search_options(options: Mapping[str, Any], source_tokens: int, positions: int, vocabulary: int) -> SearchOptions:
+    """Maps fairseq's options, or else its defaults, to of our beam search, and of fairseq.
 
     Args:
         source_tokens: of the longest source of the batch.
         positions: the decoder's.
-        words: in its vocabulary.
+        vocabulary: the number of its words.
     Raises:
         ValueError: min_len is more than the longest text allowed.
     """
-    numbers = {**DEFAULTS, **options}
-    longest = min(int(numbers["max_len_a"] * source_tokens + numbers["max_len_b"]), positions - 1)  # without </s>
-    if numbers["min_len"] > longest:
-        raise ValueError(f"--min-len {numbers['min_len']} is more than the longest text allowed, {longest} tokens")
+    settings = {**DEFAULTS, **options}
+    a, b, least = (settings[name] for name in ("max_len_a", "max_len_b", "min_len"))
     return SearchOptions(
         start=EOS,
         end=EOS,
         pad=PAD,
         unk=UNKNOWN,
-        max_len=longest,
-        min_len=numbers["min_len"],
-        beam=min(numbers["beam"], words - 2),
-        len_penalty=None if numbers["unnormalized"] else numbers["lenpen"],
-        unk_penalty=numbers["unkpen"],
-        temperature=numbers["temperature"],
-        no_repeat_ngram_size=numbers["no_repeat_ngram_size"],
+        max_len=longest_text(a, b, least, source_tokens, positions),
+        min_len=least,
+        beam=min(settings["beam"], vocabulary - 2),
+        len_penalty=None if settings["unnormalized"] else settings["lenpen"],
+        unk_penalty=settings["unkpen"],
+        temperature=settings["temperature"],
+        no_repeat_ngram_size=settings["no_repeat_ngram_size"],
     )
 
 

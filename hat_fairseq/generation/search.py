@@ -137,15 +137,19 @@ def beam_search(
 def refuse_nan(documents: list[list[Hypothesis]], names: Sequence[str] = ()) -> None:
     """Raises ValueError, with the first of the `names`, if a document has no hypothesis, or one whose score is NaN.
 
-    Comparing candidates with NaN gives an arbitrary text; fairseq's loop fails an assertion.
+    Comparing candidates with NaN gives an arbitrary text.
     """
     bad = [n for n, each in enumerate(documents) if not each or any(math.isnan(h.score) for h in each)]
     if bad:
-        first = f" (the first is {names[bad[0]]!r})" if names else ""
-        raise ValueError(
-            f"no text for {len(bad)} of {len(documents)} documents{first}: the model's probabilities are not numbers "
-            "(NaN). Its weights are NaN, or fp16 overflows: generate in fp32 or bf16"
-        )
+        raise not_numbers(len(bad), len(documents), f" (the first is {names[bad[0]]!r})" if names else "")
+
+
+def not_numbers(bad: int, documents: int, first: str = "") -> ValueError:
+    """Returns the error of `bad` among the documents whose probabilities are NaN; `first` names one of them."""
+    return ValueError(
+        f"no text for {bad} of {documents} documents{first}: the model's probabilities are not numbers (NaN). Its "
+        "weights are NaN, or fp16 overflows: generate in fp32 or bf16"
+    )
 
 
 def _log_probs(rows: Tensor, decoders: Any, temperature: float) -> Tensor:
@@ -184,8 +188,8 @@ def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Candidates:
     _, beam, vocabulary = log_probs.shape
     sums = log_probs[:, 0] if scores is None else (log_probs + scores.unsqueeze(2)).flatten(1)
     number = min(2 * beam, sums.size(1) - 1)  # less one: padding is never taken
-    best, numbers = sums.topk(number, dim=1)
-    return Candidates(best, numbers % vocabulary, numbers // vocabulary)
+    best, index = sums.topk(number, dim=1)
+    return Candidates(best, index % vocabulary, index // vocabulary)
 
 
 def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> None:
@@ -201,7 +205,7 @@ def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> None:
     windows = tokens.unfold(1, size, 1)  # (R, T - n + 1, n)
     last = tokens[:, None, tokens.size(1) - size + 1 :]
     repeats = windows[..., :-1].eq(last).all(dim=2)
-    # amin: inf keeps a token's value, and -inf wins where the token follows several windows
+    # Scatter with amin: +inf leaves a log-probability as it is, -inf forbids it.
     penalty = log_probs.new_full(repeats.shape, float("inf")).masked_fill(repeats, float("-inf"))
     log_probs.scatter_reduce_(1, windows[..., -1], penalty, "amin")
 

@@ -24,7 +24,6 @@ from ..data.kinds import Kind
 from ..data.options import settings_of_tokens
 from ..data.pipeline import TextPipeline
 from ..data.text import SPLITTERS
-from ..fairseq_import import import_fairseq
 from ..kernels import check_precision, set_precision
 from ..networks import build
 from ..package_files import BIN, CONFIG, MANIFEST, check_package, is_package, read_package
@@ -102,7 +101,6 @@ def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str,
     """Loads models with their task through fairseq; ValueError that names the purpose where it is not installed."""
     if find_spec("fairseq") is None:
         raise ValueError(f"{purpose} needs fairseq, which is not installed; packages of this version do not")
-    import_fairseq()
     from .checkpoints import load_checkpoints
 
     return load_checkpoints(paths, data, device, precision)

@@ -130,13 +130,6 @@ class HeadProjections(nn.Module):
 class FullAttention(HeadProjections):
     """Self-attention of an encoder: every token attends to every token of its row."""
 
-    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Returns whether positions `query` attend to positions `key`, padding aside.
-
-        Of the shape to which both broadcast, or (B, ...) where it depends on the document.
-        """
-        return (query >= 0) & (key >= 0)  # always true
-
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
         return self.attend_rows(x, layout.key_mask(x))

@@ -166,22 +166,6 @@ class BlockSparseAttention(HeadProjections):
         super().__init__(embed_dim, num_heads, dropout, inner_dim)
         self.pattern, self.seed = pattern, seed
 
-    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """As `FullAttention.attends_to`, (B, H, ...); without padding a document ends with the last key."""
-        length = int(max(query.max(), key.max())) + 1
-        lengths = [length] if layout.padding is None else (~layout.padding).sum(dim=1).tolist()
-        return torch.stack([self._attends_to(query, key, int(length)) for length in lengths])
-
-    def _attends_to(self, query: Tensor, key: Tensor, length: int) -> Tensor:
-        pattern, num_blocks = self.pattern, -(-length // self.pattern.block)
-        query, key = torch.broadcast_tensors(query // pattern.block, key // pattern.block)
-        table, _ = self._visible(num_blocks)
-        seen = table.new_zeros(self.num_heads, table.size(1), num_blocks + 1, dtype=torch.bool)  # last column: no block
-        seen.scatter_(2, table % (num_blocks + 1), True)
-        seen[:, : pattern.first] = seen[:, num_blocks - pattern.last :] = True
-        inside = (query < num_blocks) & (key < num_blocks)
-        return inside & seen[:, query.clamp(max=num_blocks - 1), key.clamp(max=num_blocks - 1)]
-
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
         length, block = x.size(1), self.pattern.block

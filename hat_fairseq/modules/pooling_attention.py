@@ -115,14 +115,6 @@ class PoolingAttention(SlidingWindowAttention):
         last = first + self.level.kernel - 1
         return (after >= 0) & (after % self.level.stride == 0) & (last <= query + self.level.window)
 
-    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Adds the cells that the second level sees to the first level; see `FullAttention.attends_to`."""
-        kernel, stride, first = self.level.kernel, self.level.stride, self.first_cell(query)
-        # Cells with the key, counted from the first cell of the query: from ceil((key - kernel + 1 - first) / stride).
-        lowest = (key - kernel + stride - first) // stride
-        highest = torch.minimum(key, query + self.level.window - kernel + 1) - first
-        return super().attends_to(query, key, layout) | (lowest.clamp(min=0) <= highest // stride)
-
     def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C), y + z before the output projection."""
         y = super().output_of_heads(x, layout)

@@ -78,10 +78,6 @@ class SegmentAttention(HeadProjections):
         super().__init__(embed_dim, num_heads, dropout)
         self.segment_length = segment_length
 
-    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Returns whether positions `query` attend to positions `key`: both are in one segment."""
-        return query // self.segment_length == key // self.segment_length
-
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C); the last segment is shorter where T is no multiple of L."""
         batch, length, channels = x.shape

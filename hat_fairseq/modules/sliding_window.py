@@ -66,12 +66,6 @@ class SlidingWindowAttention(HeadProjections):
         """Returns whether positions `query` have positions `key` in their window; both broadcast to each other."""
         return (query - key).abs() <= self.window
 
-    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Allows the window, global keys, and for global queries all (equation 12); see `FullAttention.attends_to`."""
-        if layout.global_tokens is None:
-            return self.near(query, key)
-        return self.near(query, key) | layout.is_global(query) | layout.is_global(key)
-
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
         return self.out_proj(self.output_of_heads(x, layout))

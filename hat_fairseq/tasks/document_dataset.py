@@ -20,7 +20,7 @@ class DocumentPairDataset(LanguagePairDataset):
         target_sizes: tokens of each target, or None without targets.
         cfg: of the task; its options for padding.
         roles: the ids of each document, as many as it has tokens, or None.
-        split: name under which the share of padding is logged whenever batches are made.
+        split: its name; the order of the test split stays.
     """
 
     def __init__(
@@ -30,22 +30,7 @@ class DocumentPairDataset(LanguagePairDataset):
         options |= {"num_buckets": cfg.num_batch_buckets, "pad_to_multiple": cfg.required_seq_len_multiple}
         source = pair.src, pair.src_sizes, pair.src_dict
         super().__init__(*source, pair.tgt, target_sizes, pair.tgt_dict, **options)
-        self.roles, self._split = roles, split
-        # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
-        self._lengths = {"source": pair.src_sizes, "target": target_sizes}
-
-    def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
-        """Makes fairseq's batches; `indices` are in order of source, then target length, so little is padded."""
-        batches = super().batch_by_size(indices, *limits, **more_limits)
-        padded, multiple, shares = {"source": self.src_sizes, "target": self.tgt_sizes}, self.pad_to_multiple, []
-        for side, lengths in self._lengths.items():
-            if len(batches) and lengths is not None:
-                longest = (int(padded[side][batch].max()) for batch in batches)
-                widths = (-(-length // multiple) * multiple for length in longest)
-                entries = sum(len(batch) * width for batch, width in zip(batches, widths, strict=True))
-                shares.append(f"{1 - int(lengths[np.concatenate(batches)].sum()) / entries:.1%} of {side} tokens")
-        logger.info("%s: %d batches, padding %s", self._split, len(batches), ", ".join(shares))
-        return batches
+        self.roles = roles
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         example = super().__getitem__(index)

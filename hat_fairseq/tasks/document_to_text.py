@@ -28,8 +28,8 @@ from ..data.kinds.documents import DocumentKind
 from ..data.language import base_language
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
-from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
+from ..generation.shared_memory import SharedMemoryGenerator
 from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
 from ..scoring.rouge import score_documents, split_summary, words_by_script
@@ -39,7 +39,8 @@ from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 logger = logging.getLogger(__name__)
 
 ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score -> in the log
-MAX_SHORT = 0.5  # of all hypotheses; more are a warning
+SHORT = "_short_hypotheses"  # in percent; not shown
+MAX_SHORT = 50.0  # more are a warning
 UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that is generated as <unk> is no match
 
 
@@ -149,11 +150,10 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
         """fairseq's hook after each subset: warns if most texts are empty or one word, which no score shows."""
-        share = aggregator["_short_hypotheses"].avg if "_short_hypotheses" in aggregator else 0.0
-        if share > MAX_SHORT:
+        if SHORT in aggregator and (share := aggregator[SHORT].avg) > MAX_SHORT:
             logger.warning(
                 "%.0f%% of the generated texts are empty or one word, so their scores say nothing; if this stays so, "
-                "look at min_len, max_len_b and lenpen of the generation, and at the learning rate", 100 * share,
+                "look at min_len, max_len_b and lenpen of the generation, and at the learning rate", share,
             )  # fmt: skip
 
     # Generation
@@ -166,7 +166,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
-            kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
+            kwargs.setdefault("seq_gen_cls", SharedMemoryGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
 
 
@@ -206,30 +206,24 @@ def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterabl
 def sums_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
     """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts.
 
-    Words are those of the references' script.
+    Words are those of the references' script. A short text has at most one word, or one character where words are not
+    separated, and its reference has more.
     """
     generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
     words = words_by_script(reference for _, reference in pairs)
     scores = score_documents(generated, references, stem=True, words=words)
-    sums = {f"_{log}_sum": 100 * float(scores[name].sum()) for name, log in ROUGE.items()}
-    return sums | {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
+    sums = {log: float(scores[name].sum()) for name, log in ROUGE.items()}
+    sums[SHORT] = sum(len(a.split()) <= 1 < len(b.split()) or len(a) <= 1 < len(b) for a, b in pairs)
+    return {f"_{name}_sum": 100 * value for name, value in sums.items()} | {"_hypotheses": len(pairs)}
 
 
 def reduce_scores(logging_outputs: list[dict[str, Any]]) -> None:
-    """Logs the mean of each ROUGE and the share of short hypotheses; nothing when nothing was generated."""
+    """Logs the mean of each of the sums in percent; nothing when nothing was generated."""
     number = sum(log.get("_hypotheses", 0) for log in logging_outputs)
-    for name in ROUGE.values() if number else ():
+    for name in (*ROUGE.values(), SHORT) if number else ():
         if any(f"_{name}_sum" in log for log in logging_outputs):
             mean = float(sum(log.get(f"_{name}_sum", 0) for log in logging_outputs)) / number
             metrics.log_scalar(name, mean, number, round=2)
-    if number:
-        short = sum(log.get("_short_hypotheses", 0) for log in logging_outputs)
-        metrics.log_scalar("_short_hypotheses", short / number, number)
-
-
-def _is_short(hypothesis: str, reference: str) -> bool:
-    """Whether it is at most one word, or one character where words are not separated, and the reference is longer."""
-    return len(hypothesis.split()) <= 1 < len(reference.split()) or len(hypothesis) <= 1 < len(reference)
 
 
 @dataclass

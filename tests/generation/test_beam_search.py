@@ -1,7 +1,8 @@
-"""Our search finds the hypotheses and scores of fairseq's, under every option."""
+"""Our search and our generator find the hypotheses and scores of fairseq's generator, under every option."""
 
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from fairseq import search
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
 from helpers import assert_close
+from searching import our_search
 from torch import Tensor
 
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.generation.options import DEFAULTS, parse_generation_options
+from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 from hat_fairseq.kernels import set_precision, torch_private
 from hat_fairseq.kernels.precision import PackedLinear
 
@@ -80,15 +82,17 @@ def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> l
 
 
 def assert_same(models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
-    hypotheses = generate(BeamSearchGenerator, models, source, **options)
+    hypotheses = generate(SharedMemoryGenerator, models, source, **options)
     assert_same_hypotheses(hypotheses, generate(SequenceGenerator, models, source, **options))
+    if not options.keys() & {"strategy", "prefix_tokens"}:
+        ours = our_search(models, source, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
+        assert_same_hypotheses(ours, hypotheses)
     return hypotheses
 
 
 def assert_same_hypotheses(ones: list[list[dict[str, Tensor]]], others: list[list[dict[str, Tensor]]]) -> None:
     assert [len(beams) for beams in ones] == [len(beams) for beams in others]
     for one, other in zip((h for b in ones for h in b), (h for b in others for h in b), strict=True):
-        assert one.keys() == other.keys()
         assert torch.equal(one["tokens"], other["tokens"])
         assert_close(one["score"], other["score"])
         assert_close(one["positional_scores"], other["positional_scores"])
@@ -140,7 +144,7 @@ def test_roles_reach_the_encoder() -> None:
     model = build("hat_transformer_tiny", task=Vocabulary(roles=3)).eval()
     outputs = []
     for role in (4, 5):
-        generator = BeamSearchGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
+        generator = SharedMemoryGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
         source = documents([9, 9])
         sample = {"net_input": {"src_tokens": source, "roles": torch.full_like(source, role)}}
         outputs.append(generator.generate([model], sample)[0][0]["positional_scores"])
@@ -155,14 +159,16 @@ def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
         if name == "defaults":
             assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
             for row, length in enumerate(LENGTHS):
-                alone = generate(BeamSearchGenerator, [model], documents(LENGTHS)[row : row + 1, :length])
+                alone = assert_same([model], documents(LENGTHS)[row : row + 1, :length])
                 assert_same_hypotheses(alone, hypotheses[row : row + 1])
 
 
 def test_a_beam_wider_than_the_vocabulary_is_narrowed() -> None:
-    hypotheses = generate(BeamSearchGenerator, [confident()], documents(LENGTHS), beam_size=70, max_len_b=3, min_len=0)
+    options = {"beam_size": 70, "max_len_b": 3, "min_len": 0}
+    hypotheses = generate(SharedMemoryGenerator, [confident()], documents(LENGTHS), **options)
     assert [len(beams) for beams in hypotheses] == [58] * len(LENGTHS)  # of 60 words
     assert all(int(each["tokens"].eq(EOS).sum()) == 1 for beams in hypotheses for each in beams)
+    assert_same_hypotheses(our_search([confident()], documents(LENGTHS), **options), hypotheses)
 
 
 def test_of_ensembles_small_and_large_batches_and_nothing_but_padding() -> None:
@@ -175,7 +181,7 @@ def test_of_ensembles_small_and_large_batches_and_nothing_but_padding() -> None:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_other_searches_run_in_fairseqs_loop(name: str) -> None:
+def test_other_searches_share_the_memory(name: str) -> None:
     assert_same([confident()], documents(LENGTHS), strategy=SEARCHES[name])
 
 
@@ -183,10 +189,10 @@ def test_diverse_beams_do_not_depend_on_the_batch_or_its_ids() -> None:
     """fairseq indexes what it knows of a batch by the ids of the data set."""
     model, source, strategy = confident(), documents(LENGTHS), SEARCHES["diverse groups"]
     for ids in ([3, 0, 4, 2, 1], [7, 100, 5, 6, 8]):
-        hypotheses = generate(BeamSearchGenerator, [model], source, strategy=strategy, ids=ids)
+        hypotheses = generate(SharedMemoryGenerator, [model], source, strategy=strategy, ids=ids)
         for index, (length, identifier) in enumerate(zip(LENGTHS, ids, strict=True)):
             row = source[index : index + 1, :length]
-            alone = generate(BeamSearchGenerator, [model], row, strategy=strategy, ids=[identifier])
+            alone = generate(SharedMemoryGenerator, [model], row, strategy=strategy, ids=[identifier])
             assert_same_hypotheses(alone, hypotheses[index : index + 1])
 
 
@@ -201,8 +207,10 @@ def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
     model = confident()
     with torch.no_grad():
         model.decoder.output_projection.weight[7] = float("nan")
-    with pytest.raises(ValueError, match="no text for 5 of 5 documents.*not numbers"):
-        generate(BeamSearchGenerator, [model], documents(LENGTHS))
+    generators = [partial(generate, SharedMemoryGenerator, strategy=each) for each in (None, *SEARCHES.values())]
+    for searching in (our_search, *generators):
+        with pytest.raises(ValueError, match="no text for 5 of 5 documents.*not numbers"):
+            searching([model], documents(LENGTHS))
 
 
 def test_a_model_prepared_for_inference_generates_the_same() -> None:
@@ -218,11 +226,11 @@ def test_a_model_prepared_for_inference_generates_the_same() -> None:
         model.prepare_for_inference_(two)
     model.prepare_for_inference_(Namespace(generation=Namespace()))
     assert any(isinstance(module, PackedLinear) for module in model.modules())
-    for kind in (BeamSearchGenerator, SequenceGenerator):
-        assert_same_hypotheses(generate(kind, [model], source, min_len=8), expected)
+    assert_same_hypotheses(assert_same([model], source, min_len=8), expected)
 
 
-def test_in_fairseqs_loop_the_hypotheses_of_a_document_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("strategy", [None, SEARCHES["sampling"]], ids=["beams", "sampling"])
+def test_the_hypotheses_of_a_document_share_its_memory(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, shapes = confident(), []
     forward = model.decoder.forward
 
@@ -233,7 +241,7 @@ def test_in_fairseqs_loop_the_hypotheses_of_a_document_share_its_memory(monkeypa
         return out
 
     monkeypatch.setattr(model.decoder, "forward", watched)
-    generate(BeamSearchGenerator, [model], documents(LENGTHS), strategy=SEARCHES["sampling"])
+    generate(SharedMemoryGenerator, [model], documents(LENGTHS), strategy=strategy)
     assert shapes[0] == (20, 5, 5) and shapes[-1][0] < 20  # some documents end before others
     assert all(hypotheses == 4 * rows == 4 * keys for hypotheses, rows, keys in shapes)
 
@@ -256,7 +264,8 @@ def test_options_without_a_meaning_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             parse_generation_options(text, "--generation")
-    with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
-        generate(BeamSearchGenerator, [confident()], documents([5]), min_len=20)
+    for searching in (partial(generate, SharedMemoryGenerator), partial(our_search, max_len_b=15)):
+        with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
+            searching([confident()], documents([5]), min_len=20)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
-        generate(BeamSearchGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)
+        generate(SharedMemoryGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)

@@ -11,7 +11,7 @@ from hf_models import ENCODERS, HEADS, WRITERS, config_of, encoder, filled, role
 from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 from hat_fairseq.kernels.precision import PackedLinear
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
@@ -126,7 +126,7 @@ def test_generate_finds_the_hypotheses_and_scores_of_fairseq(name: str) -> None:
         peer = peer.prepare_for_inference() if prepare else peer
         assert any(isinstance(m, PackedLinear) for m in peer.modules()) == (prepare and name == "bart")  # large maps
         options = {"beam_size": beam, "max_len_b": 15, "min_len": 3, "no_repeat_ngram_size": trigrams}
-        generator = BeamSearchGenerator([model], Vocabulary().target_dictionary, **options)
+        generator = SharedMemoryGenerator([model], Vocabulary().target_dictionary, **options)
         best = [hypotheses[0] for hypotheses in generator.generate([model], {"net_input": net})]
         options = OPTIONS | {"num_beams": beam, "max_length": 17, "min_length": 4, "no_repeat_ngram_size": trigrams}
         out = peer.generate(

@@ -17,7 +17,7 @@ from hat_fairseq.data.dictionary import EOS
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.records_json import read_records, record_to_json
-from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.loading import limit_as_trained, load
 from hat_fairseq.inference.rows import encode_documents
@@ -107,7 +107,7 @@ def test_the_command_writes_every_document(
 def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents: list[Record]) -> None:
     assert model.generator is None  # our search alone
     texts, task = list(texts_of(model, documents, 2)), model.loaded.task
-    for generator in (BeamSearchGenerator, SequenceGenerator):
+    for generator in (SharedMemoryGenerator, SequenceGenerator):
         other = DocumentToText(model.loaded, **OPTIONS)
         other.generator = task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=generator)
         assert type(other.generator) is generator and list(texts_of(other, documents, 2)) == texts

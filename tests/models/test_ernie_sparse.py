@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from attention_patterns import attends_to
 from building import BOS, PAD, TINY_ENCODER, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
@@ -45,7 +46,7 @@ def literal(model: Any, document: Tensor, roll: int = 0) -> tuple[Tensor, Tensor
     x = x.masked_scatter(~where[:, None], x[~where].roll(roll, 0))
     for layer in encoder.layers:
         positions = torch.arange(len(x))
-        allowed = layer.self_attn.attends_to(positions[:, None], positions[None], BatchLayout())[0]
+        allowed = attends_to(layer.self_attn, positions[:, None], positions[None], BatchLayout())[0]
         x = layer.self_attn_layer_norm(x + softmax_attention(layer.self_attn, x, allowed))
         x = layer.final_layer_norm(x + layer.fc2(torch.nn.functional.gelu(layer.fc1(x))))
         if where.any():
@@ -134,7 +135,7 @@ def test_only_bigbird_draws_random_blocks_from_the_beginning() -> None:
     blocks = torch.arange(35)
     for flags in ("", " --no-hierarchy", " --no-hierarchy --sparse-first 1 --sparse-last 1"):
         attention = small(flags).encoder.sentence_encoder.layers[0].self_attn
-        seen = attention.attends_to(4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
+        seen = attends_to(attention, 4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
         random = seen & ((blocks[:, None] - blocks).abs() > 1)
         late = int(random[2:34, 7:34].any(dim=0).sum())
         assert late == 0 if "last" in flags else late > 15
@@ -153,7 +154,7 @@ def random_pairs(model: Any) -> list[Tensor]:
     """For each layer, which of 35 blocks attend to which, beyond their neighbours and the ends."""
     blocks, pairs = torch.arange(35), []
     for layer in model.encoder.sentence_encoder.layers:
-        seen = layer.self_attn.attends_to(4 * blocks[:, None], 4 * blocks, BatchLayout())[0]
+        seen = attends_to(layer.self_attn, 4 * blocks[:, None], 4 * blocks, BatchLayout())[0]
         pairs.append((seen & ((blocks[:, None] - blocks).abs() > 1))[:, 2:33, 2:33])
     return pairs
 

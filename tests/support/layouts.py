@@ -1,9 +1,10 @@
-"""Layouts of batches, made by hand, and the dense attention that a pattern's `attends_to` defines."""
+"""Layouts of batches, made by hand, and dense attention under a pattern of `docs/attention_patterns.py`."""
 
 from typing import Any
 
 import references
 import torch
+from attention_patterns import attends_to, window
 from torch import Tensor
 
 from hat_fairseq.modules.batch_layout import BatchLayout, Representatives, representatives_at
@@ -28,8 +29,8 @@ def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:
     """Each document alone: its (T_i, C) output, every head of every query over the keys that `attends_to` gives it."""
     positions = torch.arange(x.size(1))
     two_levels = isinstance(attention, PoolingAttention)
-    pattern = super(PoolingAttention, attention).attends_to if two_levels else attention.attends_to
-    allowed = pattern(positions[:, None], positions[None, :], layout)
+    pattern = window if two_levels else attends_to
+    allowed = pattern(attention, positions[:, None], positions[None, :], layout)
     # B x H x T x T, or B x 1 x T x T for a pattern that all heads have
     allowed = allowed if allowed.dim() == 4 else allowed.expand(len(x), x.size(1), x.size(1)).unsqueeze(1)
     allowed = allowed.expand(len(x), -1, -1, -1)

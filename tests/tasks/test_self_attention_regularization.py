@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from building import PAD, TINY_ENCODER, Vocabulary, build, documents
 from commands import USER_DIR
 from fairseq import options, tasks
 from fairseq.criterions import CRITERION_REGISTRY, build_criterion
-from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
 from fairseq.logging import metrics
 from helpers import assert_close
 from torch import Tensor
@@ -25,7 +23,7 @@ from hat_fairseq.data.kinds import KINDS
 Data = Callable[[str], Path]
 WINDOW = "--no-hierarchy --encoder-attention window --attention-window 5 --pooler-dropout 0 "
 STILL = "--dropout 0 --attention-dropout 0 "
-BASES = {"tokens": "document_labels", "qa": "answer_spans", "document_qa": "document_answers", "mlm": "masked_lm"}
+BASES = {"tokens": "document_labels", "qa": "answer_spans", "document_qa": "document_answers"}
 ALL = pytest.mark.parametrize("kind", BASES)
 
 
@@ -36,14 +34,6 @@ def regularized(base: str, task: Any, alpha: float = 3.0, roll: int = 2) -> Any:
 
 def setting(kind: str, data_of: Data, flags: str = STILL) -> tuple[Any, Any, dict[str, Any], Any]:
     """Task, model, a batch, and the base criterion."""
-    if kind == "mlm":
-        task: Any = SimpleNamespace(target_dictionary=Vocabulary(mask=True).target_dictionary)
-        tokens = documents([17, 13, 5], vocabulary=59)
-        masked = (tokens > 3) & (torch.arange(17) % 3 == 1)
-        batch = {"net_input": {"src_tokens": tokens.masked_fill(masked, 59)}, "ntokens": 35, "nsentences": 3}
-        model = build("hat_roberta_base", f"{TINY_ENCODER} {WINDOW} {flags}", Vocabulary(mask=True), max_positions=64)
-        batch["target"] = tokens.masked_fill(~masked, PAD)
-        return task, sharpened(model), batch, MaskedLmLoss(MaskedLmConfig(tpu=False), task)
     words = f"{data_of(kind)} --task {KINDS[kind].task} --arch hat_roberta_tiny --cpu {WINDOW} {flags}".split()
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
     task = tasks.setup_task(args)
@@ -63,9 +53,6 @@ def sharpened(model: Any) -> Any:
 
 def distributions(kind: str, task: Any, model: Any, batch: dict[str, Any]) -> list[tuple[float, Tensor]]:
     """The weight and the logits, where they are not -inf, of each distribution that the loss of a pass is about."""
-    if kind == "mlm":
-        logits = model(**batch["net_input"])[0]
-        return [(1, row) for row in logits[batch["target"] != PAD]]
     logits, target = task.logits(model, batch), batch["target"]
     if kind == "document_qa":
         pairs = [(1 / 6, side) for row in logits["span"] for side in row.T]
@@ -115,7 +102,7 @@ def test_r_drop_differs_by_dropout_alone(data_of: Data) -> None:
         assert bool(log["sar_loss"] > 1e-6) == differs
 
 
-@pytest.mark.parametrize("kind", ["document_qa", "mlm"])
+@ALL
 def test_validation_is_one_pass_of_the_base_criterion(data_of: Data, kind: str) -> None:
     task, model, batch, base = setting(kind, data_of)
     criterion = regularized(BASES[kind], task).eval()
@@ -127,16 +114,6 @@ def test_validation_is_one_pass_of_the_base_criterion(data_of: Data, kind: str) 
             type(each).reduce_metrics([logged])
         values.append(meters.get_smoothed_values())
     assert values[0] == values[1]
-
-
-def test_the_logged_perplexity_is_of_the_words(data_of: Data) -> None:
-    task, model, batch, base = setting("mlm", data_of)
-    _, size, log = regularized("masked_lm", task)(model, batch)
-    with metrics.aggregate(new_root=True) as meters:
-        type(regularized("masked_lm", task)).reduce_metrics([log])
-    values = meters.get_smoothed_values()
-    assert values["ppl"] == pytest.approx(math.exp(float(log["nll_loss"]) / size), rel=1e-2)
-    assert values["loss"] == pytest.approx(2 * values["nll_loss"] + 3 * values["sar_loss"], abs=2e-3)
 
 
 def test_what_cannot_be_is_refused(data_of: Data) -> None:
@@ -154,6 +131,20 @@ def test_what_cannot_be_is_refused(data_of: Data) -> None:
     model.config.encoder_attention = "window"
     with pytest.raises(ValueError, match="the split has no labels"):
         regularized("document_labels", task)(model, {**batch, "target": None})
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ("masked_lm", "error: argument --base-criterion: invalid choice: 'masked_lm' (choose from"),
+        ("document_labels", "error: the criterion document_labels is not for this task: give --criterion masked_lm"),
+    ],
+)
+def test_pre_training_has_no_regularization(run: Callable[..., Any], data_of: Data, base: str, message: str) -> None:
+    flags = "--task masked_document_lm --arch hat_roberta_tiny --cpu --batch-size 2 --save-dir nowhere "
+    flags += f"--criterion self_attention_regularization --base-criterion {base}"
+    result = run("fairseq-train", data_of("mlm"), "--user-dir", USER_DIR, *flags.split(), check=False)
+    assert result.returncode and message in result.stderr.splitlines()[-1] and "Traceback" not in result.stderr
 
 
 def test_training_through_fairseq(data_of: Data, warm: WarmPython, tmp_path: Path) -> None:
