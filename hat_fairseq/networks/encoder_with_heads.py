@@ -37,6 +37,10 @@ class NamedAsRoberta(nn.Module):
         super().__init__()
         self.sentence_encoder, self.lm_head = sentence_encoder, lm_head
 
+    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
+        """Encodes (B, T) token ids; see `Encoder.forward`."""
+        return self.sentence_encoder(src_tokens, roll=roll)
+
 
 class EncoderWithHeads(nn.Module):
     """An encoder and its heads.
