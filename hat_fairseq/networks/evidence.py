@@ -79,7 +79,7 @@ class HatEvidenceConfig(RobertaConfig):
             )
 
     def evidence_sizes(self) -> EvidenceSizes:
-        """Returns the numbers of the layers over turns or sentences."""
+        """Returns the sizes of the layers over turns or sentences."""
         return EvidenceSizes(*(getattr(self, f"evidence_{item.name}") for item in fields(EvidenceSizes)))
 
 

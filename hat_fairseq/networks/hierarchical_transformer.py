@@ -66,10 +66,10 @@ class HierarchicalTransformerEncoder(Encoder):
     """
 
     config_class = HierarchicalTransformerConfig
-    named_as_roberta: ClassVar = False
     has_masked_lm: ClassVar = True
     reads_first_token: ClassVar = False
     config: HierarchicalTransformerConfig
+    lm_head: nn.Module | None
 
     def __init__(self, config: HierarchicalTransformerConfig, vocabulary: Vocabulary) -> None:
         sizes, kinds, width = config.encoder_sizes(), parse_pattern(config.layout), config.encoder_embed_dim

@@ -56,7 +56,6 @@ class HatRobertaConfig(RobertaConfig):
 class RobertaEncoder(DocumentEncoder):
     """RoBERTa's encoder, and what its classification heads read."""
 
-    named_as_roberta: ClassVar = True  # its tensors are named as in fairseq's RoBERTa
     has_masked_lm: ClassVar = True
     config: RobertaConfig
 
