@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
-from hat_fairseq.kernels import blocks, linear, loss, naive, precision
+from hat_fairseq.kernels import blocks, naive, precision
 from hat_fairseq.modules import block_sparse
 
 SMALL = {"source": 1023, "target": 400, "documents": 4, "layers": 2, "width": 128, "heads": 4, "vocabulary": 4000}
@@ -56,12 +56,6 @@ def maps_to_linear() -> None:
     precision.pack_linears = lambda model, precision="fp32": 0
 
 
-def onednn_to_linear() -> None:
-    """`nn.Linear` in place of oneDNN's product, for weights that are packed and others."""
-    maps_to_linear()
-    linear.fastest_product = loss.fastest_product = lambda x, weight: F.linear
-
-
 def blocks_to_checkpoint() -> None:
     """Blocks of keys: gathered for a chunk of query blocks, recomputed in the backward pass by autograd."""
 
@@ -86,7 +80,6 @@ PLAIN: dict[str, Callable[[], None] | None] = {
     "as it is": None,
     "chunked loss": loss_to_checkpoint,
     "packed maps": maps_to_linear,
-    "oneDNN": onednn_to_linear,
     "search": None,
     "blocks": blocks_to_checkpoint,
 }
@@ -98,15 +91,16 @@ def with_parts(setting: Setting, *parts: str) -> Setting:
 
 
 SETTINGS = [
-    *(with_parts(generation.setting(*sizes), "packed maps", "oneDNN", "search") for sizes in ((3072, 1), (512, 4))),
+    *(with_parts(generation.setting(*sizes), "packed maps", "search") for sizes in ((3072, 1), (512, 4))),
     *(
-        with_parts(training.setting(3072, 768, 6, dropout) | sizes, "chunked loss", "oneDNN")
+        with_parts(training.setting(3072, 768, 6, dropout) | sizes, "chunked loss")
         for sizes, dropout in (({}, 0.1), ({}, 0.0), (SMALL, 0.0), (SMALL, 0.1))
     ),
     *(
-        with_parts(long_encoders.setting(model + ", {length:,} tokens", length) | {"model": model}, *parts)
+        with_parts(
+            long_encoders.setting("ernie_sparse, {length:,} tokens", length) | {"model": "ernie_sparse"}, "blocks"
+        )
         for length in (4096, 16384)
-        for model, parts in (("poolingformer", ("oneDNN",)), ("ernie_sparse", ("blocks", "oneDNN")))
     ),
 ]
 

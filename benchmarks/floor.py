@@ -33,7 +33,7 @@ from peers import parameters_of
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from hat_fairseq.kernels import Linear, linear, loss, set_precision, torch_private
+from hat_fairseq.kernels import Linear, cpu_precisions, set_precision, torch_private
 
 SETTING = generation.setting(3072, 1)
 FEW, MANY = 8, 56  # tokens of the two searches
@@ -77,7 +77,8 @@ def main() -> None:
 def parts() -> Iterator[Part]:
     yield encoder()
     yield decoding_step("fp32")
-    yield decoding_step("int8")
+    if "int8" in cpu_precisions():
+        yield decoding_step("int8")
     yield update()
     for length in (4096, 16384):
         yield from (
@@ -130,16 +131,13 @@ def weights_of(module: nn.Module, without: tuple[str, ...] = ()) -> int:
 
 
 def counted(call: Call) -> int:
-    """FLOP of a call, with torch's own products of matrices."""
-    own = linear.fastest_product
-    linear.fastest_product = loss.fastest_product = lambda x, weight: F.linear
+    """FLOP of a call whose weights are not packed."""
     formulas = {
         torch_private.flash_attention: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),
         torch_private.flash_attention_backward: lambda g, q, k, v, *_, **__: sdpa_backward_flop_count(g, q, k, v),
     }
     with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
         call()
-    linear.fastest_product = loss.fastest_product = own
     return counter.get_total_flops()
 
 
@@ -158,12 +156,13 @@ def measured(part: Part, rounds: int) -> dict[str, Any]:
 def rates() -> dict[str, float]:
     """FLOP/s of the fastest of ten products of (3072, 768) and (768, 3072) matrices, bytes/s of ten sums of 256 MB."""
     x, weight, numbers = torch.randn(3072, 768), torch.randn(3072, 768), torch.ones(1 << 26)
-    packed, integers = torch_private.pack(weight, len(x)), x.abs().to(torch.uint8)
-    int8 = [make(weight.to(torch.int8), torch.ones(len(weight))) for make in torch_private.INT8_PRODUCTS.values()]
+    packed = torch_private.pack(weight, len(x))
     calls: dict[str, list[Call]] = {
         "fp32": [partial(F.linear, x, weight), partial(torch_private.onednn_linear, x, packed)],
-        "int8": [partial(product, integers) for product in int8],
     }
+    if "int8" in cpu_precisions():
+        product = torch_private.onednn_int8(weight.to(torch.int8), torch.ones(len(weight)))
+        calls["int8"] = [partial(product, x.abs().to(torch.uint8))]
     flop = 2 * x.numel() * len(weight)
     result = {name: flop / min(map(fastest, each)) for name, each in calls.items()}
     return result | {"reading": SCALAR * len(numbers) / fastest(numbers.sum)}

@@ -49,6 +49,7 @@ from peers import (
 from torch import Tensor
 
 from hat_fairseq.generation.search import SearchOptions, beam_search
+from hat_fairseq.kernels import cpu_precisions
 
 BEAM = 4
 POSITIONS = 3072  # at least, on both sides: transformers' BART has one number
@@ -60,7 +61,7 @@ FAIRSEQ = ("fairseq transformer", "fairseq bart")
 CACHES = {"transformers": None, "transformers, static cache": "static"}
 WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
 LONG = ("led", "longt5", "t5gemma2")  # of transformers, with weights of their own
-PACKAGE = ("hat", "hat int8", "plain")
+PACKAGE = ("hat", *["hat int8"] * ("int8" in cpu_precisions()), "plain")
 CONTENDERS = (*PACKAGE, *FAIRSEQ, *CACHES, *WHOLE, *SPLIT, *LONG)
 
 

@@ -122,7 +122,6 @@ def own_model(name: str, args: Namespace) -> nn.Module:
         flags["encoder_attention"] = name
     elif name == "poolingformer":
         flags |= {"encoder_attention": "pooling", "encoder_attention_layers": str(args.layers - 1)}
-        flags["pooling_cells"] = "token"
     elif name == HIERARCHICAL:
         flags |= {"layout": args.layout, "segment_length": args.segment}
         flags["max_segments"] = -(-args.positions // args.segment)

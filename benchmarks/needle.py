@@ -114,8 +114,7 @@ BLOCKS = {
 MODELS: dict[str, dict[str, Any]] = {
     "full": {"no_hierarchy": True},
     "window": {"no_hierarchy": True, **LOCAL},
-    "pooling": {"no_hierarchy": True, **LOCAL, **LEVELS, "pooling_cells": "document"},
-    "pooling, token": {"no_hierarchy": True, **LOCAL, **LEVELS, "pooling_cells": "token"},
+    "pooling, token": {"no_hierarchy": True, **LOCAL, **LEVELS},
     "hat": LOCAL,
     "segments": {
         "arch": "hierarchical_transformer",

@@ -30,13 +30,12 @@ TASK = Task(stages=((1.0, 240, 8),), documents=6, bins=(48, 64, 96, 128, 160, 20
 COMMON = {"no_hierarchy": True, "max_positions": 256}
 LEVEL = {**COMMON, **LOCAL, **LEVELS}
 MODELS: dict[str, dict[str, Any]] = {
-    "two levels": {**LEVEL, "pooling_cells": "token"},
+    "two levels": LEVEL,
     "equal keys": {**COMMON, **LOCAL, "attention_window": 24},
     "equal reach": {**COMMON, **LOCAL, "attention_window": 48},
     "full": COMMON,
-    "document": {**LEVEL, "pooling_cells": "document"},
-    "mean": {**LEVEL, "pooling_cells": "token", "key_pooling": "mean"},
-    "max": {**LEVEL, "pooling_cells": "token", "key_pooling": "max"},
+    "mean": {**LEVEL, "key_pooling": "mean"},
+    "max": {**LEVEL, "key_pooling": "max"},
 }
 TWO = LAYERS * WINDOW + len(TWO_LEVELS) * SECOND
 REACH = {**dict.fromkeys(MODELS, TWO), "equal keys": LAYERS * 24}

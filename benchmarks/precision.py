@@ -25,9 +25,10 @@ from recipe_runs import RUNS, checkpoint_of, finished_run, flags_of, preprocesse
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.loading import load
+from hat_fairseq.kernels import cpu_precisions
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
 
-CONTENDERS = ("fp32", "bf16", "int8")
+CONTENDERS = tuple(cpu_precisions())
 TRAINED = {"name": "{recipe}, test split", "recipe": "ami_small", "checkpoint": "", "data": "", "batch": 20}
 SETTINGS = [setting(3072, 1, new=256, layers=2), setting(512, 4, new=256, layers=2), TRAINED]
 OPTIONS = {"--beam": int, "--min-len": int, "--max-len-b": int, "--no-repeat-ngram-size": int, "--lenpen": float}

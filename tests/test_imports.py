@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "cli": {"threads"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {
-    "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "time", "timeit"},  # no kernel is chosen by a clock
     "modules": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},

@@ -126,12 +126,12 @@ def units(encoder: Encoder, tokens: Tensor) -> tuple[str, Tensor]:
     layout = encoder.arrange(tokens).layout
     positions = torch.arange(tokens.size(1), device=tokens.device)
     if (where := layout.representatives) is not None:
-        slots = positions if layout.slots is None else layout.slots.numbers[0]
+        slots = positions if layout.slots is None else layout.slots.index[0]
         numbers = torch.searchsorted(where.positions[0].contiguous(), slots.contiguous(), right=True) - 1
         if where.inserted and where.padding is not None and bool(where.padding.all()):
             numbers = torch.zeros_like(numbers)  # no representatives: the text is one unit
         return where.unit, numbers
-    starts = sentence_starts(tokens, encoder.words.bos, encoder.words.pad)[0]
+    starts = sentence_starts(tokens, encoder.vocabulary.bos, encoder.vocabulary.pad)[0]
     if int(starts.sum()) > 1:
         return "sentence", starts.cumsum(dim=0) - 1
     return "block", positions // BLOCK
@@ -178,12 +178,12 @@ def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str
         model: an `EncoderWithHeads`, in evaluation mode.
         tokens: (1, T) token ids.
     """
-    with torch.no_grad(), Recorder(model.core, tokens, model.reads_first_token) as recorder:
-        spans = model(tokens, features_only=True)[1].get("spans")
+    with torch.no_grad(), Recorder(model.core, tokens, model.core.reads_first_token) as recorder:
+        spans = model.encode(tokens).spans
     values: dict[str, Tensor] = {}
     maps = [one for one in recorder.maps() if not one.to_tokens and bool((recorder.numbers >= 0).all())]
     if maps:  # that of the document comes before that of the units
-        queries = maps[0].weights[:, :, :1] if model.reads_first_token else maps[0].weights
+        queries = maps[0].weights[:, :, :1] if model.core.reads_first_token else maps[0].weights
         values["weight"] = queries.mean(dim=(0, 1, 2))
     if any(getattr(head, "pools_by", None) == "max" for head in model.modules()):
         values["share"] = spans[0].argmax(dim=0).bincount(minlength=spans.size(1)) / spans.size(2)

@@ -1,8 +1,8 @@
 """The criterion `self_attention_regularization`: two forward passes, and the divergence of their predictions.
 
 Liu et al. 2022 (ERNIE-Sparse), section 3.3. In the second pass the tokens are rolled by `--sar-roll` positions
-(`networks.encoder.rolled`); 0 is R-Drop (Liang et al. 2021), where the passes differ only in dropout. With P1 and P2
-the distributions that `--base-criterion` is computed from, and L its loss:
+(`modules.batch_layout.rolled`); 0 is R-Drop (Liang et al. 2021), where the passes differ only in dropout. With P1 and
+P2 the distributions that `--base-criterion` is computed from, and L its loss:
 
     L(P1) + L(P2) + alpha/2 [KL(P1 || P2) + KL(P2 || P1)]
 

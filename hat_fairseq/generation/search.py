@@ -3,19 +3,47 @@
 It gives the hypotheses and scores of fairseq's generator; those with equal scores may be in another order. The
 hypotheses of a document share its memory, and n-grams are compared on the device.
 
-A decoder has `extract_features(tokens, memory, state)`, `output_layer(features)` and
-`reorder_beams(state, rows, documents)`, as `HatDecoder` does; its memory has `select(documents)`.
-
 Legend: D unfinished documents, K beam, R = D K rows of hypotheses, C = 2 K candidates, T tokens, V vocabulary.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+
+
+class Memory(Protocol):
+    """The encoder's output, with one row for each document."""
+
+    def select(self, documents: Tensor) -> Any:
+        """Selects the rows of the (D,) documents."""
+
+
+class Cache(Protocol):
+    """What a decoder keeps of the tokens of all hypotheses."""
+
+    @property
+    def length(self) -> int:
+        """Returns T, the tokens of every hypothesis so far."""
+
+    def reorder(self, rows: Tensor, documents: Tensor | None) -> None:
+        """Lets row i continue the old row `rows[i]`; `documents`: the old documents that remain, None for all."""
+
+
+class Decoder(Protocol):
+    """What the search needs of a decoder; `networks.hat.Decoder` has it."""
+
+    def new_cache(self) -> Any:
+        """Returns an empty `Cache`."""
+
+    def states(self, tokens: Tensor, memory: Any, cache: Any) -> Tensor:
+        """Maps (R, U) tokens after the cached ones -> (R, U, C) states, and caches these tokens."""
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Maps (R, C) states -> (R, V) logits of the next token."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +93,8 @@ class Candidates(NamedTuple):
 
 @torch.no_grad()
 def beam_search(
-    decoders: Sequence[Any],
-    memories: Sequence[Any],
+    decoders: Sequence[Decoder],
+    memories: Sequence[Memory],
     documents: int,
     device: torch.device,
     options: SearchOptions,
@@ -83,11 +111,11 @@ def beam_search(
     Raises:
         ValueError: a document whose probabilities are NaN.
     """
-    beams, states = _Beams(documents, device, options), [dict[str, Any]() for _ in decoders]
+    beams, caches = _Beams(documents, device, options), [decoder.new_cache() for decoder in decoders]
     memories = list(memories)
     for step in range(options.max_len + 1):
         rows = beams.tokens[:, :, : step + 1].flatten(0, 1)
-        log_probs = _log_probs(rows, zip(decoders, memories, states, strict=True), options.temperature)
+        log_probs = _log_probs(rows, zip(decoders, memories, caches, strict=True), options.temperature)
         _forbid(log_probs, rows, options)
         scores = beams.scores[:, :, step - 1] if step else None
         candidates = best_continuations(log_probs.unflatten(0, (-1, options.beam)), scores)
@@ -100,8 +128,8 @@ def beam_search(
         order = beams.advance(step, candidates, ends, places)
         if not all_stay:
             memories = [memory.select(places) for memory in memories]
-        for decoder, state in zip(decoders, states, strict=True):
-            decoder.reorder_beams(state, order, None if all_stay else places)
+        for cache in caches:
+            cache.reorder(order, None if all_stay else places)
     refuse_nan(beams.finished, names)
     return [sorted(hypotheses, key=lambda h: -float(h.score)) for hypotheses in beams.finished]
 
@@ -127,9 +155,9 @@ def not_numbers(bad: int, documents: int, first: str = "") -> ValueError:
 def _log_probs(rows: Tensor, decoders: Any, temperature: float) -> Tensor:
     """(R, T) tokens -> (R, V) log-probabilities of the next token, fp32 or wider; those of the mean probability."""
     log_probs = []
-    for decoder, memory, state in decoders:
-        features, _ = decoder.extract_features(rows, memory, state)
-        logits = decoder.output_layer(features[:, -1])
+    for decoder, memory, cache in decoders:
+        states = decoder.states(rows[:, cache.length :], memory, cache)
+        logits = decoder.logits(states[:, -1])
         logits = logits if temperature == 1 else logits / temperature
         log_probs.append(torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)))
     return log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).logsumexp(0) - math.log(len(log_probs))

@@ -23,9 +23,8 @@ from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
 from ..data.dictionary import EOS, PAD
 from ..modules.cache import DecoderCache
-from ..modules.embedding import initialise
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import CACHE, ENCODER_DECODERS, LIKE_BERT, Decoder, hat_encoder_parts, token_tables
+from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
 from .modeling import LOSS, HatConfig, HatPreTrainedModel, known_arguments, masked
 
 
@@ -37,7 +36,7 @@ class EncoderOutput(ModelOutput):
     memory: EncoderOut | None = None
 
 
-class SourceEncoder(Encoder):
+class SourceEncoder(HatEncoder):
     """The encoder as `generate` calls it."""
 
     main_input_name = "input_ids"
@@ -67,18 +66,15 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
 
     def __init__(self, config: HatConfig):
         super().__init__(config)
-        self.numbers = numbers = config.numbers(ENCODER_DECODERS)
         source, target = Vocabulary(config.source_vocab_size), Vocabulary(config.vocab_size)
-        tables = token_tables(numbers, source, target)
-        parts = hat_encoder_parts(numbers, source, tables[0], config.max_source_positions, config.num_roles)
-        self.encoder = SourceEncoder(parts)
-        self.decoder = Decoder(numbers, tables[1], config.max_target_positions)
-        if config.network in LIKE_BERT:
-            initialise(self)
+        positions = config.max_source_positions, config.max_target_positions
+        network = config.network_config(ENCODER_DECODERS)
+        parts = build_parts(SourceEncoder, Decoder, network, source, target, positions, config.num_roles)
+        self.encoder, self.decoder = parts
         self.post_init()
 
     @property
-    def core(self) -> Encoder:  # type: ignore[override]
+    def core(self) -> Encoder:
         return self.encoder
 
     def forward(
@@ -109,11 +105,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if past_key_values is None and use_cache:
             past_key_values = GenerationCache(len(self.decoder.layers))
-        seen, state = 0, None
-        if past_key_values is not None:
-            seen, state = past_key_values.length, {CACHE: past_key_values}
-        ids = F.pad(decoder_input_ids, (seen, 0), value=EOS)  # of the cached tokens the decoder reads the number only
-        logits, _ = self.decoder(ids, out.memory, state)
+        logits = self.decoder(decoder_input_ids, out.memory, past_key_values)
         if labels is not None:
             right = labels.masked_fill(labels == PAD, -100)
             return Seq2SeqLMOutput(ForMaskedLMLoss(logits, right, logits.size(-1), **loss), logits)

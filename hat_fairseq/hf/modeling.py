@@ -24,11 +24,11 @@ from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceC
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..kernels import set_precision
 from ..modules.embedding import SinusoidalPositions, initialise
+from ..networks import NETWORKS
 from ..networks.encoder import Encoder, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from ..networks.hat import ENCODER_DECODERS, Decoder
+from ..networks.hat import Decoder
 
-NETWORKS = {**ENCODERS, **ENCODER_DECODERS}
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
@@ -105,11 +105,15 @@ class HatConfig(HasLoader, PretrainedConfig):
             if unknown := sorted(head.keys() - KEYS_OF_HEAD):
                 raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
 
-    def numbers(self, networks: Mapping[str, Any]) -> Any:
-        """Returns the dataclass of `settings`; ValueError for an unknown network, or a value out of range."""
+    def network_config(self, networks: Iterable[str]) -> Any:
+        """Returns the dataclass of `settings`.
+
+        Raises:
+            ValueError: another network than one of `networks`, or a value out of range.
+        """
         if self.network not in networks:
             raise ValueError(f"the network is {self.network!r}; this class has {', '.join(networks)}")
-        return networks[self.network].from_args(Namespace(**self.settings))
+        return NETWORKS[self.network].from_args(Namespace(**self.settings))
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)
@@ -155,8 +159,11 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
     config_class = HatConfig
     supports_gradient_checkpointing = True
     _supports_sdpa = True
-    numbers: Any  # the dataclass of `config.settings`
-    core: Encoder
+
+    @property
+    def core(self) -> Any:
+        """Returns the encoder without heads."""
+        raise NotImplementedError
 
     def post_init(self) -> None:
         first: dict[nn.Parameter, str] = {}
@@ -173,7 +180,7 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         if isinstance(module, nn.LayerNorm | SinusoidalPositions):
             module.reset_parameters()
         elif isinstance(module, nn.Linear | nn.Embedding):
-            initialise(module, getattr(self.numbers, "init", "bert"))
+            initialise(module, self.core.config.init or "bert")
         else:
             for parameter in module.parameters(recurse=False):
                 nn.init.zeros_(parameter)
@@ -212,23 +219,22 @@ class HatOutput(ModelOutput):
     logits: dict[str, Tensor] | None = None
 
 
-class HatModel(HatPreTrainedModel, EncoderWithHeads):
+class HatModel(EncoderWithHeads, HatPreTrainedModel):
     """An encoder with the classification heads that `config.heads` names."""
 
     def __init__(self, config: HatConfig):
-        super().__init__(config)
-        self.compose(config.numbers(ENCODERS), Vocabulary(config.vocab_size))
+        HatPreTrainedModel.__init__(self, config)
+        network = config.network_config(ENCODERS)
+        EncoderWithHeads.__init__(self, ENCODERS[config.network], network, Vocabulary(config.vocab_size))
         for name, head in config.heads.items():
-            self.register_classification_head(name, head["classes"], head["inner_dim"], head["level"])
+            self.add_head(name, head["classes"], head["inner_dim"], head["level"])
         self.post_init()
 
-    def forward(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **others: Any
-    ) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **others: Any) -> Any:
         """Computes the states and the logits of all heads of (B, T) ids."""
         known_arguments(others, self.config)
         tokens = masked(input_ids, attention_mask)
-        encoded = self.encoder(tokens)
+        encoded = self.encode(tokens)
         logits = {name: self.head_logits(name, encoded, tokens) for name in self.classification_heads}
         return HatOutput(encoded.tokens, logits)
 
@@ -265,6 +271,6 @@ class HatForMaskedLM(HatModel):
     ) -> MaskedLMOutput:
         """Computes (B, T, V) logits of (B, T) ids; `labels`: (B, T) right ids, -100 for none."""
         loss = known_arguments(loss, self.config, LOSS)
-        logits = self.encoder.lm_head(self.encoder(masked(input_ids, attention_mask)).tokens)
+        logits = self.lm_logits(self.encode(masked(input_ids, attention_mask)).tokens)
         value = None if labels is None else ForMaskedLMLoss(logits, labels, logits.size(-1), **loss)
         return MaskedLMOutput(value, logits)

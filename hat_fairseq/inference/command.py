@@ -56,7 +56,7 @@ def add_device(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     machine = parser.add_argument_group("machine and precision")
     machine.add_argument("--device", metavar="NAME", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
     group = machine.add_mutually_exclusive_group()
-    help_text = "fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU) (default: %(default)s)"
+    help_text = "fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it) or int8 (CPUs with VNNI) (default: %(default)s)"
     group.add_argument("--precision", choices=PRECISIONS, default="fp32", help=help_text)
     for name in ("fp16", "bf16"):
         same: Any = {"dest": "precision", "action": "store_const", "const": name}

@@ -188,7 +188,7 @@ class Embedder:
         """Computes the (T, C) states of each row in fp32; those of markers are the last that the encoder has."""
         tokens = padded(rows).to(self.loaded.device)
         if not hasattr(self.model, "decoder"):
-            states = self.model(tokens, features_only=True)[0]
+            states = self.model.encode(tokens).tokens
         else:
             encoded = self.model.encoder(tokens)
             states = encoded.tokens

@@ -25,7 +25,7 @@ from ..data.kinds.evidence import (
 )
 from ..data.record import Record
 from ..data.rows import Row
-from ..networks.evidence import KeptVectors, SegmentEncoder
+from ..networks.evidence import EvidenceEncoder, KeptVectors
 from ..scoring.baselines import CHUNK, best_of_chunk, first_chunk
 from ..scoring.evidence import best_threshold, rounded
 from .loading import Loaded
@@ -77,9 +77,9 @@ def cosine_baselines(
     return {name: _predictions(rule, *cosines) for name, rule in RULES.items()}
 
 
-def _encoder(loaded: Loaded) -> SegmentEncoder:
-    encoder = getattr(loaded.models[0], "encoder", None)
-    if len(loaded.models) > 1 or not isinstance(encoder, SegmentEncoder):
+def _encoder(loaded: Loaded) -> EvidenceEncoder:
+    encoder = getattr(loaded.models[0], "core", None)
+    if len(loaded.models) > 1 or not isinstance(encoder, EvidenceEncoder):
         what = "an ensemble" if len(loaded.models) > 1 else loaded.architecture
         raise ValueError(f"{loaded.paths[0]} is {what}; the baselines need one model with the network hat_evidence")
     return encoder
@@ -87,7 +87,7 @@ def _encoder(loaded: Loaded) -> SegmentEncoder:
 
 @torch.no_grad()
 def _cosines(
-    loaded: Loaded, encoder: SegmentEncoder, cache: KeptVectors | None, records: Iterable[Record]
+    loaded: Loaded, encoder: EvidenceEncoder, cache: KeptVectors | None, records: Iterable[Record]
 ) -> list[Cosines]:
     documents, known = [], list(records)
     for record, ((row, tokens, _),) in zip(known, encode_documents(known, loaded), strict=True):

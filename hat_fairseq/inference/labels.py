@@ -89,7 +89,9 @@ class Predictor:
         counts = torch.tensor(list(map(len, samples)), device=device)
         names, scores = list(self.kind.heads(len(self.loaded.labels))), []
         for model in self.models:
-            logits = self.kind.logits(model(tokens, classification_head_name=names)[0], tokens, counts)
+            encoded = model.encode(tokens)
+            each_head = {name: model.head_logits(name, encoded, tokens) for name in names}
+            logits = self.kind.logits(each_head, tokens, counts)
             named = logits if isinstance(logits, dict) else {"": logits}
             scores.append({name: self.kind.scores(each.float()) for name, each in named.items()})
         means = {name: torch.stack([each[name] for each in scores]).mean(dim=0).cpu().numpy() for name in scores[0]}

@@ -220,15 +220,16 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
         default = kind.weighted_row(kind.predict(record, rows, outputs, model.loaded.labels))
     number = _chunk(options, record, len(encoded), default)
     tokens = encoded[number].tokens.to(device)
-    with Recorder(net.core, tokens[None], net.reads_first_token) as recorder:
-        net(tokens[None], features_only=True)
+    with Recorder(net.core, tokens[None], net.core.reads_first_token) as recorder:
+        net.encode(tokens[None])
     look = _look(recorder, record, encoded, number, model.pipeline, options)
     if not options.occlusion or recorder.num_units == 1:
         return look
     (head,), labels = kind.heads(len(model.loaded.labels)), model.loaded.labels
 
     def score(batch: list[Tensor]) -> Tensor:
-        return net(padded(batch), classification_head_name=head)[0].float().log_softmax(dim=-1)
+        inputs = padded(batch)
+        return net.head_logits(head, net.encode(inputs), inputs).float().log_softmax(dim=-1)
 
     scores = _without_units(recorder, [tokens], score, options.batch_size)  # K x (1 + S)
     best = int(scores[:, 0].argmax())
@@ -255,8 +256,8 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
         """(B, U) log-probabilities of the target tokens from each source."""
         encoder_out = net.encoder(padded(tokens), **({"roles": padded(roles[0])} if roles else {}))
         targets = target.expand(len(tokens), -1)
-        logits, _ = net.decoder(targets.roll(1, dims=1), encoder_out)  # </s> comes first
-        return logits.float().log_softmax(dim=-1).gather(2, targets[..., None])[..., 0]
+        states = net.decoder.states(targets.roll(1, dims=1), encoder_out)  # </s> comes first
+        return net.decoder.logits(states).float().log_softmax(dim=-1).gather(2, targets[..., None])[..., 0]
 
     with Recorder(net.encoder, streams[0][None], decoder=net.decoder) as recorder:
         log_probabilities(*([stream] for stream in streams))

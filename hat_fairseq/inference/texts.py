@@ -29,7 +29,7 @@ class DocumentToText:
         check_writes_texts(":".join(loaded.paths), loaded.pipeline.kind)
         self.options, self.generator = generation, None
         others = [name for name, default, *_ in NOT_SEARCHED if generation.get(name, default) != default]
-        if others or not all(hasattr(model.decoder, "reorder_beams") for model in loaded.models):
+        if others or not all(hasattr(model.decoder, "new_cache") for model in loaded.models):
             loaded = loaded.with_task(f"the generation option {', '.join(others)}")
             self.generator = loaded.task.build_generator(loaded.models, Namespace(**generation))
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline

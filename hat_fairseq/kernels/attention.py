@@ -4,8 +4,8 @@ softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by torch's scaled 
 three cases differ:
 
     chunks  with dropout, for which SDPA has no fused kernel: SDPA for a chunk of queries at a time
-    rows    padded self-attention in bf16 and of int8 models: SDPA for each row alone, without its padding
-    step    the few queries of a decoding step in bf16, which int8 models have too: two products, twice as fast
+    rows    padded self-attention in bf16, which int8 models have too: SDPA for each row alone, without its padding
+    step    the few queries of a decoding step in bf16: two products, twice as fast
 
 In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
 queries, so no key is copied.
@@ -42,14 +42,12 @@ def attend(
     dropout: float = 0.0,
     causal: bool = False,
     self_attention: bool = False,
-    rows_alone: bool = False,
 ) -> Tensor:
     """Computes the output of `naive.attention`, (B, H, T, E), whose arguments it has.
 
     Args:
         mask: from `prepare_mask`, not together with `causal`; every query may attend to at least one key.
         self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
-        rows_alone: self-attention in fp32 must not depend on the batch in inference on a CPU, as it never does in bf16.
     """
     if keys.size(1) != queries.size(1):
         if causal or (mask is not None and any(size > 1 for size in mask.shape[-3:-1])):
@@ -59,12 +57,11 @@ def attend(
     if queries.device.type == "cpu":
         if dropout and queries.size(2) * keys.size(2) >= MIN_SCORES:
             return attention_in_chunks(queries, keys, values, mask, dropout, causal)
-        bf16 = queries.dtype is torch.bfloat16
-        if (bf16 or rows_alone) and not (dropout or causal or torch.is_grad_enabled()):
+        if queries.dtype is torch.bfloat16 and not (dropout or causal or torch.is_grad_enabled()):
             if self_attention and queries.size(2) > 1:
                 if mask is not None:
                     return attention_of_rows(queries, keys, values, mask)
-            elif bf16 and queries.size(2) <= MAX_STEP_QUERIES:
+            elif queries.size(2) <= MAX_STEP_QUERIES:
                 return step_attention(queries, keys, values, mask)
     return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
 

@@ -16,10 +16,10 @@ Legend: N positions, C channels, V symbols.
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .linear import fastest_product
 from .naive import wide
 
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
@@ -58,11 +58,10 @@ class _ChunkedLoss(torch.autograd.Function):
         features, weight, target, smoothing, pad, count_correct, wanted = args
         sums = wide(features.new_zeros(3))
         gradients = _Gradients(features, weight) if wanted else None
-        product = fastest_product(features, weight)
         size = max(1, CHUNK // len(weight))
         for first in range(0, len(target), size):
             chunk = slice(first, first + size)
-            logits = wide(product(features[chunk], weight, None))
+            logits = wide(F.linear(features[chunk], weight))
             if count_correct:
                 sums[2] += (logits.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
             log_probabilities = torch.log_softmax(logits, -1, out=logits)
@@ -92,7 +91,7 @@ class _Gradients:
     """
 
     def __init__(self, features: Tensor, weight: Tensor) -> None:
-        self._features, self._weight, self._product = features, weight, fastest_product(features, weight)
+        self._features, self._weight = features, weight
         self._is_fp16 = weight.dtype is torch.float16
         # a row of gradients of logits sums up to less than 2
         self._scale = _power_of_two(FP16_LIMIT / 2 / _largest(weight), FP16_SCALE) if self._is_fp16 else 1.0
@@ -104,7 +103,7 @@ class _Gradients:
         if self._is_fp16:
             grad_logits.mul_(self._scale)
         grad_logits = grad_logits.to(weight)
-        self._grad_features[chunk] = self._product(grad_logits, weight.t(), None)
+        self._grad_features[chunk] = grad_logits @ weight
         if self._is_fp16:  # a column of gradients of logits sums up to less than the number of rows
             down = _power_of_two(FP16_LIMIT / len(features) / self._scale / _largest(features), 1.0)
             self._grad_weight += (grad_logits.t() @ (features * down)).float().div_(down)

@@ -5,28 +5,24 @@
     fp16   on a GPU
     bf16   anywhere; on a CPU weights and inputs rounded to 8 bits of mantissa, sums in fp32, results in bf16
     int8   on a CPU: weights as 8-bit integers with a scale for each output, inputs with a scale and a zero for each
-           row, so that a row's result does not depend on the other rows of a batch; results in fp32. The
-           faster library is chosen (`choice.py`); all give the same results
+           row, so that a row's result does not depend on the other rows of a batch; results in fp32. Only
+           with VNNI instructions, without which oneDNN's products of integers are wrong
 
 On a CPU layer norms, residuals, softmaxes and embeddings stay in fp32.
 
 Legend: N rows (any number of leading axes), I inputs, O outputs.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
-
 import torch
 from torch import Tensor, nn
 
-from . import choice, torch_private
-from .linear import FEW_ROWS, MIN_WEIGHT, TIMED_ROWS, TIMED_WIDTH, Linear
+from . import torch_private
 from .naive import activated
-from .torch_private import INT8_PRODUCTS, ROWS, IntegerProduct, onednn_linear
+from .torch_private import ROWS, onednn_int8, onednn_linear
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
-Layout = Callable[[Tensor, Tensor], IntegerProduct]  # (O, I) int8 weight, (O,) scales
+MIN_WEIGHT = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves in fp32
 
 
 def check_precision(precision: str, device: torch.device | str) -> None:
@@ -38,17 +34,29 @@ def check_precision(precision: str, device: torch.device | str) -> None:
         return
     if kind == "cpu":
         if precision == "fp16":
-            raise ValueError("precision fp16 is GPU-only; on a CPU use bf16 or int8")
+            raise ValueError(f"precision fp16 is GPU-only; on this CPU use {' or '.join(cpu_precisions())}")
         if not torch_private.INT8:
             raise ValueError(f"precision {precision} needs a torch with oneDNN; this one has none: use fp32")
         if precision == "bf16" and not torch_private.BF16:
-            raise ValueError("precision bf16: this CPU cannot multiply bf16; use int8 or fp32")
+            raise ValueError(f"precision bf16: this CPU cannot multiply bf16; use {' or '.join(cpu_precisions())}")
         if precision == "int8":
-            exact_layouts()
+            _check_int8()
     elif precision == "int8":
         raise ValueError(f"precision int8 is CPU-only (device: {device}); on a GPU use fp16 or bf16")
     elif precision == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise ValueError("precision bf16: this GPU cannot multiply bf16; use fp16 or fp32")
+
+
+def cpu_precisions() -> list[str]:
+    """Lists those of `CPU_PRECISIONS` that this CPU and this torch have."""
+    able = {"fp32": True, "bf16": torch_private.BF16, "int8": torch_private.multiplies_int8()}
+    return [name for name in CPU_PRECISIONS if able[name]]
+
+
+def _check_int8() -> None:
+    if not torch_private.multiplies_int8():
+        ways = " or ".join(cpu_precisions())
+        raise ValueError(f"precision int8 needs a CPU with VNNI instructions; this one has none: use {ways}")
 
 
 def set_precision(model: nn.Module, precision: str) -> None:
@@ -65,12 +73,20 @@ def set_precision(model: nn.Module, precision: str) -> None:
         model.to(torch.float16 if precision == "fp16" else torch.bfloat16)
 
 
+class Linear(nn.Linear):
+    """`nn.Linear`, which `pack_linears` may replace by a `PackedLinear`."""
+
+
 class PackedLinear(nn.Module):
     """A linear map that can no longer be trained, moved or saved.
+
+    `cache_dtype`: the type in which keys and values are attended to and kept in caches, if they are its outputs.
 
     Args:
         source: a map on the CPU, fp32 (or bf16, which stays bf16); it is not changed.
         precision: one of `CPU_PRECISIONS`.
+    Raises:
+        ValueError: int8 without VNNI instructions.
     """
 
     def __init__(self, source: nn.Linear, precision: str = "fp32") -> None:
@@ -78,19 +94,17 @@ class PackedLinear(nn.Module):
         weight = source.weight.detach()
         self.precision = "bf16" if weight.dtype is torch.bfloat16 else precision
         self.dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32  # of inputs and outputs
-        self.rounds_inputs = self.precision == "int8"  # see `Linear`, as for the next one
         # without bf16 instructions products of bf16 are slower than those of fp32
         in_bf16 = self.precision != "fp32" and torch_private.BF16
         self.cache_dtype = torch.bfloat16 if in_bf16 else torch.float32
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
         if self.precision == "int8":
+            _check_int8()
             # symmetric, so that the weights' zero is 0
             scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
             rounded = (weight / scales[:, None]).round()
             self.sums = rounded.sum(1) * scales  # (O,): what a row of ones would give
-            integers, (few, many) = rounded.to(torch.int8), fastest_layouts()
-            self.few_rows = few(integers, scales)
-            self.many_rows = self.few_rows if few is many else many(integers, scales)
+            self.product = onednn_int8(rounded.to(torch.int8), scales)
         else:
             self.packed = torch_private.pack(weight.to(self.dtype), ROWS)
 
@@ -99,9 +113,7 @@ class PackedLinear(nn.Module):
         if self.precision != "int8":
             return onednn_linear(x.to(self.dtype), self.packed, self.bias, activation)
         integers, scales, offsets = quantise(x.float())
-        product = self.few_rows if x.shape[:-1].numel() <= FEW_ROWS else self.many_rows
-        out = product(integers)
-        out = out.mul_(scales).addcmul_(offsets, self.sums)
+        out = self.product(integers).mul_(scales).addcmul_(offsets, self.sums)
         if self.bias is not None:
             out += self.bias
         return activated(out, activation)
@@ -142,55 +154,3 @@ def pack_linears(model: nn.Module, precision: str = "fp32") -> int:
 def _can_pack(weight: Tensor, smallest: int) -> bool:
     known = weight.dtype is torch.float32 or (weight.dtype is torch.bfloat16 and torch_private.BF16)
     return torch_private.ONEDNN and known and weight.device.type == "cpu" and weight.numel() >= smallest
-
-
-def fastest_layouts() -> tuple[Layout, Layout]:
-    """Returns those of `exact_layouts` with which few rows and many rows are multiplied faster."""
-    layouts = exact_layouts()
-
-    def timed(rows: int) -> dict[str, Callable[[], Tensor]]:
-        x, weight = torch.ones(rows, TIMED_WIDTH).byte(), torch.ones(4 * TIMED_WIDTH, TIMED_WIDTH).char()
-        return {name: partial(layout(weight, torch.ones(len(weight))), x) for name, layout in layouts.items()}
-
-    few, many = (choice.fastest(f"int8_{rows}", partial(timed, TIMED_ROWS[rows])) for rows in TIMED_ROWS)
-    return layouts[few], layouts[many]
-
-
-@cache
-def exact_layouts() -> dict[str, Layout]:
-    """Returns the libraries of `INT8_PRODUCTS` that are exact here for the largest integers, otherwise by halves.
-
-    Without VNNI instructions pairs of products are added in 16 bits, where 255 x 127 + 255 x 127 becomes 32,767.
-
-    Raises:
-        ValueError: none is.
-    """
-    halves: dict[str, Layout] = {name: partial(layout_for_halves, layout) for name, layout in INT8_PRODUCTS.items()}
-    for layouts in (INT8_PRODUCTS, halves):
-        if exact := {name: layout for name, layout in layouts.items() if _is_exact(layout)}:
-            return exact
-    raise ValueError("precision int8: torch's products of 8-bit integers are wrong on this processor; use fp32")
-
-
-def layout_for_halves(layout: Layout, integers: Tensor, scales: Tensor) -> IntegerProduct:
-    """The product by inputs of 7 bits, which cannot overflow.
-
-    x = floor(x / 2) + ceil(x / 2): the two products are added. Twice the operations, but the weights are read once.
-    """
-    product = layout(integers, scales)
-
-    def product_of_halves(x: Tensor) -> Tensor:
-        rows = x.reshape(x.shape[:-1].numel(), x.size(-1))
-        floor = rows >> 1
-        first, second = product(torch.cat([floor, rows - floor])).chunk(2)
-        return first.add_(second).view(*x.shape[:-1], len(scales))
-
-    return product_of_halves
-
-
-def _is_exact(layout: Layout) -> bool:
-    """The largest inputs with weights whose pairs overflow, come close to it, and cancel out."""
-    weight = torch.tensor([[127, 127], [-127, -127], [64, 65], [127, -127]]).repeat(16, 128)
-    product = layout(weight.to(torch.int8), torch.ones(len(weight)))
-    inputs = [torch.full((rows, 256), 255, dtype=torch.uint8) for rows in (1, 64)]
-    return all(torch.equal(product(x).long(), x.long() @ weight.t()) for x in inputs)  # fp32 is exact below 2^24

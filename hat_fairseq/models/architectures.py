@@ -15,6 +15,7 @@ from typing import Any
 
 from fairseq.models import register_model_architecture
 
+from ..modules.pooling_attention import OWN_CELLS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 
 Sizes = dict[str, Any]
@@ -148,6 +149,8 @@ def _register(model: str, name: str, sizes: Sizes) -> None:
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:
                 setattr(args, flag, value)
+        if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
+            args.pooling_cells = OWN_CELLS  # recorded, because models of older versions have others
 
     register_model_architecture(model, name)(architecture)
 

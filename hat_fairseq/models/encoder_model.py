@@ -8,47 +8,106 @@ computes the same.
 import logging
 import re
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from ..modules.options import add_options
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat_transformer import vocabulary
-from .loading import ROBERTA, adapt_heads, adapt_state, fingerprint, is_roberta, rename_old_layout
+from .loading import ROBERTA, adapt_heads, adapt_state, config_of, fingerprint, is_roberta, rename_old_layout
 
 logger = logging.getLogger(__name__)
 
+Logits = Tensor | dict[str, Tensor]
 POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
 
 
 class EncoderModel(EncoderWithHeads, BaseFairseqModel):
     """An encoder with heads as fairseq calls it."""
 
-    config_class: ClassVar[Any]
+    encoder_class: ClassVar[Any]
     # True for inference: then a checkpoint without this model's heads is an error.
     heads_must_load: Any = False
     has_mask: Any = False  # the dictionary has <mask>
 
+    def __init__(self, config: Any, dictionary: Dictionary) -> None:
+        BaseFairseqModel.__init__(self)
+        EncoderWithHeads.__init__(self, self.encoder_class, config, vocabulary(dictionary))
+        self.encoder.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
+        self.config, self.has_mask = config, "<mask>" in dictionary
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        add_options(parser, cls.config_class)
+        add_options(parser, cls.encoder_class.config_class)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
-        model, dictionary = cls(), task.source_dictionary
-        model.compose(cls.config_class.from_args(args), vocabulary(dictionary))
-        model.encoder.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
-        model.config, model.has_mask = model.numbers, "<mask>" in dictionary
-        return model
+        return cls(config_of(cls.encoder_class.config_class, args), task.source_dictionary)
 
     def max_positions(self) -> int:
         return self.core.max_tokens
 
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        features_only: bool = False,
+        masked_tokens: Tensor | None = None,
+        classification_head_name: str | Sequence[str] | None = None,
+        roll: int = 0,
+        **unused: Any,
+    ) -> tuple[Logits, dict[str, Any]]:
+        """Encodes (B, T) token ids; fairseq's tasks also send lengths and ids, which are not needed.
+
+        Args:
+            features_only: return the (B, T, C) states.
+            masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
+            classification_head_name: return the logits of this head, see `head_logits`; with several names, a
+                dictionary of them.
+            roll: see `Encoder.forward`.
+        Returns:
+            The states or logits, by default the (B, T, V) masked-LM logits of all tokens; and a dictionary with
+            `spans` (B, S, C) and `spans_padding` (B, S) if the encoder has them.
+        """
+        encoded = self.encode(src_tokens, roll)
+        extra: dict[str, Any] = {}
+        if encoded.spans is not None:
+            extra = {"spans": encoded.spans, "spans_padding": encoded.spans_padding}
+        if isinstance(classification_head_name, str):
+            return self.head_logits(classification_head_name, encoded, src_tokens), extra
+        if classification_head_name is not None:
+            return {name: self.head_logits(name, encoded, src_tokens) for name in classification_head_name}, extra
+        if features_only:
+            return encoded.tokens, extra
+        return self.lm_logits(encoded.tokens if masked_tokens is None else encoded.tokens[masked_tokens]), extra
+
+    def get_normalized_probs(
+        self, net_output: tuple[Tensor, Any], log_probs: bool, sample: dict[str, Any] | None = None
+    ) -> Tensor:
+        """Returns (..., K) or (..., V) probabilities, or their logarithms, in fp32, from what `forward` returned."""
+        logits = net_output[0].float()
+        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
+
+    def register_classification_head(
+        self,
+        name: str,
+        num_classes: int | None = None,
+        inner_dim: int | None = None,
+        level: str = "document",
+        **unused: Any,
+    ) -> None:
+        """Adds a head as `add_head` does; fairseq's tasks call this. ValueError without a number of classes."""
+        if num_classes is None:
+            raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
+        self.add_head(name, num_classes, inner_dim, level)
+
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adapts a checkpoint of RoBERTa before loading; ValueError if it does not fit."""
-        if not self.numbers.like_roberta:
+        if not self.core.named_as_roberta:
             start_from_roberta(state_dict, self)
         rename_old_layout(state_dict)
         adapt_heads(state_dict, self)
@@ -59,28 +118,28 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 class HatRobertaModel(EncoderModel):
     """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
 
-    config_class = ENCODERS["hat_roberta"]
+    encoder_class = ENCODERS["hat_roberta"]
 
 
 @register_model("hat_evidence")
 class HatEvidenceModel(EncoderModel):
     """RoBERTa over each turn or sentence, and layers over these, which find evidence for questions."""
 
-    config_class = ENCODERS["hat_evidence"]
+    encoder_class = ENCODERS["hat_evidence"]
 
 
 @register_model("ernie_sparse")
 class ErnieSparseModel(EncoderModel):
     """RoBERTa with representative tokens (Liu et al. 2022)."""
 
-    config_class = ENCODERS["ernie_sparse"]
+    encoder_class = ENCODERS["ernie_sparse"]
 
 
 @register_model("hierarchical_transformer")
 class HierarchicalTransformerModel(EncoderModel):
     """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
 
-    config_class = ENCODERS["hierarchical_transformer"]
+    encoder_class = ENCODERS["hierarchical_transformer"]
 
 
 def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:

@@ -7,28 +7,30 @@ encoder and without cross-attention to sentences.
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from fairseq import models as base
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
+from fairseq.models import register_model
 from torch import Tensor
 
 from ..kernels import set_precision
-from ..modules.embedding import initialise
 from ..modules.options import add_options
-from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import LIKE_BERT, Decoder, HatConfig, hat_encoder_parts, token_tables
-from .loading import adapt_state, fingerprint, is_roberta, start_encoder_from_roberta
+from ..networks.encoder import EncoderOut, Vocabulary
+from ..networks.hat import ENCODER_DECODERS, Decoder, HatConfig, HatEncoder, build_parts
+from .loading import adapt_state, config_of, fingerprint, is_roberta, start_encoder_from_roberta
+
+CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
 
 def vocabulary(dictionary: Dictionary) -> Vocabulary:
     return Vocabulary(len(dictionary), dictionary.bos(), dictionary.pad(), dictionary.eos())
 
 
-class HatEncoder(Encoder, FairseqEncoder):
+class FairseqEncoder(HatEncoder, base.FairseqEncoder):
     """The encoder as fairseq calls it."""
 
-    def __init__(self, dictionary: Dictionary, *arguments: Any) -> None:
-        FairseqEncoder.__init__(self, dictionary)
-        self.compose(*arguments)
+    def __init__(self, *arguments: Any) -> None:
+        base.FairseqEncoder.__init__(self, None)
+        HatEncoder.__init__(self, *arguments)
 
     def forward_torchscript(self, net_input: dict[str, Tensor]) -> EncoderOut:
         """Encodes a batch for fairseq's own generator."""
@@ -42,25 +44,76 @@ class HatEncoder(Encoder, FairseqEncoder):
         return self.max_tokens
 
 
-class HatDecoder(Decoder, FairseqIncrementalDecoder):
+class FairseqDecoder(Decoder, base.FairseqIncrementalDecoder):
     """The decoder as fairseq calls it."""
 
-    def __init__(self, dictionary: Dictionary, *arguments: Any) -> None:
-        FairseqIncrementalDecoder.__init__(self, dictionary)
-        self.compose(*arguments)
+    def __init__(self, *arguments: Any) -> None:
+        base.FairseqIncrementalDecoder.__init__(self, None)
+        Decoder.__init__(self, *arguments)
 
     def max_positions(self) -> int:
         return self.embedding_sizes.positions
 
+    def forward(  # type: ignore[override]
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: EncoderOut | None = None,
+        incremental_state: dict[str, Any] | None = None,
+        features_only: bool = False,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Maps (B, U) target ids, shifted right -> (B, U, V) logits, or (B, U, C) states; see `extract_features`.
+
+        Beside states a row of the output projection is returned, because DDP searches the outputs for unused
+        parameters.
+        """
+        x, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        if features_only:
+            return x, extra | {"projection": self.output_projection.weight[:1]}
+        return self.output_layer(x), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: EncoderOut | None = None,
+        incremental_state: dict[str, Any] | None = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Maps (B, U) target ids -> (B, U, C) states, or those of the tokens after the cached ones.
+
+        Args:
+            incremental_state: fairseq's dictionary for the cache; None: no token is cached.
+        Returns:
+            The states, and {"attn": [None]} as fairseq expects.
+        """
+        assert encoder_out is not None
+        if incremental_state is None:
+            return self.states(prev_output_tokens, encoder_out), {"attn": [None]}
+        if CACHE not in incremental_state:
+            incremental_state[CACHE] = self.new_cache()
+        cache = incremental_state[CACHE]
+        return self.states(prev_output_tokens[:, cache.length :], encoder_out, cache), {"attn": [None]}
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """Maps (B, U, C) -> (B, U, V)."""
+        return self.logits(features)
+
+    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
+        """Lets row i continue row `new_order[i]`; fairseq's own generator has a row for each hypothesis."""
+        if CACHE in incremental_state:
+            self.reorder_beams(incremental_state, new_order, new_order)
+
+    def reorder_beams(self, incremental_state: dict[str, Any], rows: Tensor, documents: Tensor | None) -> None:
+        """Reorders for `SharedMemory`, whose hypotheses share their document's memory; see `DecoderCache.reorder`."""
+        incremental_state[CACHE].reorder(rows, documents)
+
 
 @register_model("hat_transformer")
-class HatTransformerModel(FairseqEncoderDecoderModel):
+class HatTransformerModel(base.FairseqEncoderDecoderModel):
     """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
 
     network = "hat_transformer"
     encoder_from: str | None = None
-    encoder: HatEncoder
-    decoder: HatDecoder
+    encoder: FairseqEncoder
+    decoder: FairseqDecoder
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
@@ -70,24 +123,28 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "HatTransformerModel":
-        config, source, target = HatConfig.from_args(args), task.source_dictionary, task.target_dictionary
+        config = config_of(ENCODER_DECODERS[cls.network], args)
+        source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source.symbols != target.symbols:
             raise ValueError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
         roles = getattr(task, "role_dictionary", None)
-        words, num_roles = vocabulary(source), 0 if roles is None else len(roles)
-        tables = token_tables(config, words, vocabulary(target))
-        parts = hat_encoder_parts(config, words, tables[0], args.max_source_positions, num_roles)
-        encoder = HatEncoder(source, parts)
+        encoder, decoder = build_parts(
+            FairseqEncoder,
+            FairseqDecoder,
+            config,
+            vocabulary(source),
+            vocabulary(target),
+            (args.max_source_positions, args.max_target_positions),
+            0 if roles is None else len(roles),
+        )
+        encoder.dictionary, decoder.dictionary = source, target
         encoder.register_buffer("dictionary_fingerprint", fingerprint(source))
         if roles is not None:
             encoder.register_buffer("segment_dictionary_fingerprint", fingerprint(roles))  # as checkpoints name it
-        decoder = HatDecoder(target, config, tables[1], args.max_target_positions)
         decoder.register_buffer("dictionary_fingerprint", fingerprint(target))
         model = cls(encoder, decoder)
         model.config, model.has_mask = config, "<mask>" in target
         model.encoder_from = getattr(args, "encoder_from", None)
-        if cls.network in LIKE_BERT:
-            initialise(model)
         return model
 
     def forward(

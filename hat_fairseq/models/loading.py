@@ -12,17 +12,21 @@ fingerprints.
 
 import logging
 import re
-from typing import Any
+from argparse import Namespace
+from typing import Any, TypeVar
 
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from ..data.dictionary import fingerprint as words_of_fingerprint
-from ..modules.attention import MultiheadAttention
+from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
+from ..networks.config import EncoderConfig
 
 logger = logging.getLogger(__name__)
+
+Config = TypeVar("Config", bound=EncoderConfig)
 
 ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 SOURCE = "encoder.dictionary_fingerprint"
@@ -39,6 +43,17 @@ def fingerprint(dictionary: Dictionary) -> Tensor:
 
 def _fingerprint(symbols: list[str]) -> Tensor:
     return torch.tensor(words_of_fingerprint(symbols))
+
+
+def config_of(config_class: type[Config], args: Namespace) -> Config:
+    """Reads the config of a model from the flags of a run, or from those that a checkpoint has recorded.
+
+    Raises:
+        ValueError: values that a flag cannot have; a model of an older version with pooled keys of the document.
+    """
+    if not hasattr(args, "pooling_cells"):
+        args.pooling_cells = None  # not recorded, so not those of today
+    return config_class.from_args(args)
 
 
 def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
@@ -109,7 +124,7 @@ def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
 def _pool_heads(state: dict[str, Tensor], model: nn.Module) -> None:
     """Averages the heads of each group that shares keys and values (Ainslie et al. 2023, section 2.1)."""
     for prefix, module in model.named_modules():
-        if not isinstance(module, MultiheadAttention) or module.kv_heads == module.num_heads:
+        if not isinstance(module, CrossAttention) or module.kv_heads == module.num_heads:
             continue
         for name in (f"{prefix}.{part}_proj.{kind}" for part in "kv" for kind in ("weight", "bias")):
             if name in state and len(state[name]) == module.embed_dim:

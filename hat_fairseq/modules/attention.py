@@ -1,11 +1,11 @@
-"""Multi-head attention: the projections that all attentions share, full self-attention, and the decoder's attention.
+"""Multi-head attention: the projections that all attentions share, full self-attention, and those of a decoder.
 
 Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj`, `out_proj`) and initialisation are
 fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every attention is a subclass of `HeadProjections`, which
 decides the keys that a query attends to. O(T x K) operations; memory O(T + K) where SDPA has a fused kernel.
 
-Legend: B rows, T queries, K keys, C channels, H heads, N heads of keys and values, E channels of a head (C / H, or
-qkv_dim / H), D memory rows (documents), B = D x beam.
+Legend: B rows, T queries (U in a decoder), K keys, C channels, H heads, N heads of keys and values, E channels of a
+head (C / H, or qkv_dim / H), D memory rows (documents), B = D x beam.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Linear, attend, naive, prepare_mask
+from ..kernels import Linear, PackedLinear, attend, naive, prepare_mask
 from .batch_layout import BatchLayout, KeyMask
 from .cache import KeyCache
 from .options import option
-
-
-def safe_padding_mask(padding_mask: Tensor) -> Tensor:
-    """Returns the (B, K) mask with a row of nothing but padding as unpadded: a softmax over no key is NaN."""
-    return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
 
 def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -89,6 +84,14 @@ class HeadProjections(nn.Module):
         """Maps (B, T, H x E) -> (B, H, T, E)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
+    def project(self, projection: nn.Module, x: Tensor) -> Tensor:
+        """Maps (B, T, C) -> (B, H, T, E) by one of `q_proj`, `k_proj`, `v_proj`, to the one data type of attention.
+
+        That of the cache if the keys' weights are packed.
+        """
+        out = self.heads(projection(x))
+        return out.to(self.k_proj.cache_dtype) if isinstance(self.k_proj, PackedLinear) else out
+
     def merge(self, x: Tensor) -> Tensor:
         """Maps (B, H, T, E) -> (B, T, C), through the output projection."""
         return self.out_proj(join_heads(x))
@@ -111,16 +114,12 @@ class HeadProjections(nn.Module):
     def attend(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attends from (B, T, C) to (B, K, C) `memory`; `mask`: as `kernels.attend` takes it. Returns (B, T, C)."""
         keys, values = self.keys_and_values(memory)
-        queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        alone = self.q_proj.rounds_inputs
-        out = attend(queries, keys, values, mask, self.dropout_rate, self_attention=query is memory, rows_alone=alone)
-        return self.merge(out)
+        queries = self.project(self.q_proj, query)
+        return self.merge(attend(queries, keys, values, mask, self.dropout_rate, self_attention=query is memory))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps (B, K, C) -> (B, N, K, E) keys and values; packed weights give them in their own data type."""
-        keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
-        dtype = self.k_proj.cache_dtype or keys.dtype
-        return keys.to(dtype), values.to(dtype)
+        """Maps (B, K, C) -> (B, N, K, E) keys and values."""
+        return self.project(self.k_proj, memory), self.project(self.v_proj, memory)
 
     def explicit_weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Computes the (B, H, T, K) weights of `attend`, without dropout; quadratic memory, for analysis."""
@@ -150,45 +149,54 @@ class Full:
         return FullAttention(embed_dim, num_heads, dropout, self.width.qkv_dim)
 
 
-class MultiheadAttention(HeadProjections):
-    """Causal self-attention or cross-attention of a decoder, with caches."""
+class SelfAttention(HeadProjections):
+    """Causal self-attention of a decoder: a token attends to itself and to earlier tokens."""
+
+    def forward(self, x: Tensor, cache: KeyCache | None = None) -> Tensor:
+        """Maps (B, U, C) -> (B, U, C).
+
+        `cache`: keys and values of the tokens before these, to which it adds those of these; no token is padding.
+        """
+        keys, values = self.keys_and_values(x)
+        mask, length = None, x.size(1)
+        if cache is not None:
+            keys, values = cache.append(keys, values)
+            if length > 1:  # a single new token attends to all keys
+                past = keys.size(2) - length
+                mask = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past)
+        queries = self.project(self.q_proj, x)
+        return self.merge(attend(queries, keys, values, mask, self.dropout_rate, causal=cache is None))
+
+
+class CrossAttention(HeadProjections):
+    """Attention of a decoder to states of the source, which all hypotheses of a document share."""
 
     def forward(
-        self,
-        query: Tensor,
-        memory: Tensor | None = None,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        cache: KeyCache | None = None,
+        self, query: Tensor, memory: Tensor, mask: Tensor | None = None, cache: KeyCache | None = None
     ) -> Tensor:
         """Attends from `query` to `memory`.
 
         Args:
-            query: (B, T, C).
-            memory: (D, K, C), B a multiple of D; None means self-attention.
+            query: (B, U, C), B a multiple of D.
+            memory: (D, K, C).
             mask: of the memory's keys, see `mask_of_keys`.
-            causal: query t attends to keys up to t.
-            cache: of causal self-attention without padding, or of cross-attention, whose memory is projected once.
+            cache: of the keys and values of the memory, which is then projected once.
         Returns:
-            (B, T, C).
+            (B, U, C).
         """
         rows, length, _ = query.shape
-        if memory is not None and cache is not None:
-            keys, values = cache.once(lambda: self.keys_and_values(memory))
+        if cache is None:
+            keys, values = self.keys_and_values(memory)
         else:
-            keys, values = self.keys_and_values(query if memory is None else memory)
-        if memory is None and cache is not None:
-            keys, values = cache.append(keys, values)
-            if past := keys.size(2) - length:  # these are visible to all, new tokens to themselves and to later ones
-                mask, causal = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past), False
+            keys, values = cache.once(lambda: self.keys_and_values(memory))
         documents = keys.size(0)  # whose hypotheses share the keys: their queries are joined to one longer row
         if rows % documents:
             raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
-        queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
-        out = attend(queries, keys, values, mask, self.dropout_rate, causal)
-        # D x H x (beam T) x E -> B x T x C
+        queries = self.project(self.q_proj, query.reshape(documents, -1, self.embed_dim))
+        out = attend(queries, keys, values, mask, self.dropout_rate)
+        # D x H x (beam U) x E -> B x U x C
         return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
 
     def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Returns (B, H, T, K) attention weights of `forward` for D = B."""
+        """Returns (B, H, U, K) attention weights of `forward` for D = B."""
         return self.explicit_weights(query, memory, mask)

@@ -28,21 +28,26 @@ from .embedding import position_rows
 Cached = TypeVar("Cached")
 
 
+def safe_padding_mask(padding_mask: Tensor) -> Tensor:
+    """Returns the (B, K) mask with a row of nothing but padding as unpadded: a softmax over no key is NaN."""
+    return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
+
+
 @dataclass(frozen=True)
 class Slots:
-    """The slot of each input token: (B, T) `numbers` from 0, T' for padding, and their `size`, T'."""
+    """The slot of each input token: (B, T) `index` from 0, T' for padding, and their number `size`, T'."""
 
-    numbers: Tensor
+    index: Tensor
     size: int
 
     def scatter(self, ids: Tensor, fill: int) -> Tensor:
         """Maps (B, T) ids of tokens -> (B, T'), `fill` in every other slot."""
-        return ids.new_full((len(ids), self.size + 1), fill).scatter(1, self.numbers, ids)[:, : self.size]
+        return ids.new_full((len(ids), self.size + 1), fill).scatter(1, self.index, ids)[:, : self.size]
 
     def gather(self, x: Tensor) -> Tensor:
         """Maps (B, T', C) states of slots -> (B, T, C) states of tokens, zeros for padding."""
-        outside = (self.numbers == self.size).unsqueeze(-1)
-        index = self.numbers.unsqueeze(-1).masked_fill(outside, 0).expand(-1, -1, x.size(-1))
+        outside = (self.index == self.size).unsqueeze(-1)
+        index = self.index.unsqueeze(-1).masked_fill(outside, 0).expand(-1, -1, x.size(-1))
         return x.gather(1, index).masked_fill(outside, 0)
 
 
@@ -111,7 +116,7 @@ class BatchLayout:
     slots: Slots | None = None
     empty_rows: bool = False
     row_lengths: tuple[int, ...] | None = None
-    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def among_representatives(self) -> BatchLayout:
@@ -122,9 +127,9 @@ class BatchLayout:
     def slots_of(self, tokens: Tensor) -> Tensor:
         """Returns the (B, T) slot of each token of the input; T' for padding."""
         if self.slots is not None:
-            return self.slots.numbers
-        numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
-        return numbers if self.padding is None else numbers.masked_fill(self.padding, tokens.size(1))
+            return self.slots.index
+        index = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
+        return index if self.padding is None else index.masked_fill(self.padding, tokens.size(1))
 
     def gather(self, x: Tensor) -> Tensor:
         """Maps (B, T', C) states of slots -> (B, T, C) states of input tokens."""
@@ -258,15 +263,15 @@ def arrange_documents(
     slots = Slots(slot, tokens.size(1))
     tokens = slots.scatter(tokens, pad)
     padding = tokens.eq(pad)
-    unused = padding  # of the right shape; its numbers are not read
-    starts = unused if bos is None else sentence_starts(tokens, bos, pad)
-    marked = unused if mark_global is None else mark_global(tokens)
+    none = torch.zeros_like(padding)
+    starts = none if bos is None else sentence_starts(tokens, bos, pad)
+    marked = none if mark_global is None else mark_global(tokens)
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
     padded_on_left = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
     on_device = (padding.any(), padding.all(dim=1).any(), padded_on_left, *counts.aminmax(), *global_counts.aminmax())
-    # All numbers at once: one synchronisation.
-    numbers = torch.cat([torch.stack([x.long() for x in on_device]), (~padding).sum(dim=1)]).tolist()
-    any_padding, any_empty, any_moved, fewest, most, fewest_global, most_global, *row_lengths = numbers
+    # All facts at once: one synchronisation.
+    facts = torch.cat([torch.stack([x.long() for x in on_device]), (~padding).sum(dim=1)]).tolist()
+    any_padding, any_empty, any_moved, fewest, most, fewest_global, most_global, *row_lengths = facts
     any_global = mark_global is not None and most_global
     spans = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
     layout = BatchLayout(
@@ -278,3 +283,32 @@ def arrange_documents(
         row_lengths=tuple(row_lengths),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)
+
+
+def rolled(batch: Arranged, shift: int) -> Arranged:
+    """Shifts the tokens of each document cyclically by `shift` places, and their positions with them.
+
+    Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4. The pattern of the attention stays in place: token i of n sits
+    where token (i + shift) mod n was. Padding and inserted representatives do not move, so the result does not depend
+    on other documents of the batch. With full attention nothing changes. O(T log T), no host-device synchronisation.
+
+    Raises:
+        ValueError: representatives that are tokens of the document; the layers would run on the wrong ones.
+    """
+    layout, size = batch.layout, batch.tokens.size(1)
+    if layout.representatives is not None and not layout.representatives.inserted:
+        raise ValueError(
+            f"roll {shift}: sentences or segments of this model are represented by tokens of the document, which "
+            "cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
+        )
+    slots = layout.slots_of(batch.tokens)
+    real = slots < size
+    rank = (real.cumsum(dim=1) - 1 + shift) % real.sum(dim=1, keepdim=True).clamp(min=1)
+    target = slots.sort(dim=1).values.gather(1, rank.clamp(min=0)).masked_fill(~real, size)
+
+    def move(x: Tensor) -> Tensor:
+        x = F.pad(x, (0, 1))
+        return x.scatter(1, target, x.gather(1, slots))[:, :size]
+
+    layout = replace(layout, slots=Slots(target, size))
+    return Arranged(move(batch.tokens), move(batch.rows), layout)

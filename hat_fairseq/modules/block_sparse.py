@@ -174,7 +174,7 @@ class BlockSparseAttention(HeadProjections):
         key = ("block-sparse", length, x.dtype, self.pattern, self.num_heads, self.seed)
         rows = layout.cached(key, lambda: self._rows(x, layout))
         keys, values = self.keys_and_values(x)
-        queries = self.heads(self.q_proj(x)).to(keys.dtype)
+        queries = self.project(self.q_proj, x)
         queries, keys, values = (F.pad(states, (0, 0, 0, -length % block)) for states in (queries, keys, values))
         q, k, v = (states.unflatten(2, (-1, block)) for states in (queries, keys, values))
         out = attend_blocks(q, k, v, rows.blocks, self.dropout_rate).flatten(2, 3)

@@ -9,7 +9,7 @@ channels of a head.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,18 +40,19 @@ class KeyCache:
         return self.keys, self.values
 
 
-class DecoderLayerCache:
+class DecoderLayerCache(NamedTuple):
     """The caches of a decoder layer."""
 
-    def __init__(self) -> None:
-        self.self_attn, self.encoder_attn, self.sentence_attn = KeyCache(), KeyCache(), KeyCache()
+    self_attn: KeyCache
+    encoder_attn: KeyCache
+    sentence_attn: KeyCache
 
 
 class DecoderCache:
     """The caches of a decoder's layers."""
 
     def __init__(self, num_layers: int) -> None:
-        self.layers = [DecoderLayerCache() for _ in range(num_layers)]
+        self.layers = [DecoderLayerCache(KeyCache(), KeyCache(), KeyCache()) for _ in range(num_layers)]
 
     @property
     def length(self) -> int:

@@ -18,10 +18,13 @@ from torch import Tensor, nn
 STRATEGIES = ("random", "tile", "repeat-last")
 
 
-def position_rows(tokens: Tensor, pad: int) -> Tensor:
-    """Maps (B, T) token ids -> (B, T) rows of the position table; padding gets row `pad`."""
+def position_rows(tokens: Tensor, pad: int, earlier: int = 0) -> Tensor:
+    """Maps (B, T) token ids, before which are `earlier` others -> (B, T) rows of the position table.
+
+    Padding gets row `pad`.
+    """
     real = tokens.ne(pad)
-    return (real.cumsum(dim=1) * real) + pad
+    return ((real.cumsum(dim=1) + earlier) * real) + pad
 
 
 class LearnedPositions(nn.Embedding):
@@ -179,11 +182,11 @@ class Embeds:
             x = x + self.embed_segments(roles)
         return self.embed_dropout(x if self.layernorm_embedding is None else self.layernorm_embedding(x))
 
-    def check_positions(self, rows: Tensor) -> None:
-        """Raises ValueError if the (B, T) rows of the position table are more than it has."""
+    def check_positions(self, rows: Tensor, earlier: int = 0) -> None:
+        """Raises ValueError if the (B, T) rows of `position_rows` are more than the table has."""
         longest = self.embedding_sizes.positions
         # Looking at the rows synchronises with the device; only a batch wider than the table needs it.
-        if rows.size(1) > longest and int(rows.max()) > longest + self.pad:
+        if earlier + rows.size(1) > longest and int(rows.max()) > longest + self.pad:
             raise ValueError(
                 f"a row of {int(rows.max()) - self.pad} tokens, but only {longest} positions: "
                 f"raise {self.embedding_sizes.positions_flag}, or shorten the input"

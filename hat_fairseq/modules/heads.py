@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..kernels import ACTIVATIONS
-from .attention import safe_padding_mask
+from .batch_layout import safe_padding_mask
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
 # The granularity of a classification head's input. `paragraph`: each paragraph; `paragraphs`: their mean; `pair`: two

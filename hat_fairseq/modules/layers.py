@@ -14,15 +14,33 @@ document with most, U target tokens, H heads, C channels.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor, nn
 
 from ..kernels import Linear, feed_forward
-from .attention import HeadProjections, MultiheadAttention
+from .attention import CrossAttention, HeadProjections, SelfAttention
 from .batch_layout import BatchLayout, on_representatives
-from .cache import DecoderLayerCache
+from .cache import DecoderLayerCache, KeyCache
 
 QUERIES = ("tokens", "bos")
+NO_CACHE = (None, None, None)
+
+
+class Memory(Protocol):
+    """What a decoder reads of the source: (D, T, C) states of the tokens, (D, S, C) of the sentences, or None.
+
+    The masks are those of `mask_of_keys`, None where nothing is padded. `networks.encoder.EncoderOut` is one.
+    """
+
+    tokens: Tensor
+    spans: Tensor | None
+
+    @property
+    def tokens_mask(self) -> Tensor | None: ...
+
+    @property
+    def spans_mask(self) -> Tensor | None: ...
 
 
 @dataclass(frozen=True)
@@ -148,38 +166,33 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
     def __init__(self, sizes: LayerSizes, sentences: bool = True) -> None:
         super().__init__(sizes)
-        self.self_attn = MultiheadAttention(*sizes.attention_sizes)
+        self.self_attn = SelfAttention(*sizes.attention_sizes)
         self.self_attn_layer_norm = sizes.norm()
-        self.encoder_attn = MultiheadAttention(*sizes.attention_sizes, kv_heads=sizes.kv_heads)
+        self.encoder_attn = CrossAttention(*sizes.attention_sizes, kv_heads=sizes.kv_heads)
         self.encoder_attn_layer_norm = sizes.norm()
-        self.sentence_attn = MultiheadAttention(*sizes.attention_sizes) if sentences else None
+        self.sentence_attn = CrossAttention(*sizes.attention_sizes) if sentences else None
         self.sentence_attn_layer_norm = sizes.norm() if sentences else None
 
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor,
-        tokens_mask: Tensor | None,
-        sentences: Tensor | None = None,
-        sentences_mask: Tensor | None = None,
-        cache: DecoderLayerCache | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, memory: Memory, cache: DecoderLayerCache | None = None) -> Tensor:
         """Runs the layer.
 
         Args:
             x: (B, U, C) target states; with a cache only the U new ones.
-            tokens: (D, T, C), and tokens_mask: (D, 1, 1, T), see `mask_of_keys`.
-            sentences: (D, S, C), and sentences_mask: (D, 1, 1, S); unused in a layer without sentences.
+            memory: of the D documents.
             cache: keys and values of earlier steps; the layer updates it.
         Returns:
             (B, U, C).
         """
-        caches = (None, None, None) if cache is None else (cache.self_attn, cache.encoder_attn, cache.sentence_attn)
-        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, causal=True, cache=caches[0]))
-        to_tokens = self.encoder_attn
-        x = self.residual(x, self.encoder_attn_layer_norm, lambda h: to_tokens(h, tokens, tokens_mask, cache=caches[1]))
-        if (to_sentences := self.sentence_attn) is not None and self.sentence_attn_layer_norm is not None:
-            assert sentences is not None, "a hierarchical layer needs the sentence states"
-            memory = sentences, sentences_mask
-            x = self.residual(x, self.sentence_attn_layer_norm, lambda h: to_sentences(h, *memory, cache=caches[2]))
+        own, of_tokens, of_sentences = NO_CACHE if cache is None else cache
+        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, own))
+        tokens = memory.tokens, memory.tokens_mask
+        x = self.residual(x, self.encoder_attn_layer_norm, lambda h: self.encoder_attn(h, *tokens, cache=of_tokens))
+        if self.sentence_attn is not None:
+            x = self._attend_to_sentences(x, memory, of_sentences)
         return self.residual(x, self.final_layer_norm, self.feed_forward)
+
+    def _attend_to_sentences(self, x: Tensor, memory: Memory, cache: KeyCache | None) -> Tensor:
+        sentence_attn, norm = self.sentence_attn, self.sentence_attn_layer_norm
+        assert sentence_attn is not None and norm is not None and memory.spans is not None
+        sentences = memory.spans, memory.spans_mask
+        return self.residual(x, norm, lambda h: sentence_attn(h, *sentences, cache=cache))

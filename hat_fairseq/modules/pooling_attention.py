@@ -4,15 +4,10 @@ Zhang et al. 2021 (Poolingformer), section 2.2. The first level gives y (`Slidin
 projects y again (equation 5), pools keys and values (equations 6 and 7), attends to the pooled keys in a window w2
 (equation 8) and gives z. The output is the output projection of y + z. O(T (w + w2 / stride)) operations.
 
-The second window of token i holds cells of neighbouring tokens. `SecondLevel.cells` says where they begin:
-
-    token       at i - w2 (at 0 if that is negative), and every `stride` tokens from there: the paper's definition.
-    document    at the multiples of the stride, for all tokens. For tokens with i <= w2 or i - w2 a multiple of the
-                stride the result is the same. The cells of other tokens begin up to stride - 1 tokens later.
-
-With `token` the document is pooled with stride 1. A phase is the tokens and cells whose positions, counted from i - w2,
-have the same remainder modulo the stride. In a phase the second level is a sliding window over cells: the number of
-operations of the attention is that of `document`.
+The second window of token i holds cells of neighbouring tokens. They begin at i - w2 (at 0 if that is negative), and
+every `stride` tokens from there. The document is pooled with stride 1. A phase is the tokens and cells whose positions,
+counted from i - w2, have the same remainder modulo the stride. In a phase the second level is a sliding window over
+cells.
 
 Legend: B documents, T tokens, C channels, N blocks of L queries with W cells each, M cells, K tokens of a cell.
 """
@@ -31,7 +26,7 @@ from .pooling import POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, SlidingWindow, SlidingWindowAttention
 
 VARIANTS = ("mix", "share-weights")
-CELLS = ("token", "document")
+OWN_CELLS = "token"
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,8 @@ class SecondLevel:
         choices=VARIANTS,
     )
     cells: str = option(
-        "document",  # of models that were trained before the option was there; `fairseq_fixes` sets it for new ones
-        "where pooled keys begin: token, in the token's own window, as in the paper (default of new models); document, "
-        "at multiples of --pooling-stride",
-        choices=CELLS,
+        OWN_CELLS,
+        "where pooled keys begin: in the token's own window, as in the paper; the one value, which checkpoints record",
     )
 
     def __post_init__(self) -> None:
@@ -62,11 +55,11 @@ class SecondLevel:
                 f"--pooling-window {self.window}: with --pooling-kernel {self.kernel} and --pooling-stride "
                 f"{self.stride} it must be at least {least}, so that it contains a cell"
             )
-
-    @property
-    def step(self) -> int:
-        """Tokens from one pooled cell to the next."""
-        return 1 if self.cells == "token" else self.stride
+        if self.cells != OWN_CELLS:
+            raise ValueError(
+                f"--pooling-cells {self.cells}: pooled keys begin in the token's own window; a model that has them "
+                "at multiples of the stride runs with hat_fairseq 0.5"
+            )
 
 
 @dataclass(frozen=True)
@@ -90,7 +83,7 @@ class PooledLevel(nn.Module):
             self.k_proj, self.v_proj, self.q_proj = (Linear(embed_dim, embed_dim) for _ in range(3))
             for projection in (self.q_proj, self.k_proj, self.v_proj):
                 nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
-        sizes = level.pooling, level.kernel, level.step, num_heads, embed_dim // num_heads
+        sizes = level.pooling, level.kernel, 1, num_heads, embed_dim // num_heads
         self.key_pooling, self.value_pooling = Pooling(*sizes), Pooling(*sizes)
 
 
@@ -108,21 +101,13 @@ class PoolingAttention(SlidingWindowAttention):
         super().__init__(embed_dim, num_heads, dropout, window)
         self.pooled = PooledLevel(embed_dim, num_heads, level)
         self.level = level
-        if level.cells == "token":  # chunks of the queries of a phase
-            others = (2 * level.window - level.kernel + 1) // level.stride  # cells of a window after the first
-            chunk = min(CHUNK, max(32, others))  # as on the first level
-            self.cell_windows = Windows(chunk, chunk, 0, chunk + others)
-            return
-        cells = -(-CHUNK // level.stride)  # of a block
-        before = level.window // level.stride
-        after = (cells * level.stride + level.window - level.kernel) // level.stride
-        self.cell_windows = Windows(cells * level.stride, cells, before, before + after + 1)
+        others = (2 * level.window - level.kernel + 1) // level.stride  # cells of a window after the first
+        chunk = min(CHUNK, max(32, others))  # queries of a phase, as on the first level
+        self.cell_windows = Windows(chunk, chunk, 0, chunk + others)
 
     def first_cell(self, query: Tensor) -> Tensor:
         """Returns where the first cell of positions `query` begins; from there one begins every `stride` tokens."""
-        window, stride = self.level.window, self.level.stride
-        first = query - window if self.level.cells == "token" else -((window - query) // stride) * stride
-        return first.clamp(min=0)
+        return (query - self.level.window).clamp(min=0)
 
     def sees(self, query: Tensor, first: Tensor) -> Tensor:
         """Returns whether positions `query` have the cells that begin at positions `first` in their second window."""
@@ -155,8 +140,6 @@ class PoolingAttention(SlidingWindowAttention):
     def _groups(self, length: int, num_cells: int) -> list[tuple[slice, slice, Windows]]:
         """Tokens that attend to the same sequence of cells, these cells, and the windows of the tokens over them."""
         window, stride, windows = self.level.window, self.level.stride, self.cell_windows
-        if self.level.cells == "document":
-            return [(slice(0, length), slice(0, num_cells), windows)]
         early = -(-min(2 * window, num_cells) // stride)  # cells of the first w2 tokens
         block = Windows(min(window, length), early, 0, early)
         groups = [(slice(0, window), slice(0, 2 * window, stride), block)]
@@ -177,15 +160,14 @@ class PoolingAttention(SlidingWindowAttention):
 
     def middle_tokens(self, num_cells: int) -> Tensor:
         """Returns (M,) position of the token in the middle of each cell."""
-        return torch.arange(num_cells) * self.level.step + self.level.kernel // 2
+        return torch.arange(num_cells) + self.level.kernel // 2
 
     def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, list[Tensor]]:
         """(B or 1, M, K) real tokens of the cells, and for each of the `_groups` the mask of `attend_windows`."""
-        length, windows, level = x.size(1), self.cell_windows, self.level
-        own = level.cells == "token"
-        num_cells = -(-length // level.stride) * level.stride if own else windows.num_blocks(length, 0) * windows.step
+        length, level = x.size(1), self.level
+        num_cells = -(-length // level.stride) * level.stride
         tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
-        real, masks = cells_of(tokens, num_cells, level.kernel, level.step), []
+        real, masks = cells_of(tokens, num_cells, level.kernel, 1), []
         for token, cell, group_windows in self._groups(length, num_cells):
             numbers = len(range(length)[token]), len(range(num_cells)[cell])
             queries, keys = group_windows.positions(*numbers, x.device)
@@ -196,7 +178,7 @@ class PoolingAttention(SlidingWindowAttention):
 
     def _allowed_cells(self, query: Tensor, cell: Tensor, real: Tensor) -> Tensor:
         """Whether positions `query` attend to the cells of these numbers, (B or 1, ...)."""
-        first, num_cells = cell * self.level.step, real.size(1)
+        num_cells = real.size(1)
         filled = real.any(dim=-1)[:, cell.clamp(0, num_cells - 1)] & (cell >= 0) & (cell < num_cells)
         # The first cell is always allowed: a softmax over no key is NaN.
-        return (self.sees(query, first) & filled) | (first == self.first_cell(query))
+        return (self.sees(query, cell) & filled) | (cell == self.first_cell(query))

@@ -25,7 +25,7 @@ UPDATES = ("replace", "residual")
 def insert_representatives(
     batch: Arranged, num_global: int, block: int, representative: int, pad: int, own_positions: bool = False
 ) -> Arranged:
-    """Inserts a representative before each block of tokens behind the global ones.
+    """Inserts a representative before each block of tokens after the global ones.
 
     Args:
         num_global, block: g and w.
@@ -51,13 +51,13 @@ def insert_representatives(
     if not number:
         places, empty = tokens.new_full((rows, 1), size), empty.new_ones(rows, 1)
     slots = layout.slots_of(tokens)
-    behind = (slots - num_global).div(block, rounding_mode="floor") + 1  # representatives before the token
+    earlier = (slots - num_global).div(block, rounding_mode="floor") + 1  # representatives before the token
     inserted = BatchLayout(
         padding=None if layout.padding is None else ids.eq(pad),
         representatives=Representatives(
             places, None if layout.padding is None and number else empty, unit="block", inserted=True
         ),
-        slots=Slots((slots + behind.clamp(min=0)).masked_fill(slots == length, size), size),
+        slots=Slots((slots + earlier.clamp(min=0)).masked_fill(slots == length, size), size),
         empty_rows=layout.empty_rows,
         row_lengths=lengths and tuple(n + count_blocks(n, num_global, block) for n in lengths),
     )

@@ -9,7 +9,6 @@ layer pattern such as `S|S|SD` lists the layers; SD is S followed by D. O(T L + 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,8 +27,8 @@ LAYERS = ("S", "D", "SD")
 def slots_of_length(tokens: Tensor, pad: int, length: int) -> Slots:
     """Maps (B, T) ids, padded on the right -> segments of L consecutive positions; padding counts as a position."""
     size = -(-tokens.size(1) // length) * length
-    numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
-    return Slots(numbers.masked_fill(tokens.eq(pad), size), size)
+    index = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
+    return Slots(index.masked_fill(tokens.eq(pad), size), size)
 
 
 def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
@@ -114,34 +113,31 @@ class SegmentLayer(nn.Module):
     Args:
         segment_attn: attention of the segment-wise layer; None: there is no such layer.
         cross_attn: attention of the cross-segment layer, over the representatives; None: there is no such layer.
-        positions: (B, N) rows -> (B, N, C) positions of segments, added before the cross-segment layer; or None. Row
-            1 + n is segment n, row 0 a segment of padding. The table belongs to the encoder.
     """
 
-    def __init__(
-        self,
-        sizes: LayerSizes,
-        segment_attn: nn.Module | None,
-        cross_attn: nn.Module | None,
-        positions: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
+    def __init__(self, sizes: LayerSizes, segment_attn: nn.Module | None, cross_attn: nn.Module | None) -> None:
         super().__init__()
         self.segment_wise = None if segment_attn is None else EncoderLayer(sizes, segment_attn)
         self.cross_segment = None if cross_attn is None else EncoderLayer(sizes, cross_attn)
-        self.positions = positions
 
-    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """Maps (B, T, C) -> (B, T, C); `layout.representatives` are the segments' first slots."""
+    def forward(self, x: Tensor, layout: BatchLayout, positions: nn.Module | None = None) -> Tensor:
+        """Maps (B, T, C) -> (B, T, C).
+
+        Args:
+            layout: its representatives are the segments' first slots.
+            positions: table of the positions of segments, added before the cross-segment layer; None: none are. Row
+                1 + n is segment n, row 0 a segment of padding. The encoder has it, all its layers use it.
+        """
         if self.segment_wise is not None:
             x = self.segment_wise(x, layout)
         if self.cross_segment is not None:
-            x = on_representatives(x, layout, lambda states: self._cross(states, layout))
+            x = on_representatives(x, layout, lambda states: self._cross(states, layout, positions))
         return x
 
-    def _cross(self, states: Tensor, layout: BatchLayout) -> Tensor:
+    def _cross(self, states: Tensor, layout: BatchLayout, positions: nn.Module | None) -> Tensor:
         assert self.cross_segment is not None and layout.representatives is not None
-        if self.positions is not None:
+        if positions is not None:
             rows = torch.arange(1, states.size(1) + 1, device=states.device).expand(len(states), -1)
             empty = layout.representatives.padding
-            states = states + self.positions(rows if empty is None else rows.masked_fill(empty, 0))
+            states = states + positions(rows if empty is None else rows.masked_fill(empty, 0))
         return self.cross_segment(states, layout.among_representatives)

@@ -73,13 +73,10 @@ class SlidingWindowAttention(HeadProjections):
     def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C), the output of the heads before the output projection."""
         keys, values = self.keys_and_values(x)
-        queries = self.heads(self.q_proj(x)).to(keys.dtype)
+        queries = self.project(self.q_proj, x)
         real = None if (padding := layout.key_mask(x)) is None else padding.allowed
         if x.size(1) <= self.window + 1:
-            alone = self.q_proj.rounds_inputs
-            return join_heads(
-                attend(queries, keys, values, real, self.dropout_rate, self_attention=True, rows_alone=alone)
-            )
+            return join_heads(attend(queries, keys, values, real, self.dropout_rate, self_attention=True))
         mask = layout.cached(("window", x.dtype, x.size(1), self.windows), lambda: self._mask(x, layout))
         if (where := layout.global_tokens) is None:
             return join_heads(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))

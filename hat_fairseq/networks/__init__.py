@@ -1,10 +1,10 @@
-"""The networks of the four papers, as compositions of `modules`: torch only, without fairseq and without a dictionary.
+"""The networks of the four papers, made of `modules`: torch only, without fairseq and without a dictionary.
 
-config.py       the numbers of every encoder, and the table of its self-attentions
-encoder.py      what all encoders are composed of
+config.py       the config of every encoder, and the table of its self-attentions
+encoder.py      the base of all encoders
 hat.py          HAT, the encoder-decoder
-roberta.py, ernie_sparse.py, hierarchical_transformer.py
-                one encoder-only network each: its numbers, its parts, the state of a document
+roberta.py, ernie_sparse.py, hierarchical_transformer.py, evidence.py
+                one encoder-only network each: its config, and its encoder
 encoder_with_heads.py
                 an encoder with a masked-LM head or classification heads
 
@@ -21,7 +21,7 @@ from .encoder import Vocabulary
 from .encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat import ENCODER_DECODERS, EncoderDecoder
 
-NETWORKS = ENCODER_DECODERS | ENCODERS
+NETWORKS: dict[str, Any] = ENCODER_DECODERS | {name: encoder.config_class for name, encoder in ENCODERS.items()}
 
 
 def build(description: Mapping[str, Any]) -> nn.Module:
@@ -37,13 +37,12 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     name = description["network"]
     if name not in NETWORKS:
         raise ValueError(f"the network {name!r:.80} is unknown; known are {', '.join(NETWORKS)}")
-    numbers, target = NETWORKS[name].from_args(Namespace(**description["settings"])), description["vocab_size"]
+    config, target = NETWORKS[name].from_args(Namespace(**description["settings"])), description["vocab_size"]
     if name in ENCODER_DECODERS:
         positions = description["max_source_positions"], description["max_target_positions"]
         source = Vocabulary(description["source_vocab_size"])
-        return EncoderDecoder(numbers, source, Vocabulary(target), positions, description["num_roles"])
-    model = EncoderWithHeads()
-    model.compose(numbers, Vocabulary(target))
+        return EncoderDecoder(config, source, Vocabulary(target), positions, description["num_roles"])
+    model = EncoderWithHeads(ENCODERS[name], config, Vocabulary(target))
     for name, head in description["heads"].items():
-        model.register_classification_head(name, head["classes"], head["inner_dim"], head["level"])
+        model.add_head(name, head["classes"], head["inner_dim"], head["level"])
     return model

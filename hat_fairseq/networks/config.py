@@ -1,31 +1,51 @@
-"""The numbers of every encoder, and the table of its self-attentions: `--encoder-attention NAME` chooses an entry.
+"""The configs of every encoder, and the table of its self-attentions: `--encoder-attention NAME` chooses an entry.
 
-A field of a config is a flag of fairseq-train and a setting of the transformers model (`modules/options.py`). Flags
-that fairseq has keep their names. An entry of `ATTENTIONS` is a frozen dataclass. Its fields are the flags of the
-attention, and its `build` returns a module with `forward(x, layout) -> (B, T, C)`. Optional are `other_layers`, the
-attention of the layers outside `--encoder-attention-layers` (default: full), and `check_length`. An entry works in
-every model; docs/modules.md says how to add one.
+A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`modules/options.py`).
+Flags that fairseq has keep their names. An entry of `ATTENTIONS` is a frozen dataclass, whose fields are the flags of
+the attention. It works in every model; docs/modules.md says how to add one.
+
+Legend: B documents, T tokens, K keys, H heads, C channels.
 """
 
 import math
 import re
 from argparse import Namespace
-from dataclasses import dataclass, field, make_dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, make_dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..kernels import ACTIVATIONS
 from ..modules.attention import Full
+from ..modules.batch_layout import BatchLayout
 from ..modules.block_sparse import BlockSparse
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.layers import LayerSizes
 from ..modules.options import option, options_of, read
-from ..modules.pooling_attention import TwoLevels
+from ..modules.pooling_attention import OWN_CELLS, TwoLevels
 from ..modules.segments import Segments
 from ..modules.sliding_window import SlidingWindow
 
-ATTENTIONS: dict[str, Any] = {
+
+class EncoderAttention(Protocol):
+    """Attention of an encoder layer."""
+
+    def __call__(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """Maps (B, T, C) -> (B, T, C)."""
+
+
+class AttentionOptions(Protocol):
+    """An entry of `ATTENTIONS`.
+
+    Optional members are `other_layers`, the name of the attention of the layers outside `--encoder-attention-layers`
+    (default: full), and `check_length(longest)`, which raises ValueError for documents that are too long.
+    """
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        """Builds the `EncoderAttention` of one layer."""
+
+
+ATTENTIONS: dict[str, type[AttentionOptions]] = {
     "full": Full,
     "segments": Segments,
     "window": SlidingWindow,
@@ -43,7 +63,7 @@ def span_pooling(unit: str) -> Any:
     return option("marker", text, choices=SPAN_POOLINGS)
 
 
-def entry(name: str) -> Any:
+def entry(name: str) -> type[AttentionOptions]:
     """Returns the entry of `ATTENTIONS`; ValueError for another name."""
     if name not in ATTENTIONS:
         raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
@@ -82,7 +102,7 @@ AttentionFlags = make_dataclass("AttentionFlags", _attention_flags())
 
 @dataclass
 class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
-    """Numbers of every encoder."""
+    """What every encoder has."""
 
     encoder_embed_dim: int = option(512, "encoder width", least=1)
     encoder_ffn_embed_dim: int = option(2048, "encoder feed-forward width", least=1)
@@ -114,6 +134,8 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
         config = read(cls, args)
+        if config.encoder_attention == "pooling" and getattr(args, "pooling_cells", OWN_CELLS) is None:
+            config.pooling_cells = "document"  # which a model of an older version has if it does not say so
         config.check()
         return config
 
@@ -125,35 +147,25 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             if getattr(self, name, None) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
-        attention, longest = self.attention_settings(), getattr(self, "max_positions", None)
+        attention, longest = self.attention(), getattr(self, "max_positions", None)
         if longest is not None and hasattr(attention, "check_length"):
             attention.check_length(longest)
 
-    def attention_settings(self, name: str | None = None) -> Any:
-        """Builds the entry of `ATTENTIONS` of this name (None: of --encoder-attention) from the options."""
+    def attention(self, name: str | None = None) -> Any:
+        """Reads the options of the attention of this name (None: of --encoder-attention)."""
         return read(entry(name or self.encoder_attention), self)
 
-    def layer_attentions(self, num_layers: int) -> list[nn.Module]:
-        """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
-        chosen = parse_layers(self.encoder_attention_layers, num_layers)
-        attention = self.attention_settings()
-        other = self.attention_settings(getattr(attention, "other_layers", "full"))
-        sizes = self.layer_sizes().attention_sizes
-        return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
-
-    def layer_sizes(self, side: str = "encoder") -> LayerSizes:
-        """Returns the numbers of a layer of `side`, encoder or decoder."""
+    def encoder_sizes(self) -> LayerSizes:
+        """Returns the sizes of an encoder layer."""
         return LayerSizes(
-            embed_dim=getattr(self, f"{side}_embed_dim"),
-            ffn_embed_dim=getattr(self, f"{side}_ffn_embed_dim"),
-            num_heads=getattr(self, f"{side}_attention_heads"),
+            embed_dim=self.encoder_embed_dim,
+            ffn_embed_dim=self.encoder_ffn_embed_dim,
+            num_heads=self.encoder_attention_heads,
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,
             activation_dropout=self.activation_dropout,
             activation=self.activation_fn,
-            normalize_before=getattr(self, f"{side}_normalize_before", False),
             layer_norm_eps=self.layer_norm_eps,
-            kv_heads=getattr(self, f"{side}_kv_heads", None),
         )
 
 
@@ -174,14 +186,17 @@ class TokenEncoderConfig(EncoderConfig):
         None, "first position that --extend-positions random draws (paper: 512; default: the first new one)"
     )
 
-    def embedding_sizes(self, side: str, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
-        """Returns the numbers of the embeddings of `side`, encoder or decoder."""
+    def encoder_sizes(self) -> LayerSizes:
+        return replace(super().encoder_sizes(), normalize_before=self.encoder_normalize_before)
+
+    def encoder_embedding(self, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
+        """Returns the sizes of the embeddings of the source; `flag` gives the model more positions."""
         return EmbeddingSizes(
             positions,
-            learned=getattr(self, f"{side}_learned_pos"),
+            learned=self.encoder_learned_pos,
             layer_norm=self.layernorm_embedding,
             layer_norm_eps=self.layer_norm_eps,
-            scale=1.0 if self.no_scale_embedding else math.sqrt(getattr(self, f"{side}_embed_dim")),
+            scale=1.0 if self.no_scale_embedding else math.sqrt(self.encoder_embed_dim),
             dropout=self.dropout,
             roles=roles,
             positions_flag=flag,

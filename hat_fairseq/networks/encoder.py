@@ -1,24 +1,26 @@
-"""The encoder of all networks, by composition: an embedding, layers, and two functions before and after them.
+"""The encoder of all networks: an embedding and layers, with a method before the layers and one after them.
 
-What differs between HAT, segments, windows and representatives is passed in (`EncoderParts`).
+What differs between HAT, segments, windows and representatives is in `arrange` and `finish`, one class for each paper.
 
 Legend: B documents, T source tokens, T' slots in the layers, S sentences or segments, C channels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
-from ..modules.attention import safe_padding_mask
-from ..modules.batch_layout import Arranged, BatchLayout, Slots
+from ..modules.attention import mask_of_keys
+from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents, rolled, safe_padding_mask
 from ..modules.embedding import EmbeddingSizes, Embeds
+from ..modules.sliding_window import global_tokens
+from .config import EncoderConfig, TokenEncoderConfig, parse_layers
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,16 @@ class EncoderOut:
     spans_padding: Tensor | None = None
     layout: BatchLayout | None = None
 
+    @cached_property
+    def tokens_mask(self) -> Tensor | None:
+        """Returns the mask of the tokens for a decoder; see `mask_of_keys`."""
+        return mask_of_keys(self.tokens_padding, self.tokens.dtype)
+
+    @cached_property
+    def spans_mask(self) -> Tensor | None:
+        """Returns the mask of the spans for a decoder."""
+        return mask_of_keys(self.spans_padding, self.tokens.dtype)
+
     def select(self, documents: Tensor) -> EncoderOut:
         """Selects the rows of the (D,) documents, without their layout."""
         tensors = (self.tokens, self.tokens_padding, self.spans, self.spans_padding)
@@ -65,40 +77,11 @@ def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: 
     return layer(*args, **kwargs)
 
 
-def rolled(batch: Arranged, shift: int) -> Arranged:
-    """Shifts the tokens of each document cyclically by `shift` places, and their positions with them.
-
-    Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4. The pattern of the attention stays in place: token i of n sits
-    where token (i + shift) mod n was. Padding and inserted representatives do not move, so the result does not depend
-    on other documents of the batch. With full attention nothing changes. O(T log T), no host-device synchronisation.
-
-    Raises:
-        ValueError: representatives that are tokens of the document; the layers would run on the wrong ones.
-    """
-    layout, size = batch.layout, batch.tokens.size(1)
-    if layout.representatives is not None and not layout.representatives.inserted:
-        raise ValueError(
-            f"roll {shift}: sentences or segments of this model are represented by tokens of the document, which "
-            "cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
-        )
-    slots = layout.slots_of(batch.tokens)
-    real = slots < size
-    rank = (real.cumsum(dim=1) - 1 + shift) % real.sum(dim=1, keepdim=True).clamp(min=1)
-    target = slots.sort(dim=1).values.gather(1, rank.clamp(min=0)).masked_fill(~real, size)
-
-    def move(x: Tensor) -> Tensor:
-        x = F.pad(x, (0, 1))
-        return x.scatter(1, target, x.gather(1, slots))[:, :size]
-
-    layout = replace(layout, slots=Slots(target, size))
-    return Arranged(move(batch.tokens), move(batch.rows), layout)
-
-
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
-    """Returns the states of the tokens alone: the `finish` of an encoder without spans."""
+    """Returns the states of the tokens alone."""
     padding = layout.padding
     if padding is not None and layout.slots is not None:  # the output has the places of the input, not the slots
-        padding = layout.slots.numbers == layout.slots.size
+        padding = layout.slots.index == layout.slots.size
     return EncoderOut(layout.gather(x), None if padding is None else safe_padding_mask(padding), layout=layout)
 
 
@@ -111,57 +94,67 @@ def token_and_span_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
     return replace(token_states(x, layout), spans=states, spans_padding=padding)
 
 
-@dataclass
-class EncoderParts:
-    """What an encoder is composed of.
-
-    Attributes:
-        words: size and special ids of the vocabulary of the source.
-        table: embeddings of the tokens.
-        embedding: sizes of the embeddings of tokens and positions.
-        layers: modules that take (x, layout).
-        arrange: (B, T) token ids -> the batch as the layers see it.
-        finish: (B, T', C) states after the last layer and `layer_norm`, and the layout -> the output.
-        layer_norm: after the last layer; None in a post-norm stack.
-        more: further modules that these functions use, by their names in checkpoints.
-        max_tokens: the longest document; 0: as many tokens as positions.
-        fits: whether a document of (T,) token ids fits; None: if it has at most `max_tokens`.
-        safe_tokens: up to so many tokens every document fits; 0: `max_tokens`.
-        checkpoint: recompute each layer in the backward pass.
-    """
-
-    words: Vocabulary
-    table: nn.Embedding
-    embedding: EmbeddingSizes
-    layers: Iterable[nn.Module]
-    arrange: Callable[[Tensor], Arranged]
-    finish: Callable[[Tensor, BatchLayout], EncoderOut] = token_states
-    layer_norm: nn.Module | None = None
-    more: Mapping[str, nn.Module | None] = field(default_factory=dict)
-    max_tokens: int = 0
-    fits: Callable[[Tensor], bool] | None = None
-    safe_tokens: int = 0
-    checkpoint: bool = False
+def build_attentions(config: EncoderConfig, num_layers: int) -> list[nn.Module]:
+    """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
+    chosen, attention = parse_layers(config.encoder_attention_layers, num_layers), config.attention()
+    other = config.attention(getattr(attention, "other_layers", "full"))
+    sizes = config.encoder_sizes().attention_sizes
+    return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
 
 
 class Encoder(Embeds, nn.Module):
-    """Embeddings and encoder layers."""
+    """Embeddings and encoder layers.
 
-    def __init__(self, parts: EncoderParts) -> None:
-        super().__init__()
-        self.compose(parts)
+    Args:
+        vocabulary: of the source.
+        table: embeddings of the tokens.
+        embedding: sizes of the embeddings of tokens and positions.
+        layers: modules that take (x, layout), and what `layer_arguments` gives.
+        layer_norm: after the last layer; None in a post-norm stack.
+        checkpoint: recompute each layer in the backward pass.
 
-    def compose(self, parts: EncoderParts) -> None:
-        """Builds the encoder; apart from `__init__`, because a fairseq encoder has another constructor."""
-        self.build_embedding(parts.table, parts.embedding)
-        self.layers = nn.ModuleList(parts.layers)
-        self.layer_norm = parts.layer_norm
-        for name, module in parts.more.items():
-            self.add_module(name, module)
-        self.words, self.arrange, self.finish = parts.words, parts.arrange, parts.finish
-        self.max_tokens, self.checkpoint = parts.max_tokens or parts.embedding.positions, parts.checkpoint
-        self.safe_tokens = parts.safe_tokens or self.max_tokens
-        self.fits = parts.fits or (lambda tokens: len(tokens) <= self.max_tokens)
+    Attributes:
+        max_tokens: the longest document; by default as many tokens as positions.
+    """
+
+    config_class: ClassVar[type[EncoderConfig]]
+    config: Any
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        table: nn.Embedding,
+        embedding: EmbeddingSizes,
+        layers: Iterable[nn.Module],
+        layer_norm: nn.Module | None = None,
+        checkpoint: bool = False,
+    ) -> None:
+        nn.Module.__init__(self)  # not super(): a class of fairseq, with another constructor, may stand beside this one
+        self.build_embedding(table, embedding)
+        self.layers = nn.ModuleList(layers)
+        self.layer_norm = layer_norm
+        self.vocabulary, self.max_tokens, self.checkpoint = vocabulary, embedding.positions, checkpoint
+
+    def arrange(self, tokens: Tensor) -> Arranged:
+        """Maps (B, T) ids -> the batch as the layers see it."""
+        raise NotImplementedError
+
+    def layer_arguments(self) -> tuple[Any, ...]:
+        """Returns further arguments of every layer."""
+        return ()
+
+    def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
+        """Makes the output of the (B, T', C) states after the last layer and `layer_norm`."""
+        return token_states(x, layout)
+
+    @property
+    def safe_tokens(self) -> int:
+        """Returns up to how many tokens every document fits."""
+        return self.max_tokens
+
+    def fits(self, tokens: Tensor) -> bool:
+        """Returns whether a document of these (T,) ids is not too long."""
+        return len(tokens) <= self.max_tokens
 
     def forward(self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0) -> EncoderOut:
         """Encodes (B, T) token ids.
@@ -176,10 +169,35 @@ class Encoder(Embeds, nn.Module):
             self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)
-        layout = batch.layout
+        layout, arguments = batch.layout, self.layer_arguments()
         if roles is not None and layout.slots is not None:
             roles = layout.slots.scatter(roles, self.pad)
         x = self.embed(batch.tokens, batch.rows, roles)
         for layer in self.layers:
-            x = run_layer(layer, x, layout, checkpoint=self.checkpoint)
+            x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
         return self.finish(x if self.layer_norm is None else self.layer_norm(x), layout)
+
+
+class DocumentEncoder(Encoder):
+    """An encoder whose tokens stay in their order; the `<s>` tokens represent sentences, unless `no_hierarchy`."""
+
+    def __init__(
+        self,
+        config: TokenEncoderConfig,
+        vocabulary: Vocabulary,
+        table: nn.Embedding,
+        embedding: EmbeddingSizes,
+        layers: Iterable[nn.Module],
+    ) -> None:
+        norm = config.encoder_sizes().final_norm()
+        super().__init__(vocabulary, table, embedding, layers, norm, config.checkpoint_activations)
+        self.config = config
+
+    def arrange(self, tokens: Tensor) -> Arranged:
+        config, (bos, pad, eos) = self.config, (self.vocabulary.bos, self.vocabulary.pad, self.vocabulary.eos)
+        mark_global = None
+        if config.global_tokens is not None:
+            mark_global = partial(global_tokens, rule=config.global_tokens, pad=pad, eos=eos)
+        if config.no_hierarchy:
+            return arrange_documents(tokens, pad, mark_global=mark_global)
+        return arrange_documents(tokens, pad, bos, mark_global, means=config.span_pooling == "mean")

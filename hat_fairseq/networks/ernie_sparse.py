@@ -8,17 +8,18 @@ representatives; with `--sparse-first 1 --sparse-last 1` it is BigBird.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..modules.attention import FullAttention, safe_padding_mask
-from ..modules.batch_layout import Arranged, arrange_documents
+from ..modules.attention import FullAttention
+from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents, safe_padding_mask
 from ..modules.block_sparse import BlockPattern
 from ..modules.heads import pool
+from ..modules.layers import EncoderLayer
 from ..modules.options import changed, option
 from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, count_blocks, insert_representatives
 from .config import NEW_PARTS, EncoderConfig
-from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
-from .roberta import RobertaConfig
+from .encoder import EncoderOut, Vocabulary, build_attentions, token_and_span_states, token_states
+from .roberta import RobertaConfig, RobertaEncoder
 
 DOCUMENT_POOLINGS = ("mean", "max", "min", "first")
 
@@ -50,8 +51,8 @@ class ErnieSparseConfig(RobertaConfig):
     )
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
 
-    def attention_settings(self, name: str | None = None) -> Any:
-        attention = super().attention_settings(name)
+    def attention(self, name: str | None = None) -> Any:
+        attention = super().attention(name)
         if self.no_hierarchy or (name or self.encoder_attention) != "block-sparse":
             return attention
         return replace(attention, pattern=replace(attention.pattern, whole_document=True))
@@ -64,7 +65,7 @@ class ErnieSparseConfig(RobertaConfig):
             return super().check()
         if self.encoder_attention != "block-sparse":
             raise ValueError("representative tokens need --encoder-attention block-sparse; or give --no-hierarchy")
-        pattern: BlockPattern = self.attention_settings().pattern
+        pattern: BlockPattern = self.attention().pattern
         if pattern.block == 1:
             raise ValueError("--sparse-block 1 has room for a representative only: give at least 2, or --no-hierarchy")
         if self.max_positions is not None and pattern.first * pattern.block >= self.max_positions:
@@ -74,31 +75,51 @@ class ErnieSparseConfig(RobertaConfig):
             )
         return super().check()
 
-    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        """Builds RoBERTa with a representative before each block; without hierarchy BigBird."""
-        if self.no_hierarchy:
-            return super().encoder_parts(words)
-        assert self.max_positions is not None
-        pattern, longest = self.attention_settings().pattern, self.max_positions
-        num_global, block = pattern.first * pattern.block, pattern.block - 1
-        own_positions = self.representative_positions == "sequence"
-        if own_positions:  # representatives take some of the positions
-            longest -= count_blocks(longest, num_global, block + 1)
-        sizes, layers, separate = self.layer_sizes(), [], None
-        for attention in self.layer_attentions(self.encoder_layers):
-            if self.representative_weights == "separate":
-                separate = FullAttention(*sizes.attention_sizes, self.encoder_qkv_dim)
-            layers.append(RepresentativeLayer(sizes, attention, separate, self.representative_update))
 
-        def arrange(tokens: Tensor) -> Arranged:
-            batch = arrange_documents(tokens, words.pad)
-            return insert_representatives(batch, num_global, block, words.bos, words.pad, own_positions)
+class ErnieSparseEncoder(RobertaEncoder):
+    """RoBERTa's encoder with a representative before each block; without hierarchy BigBird's."""
 
-        return self.parts_of(words, layers, arrange=arrange, finish=token_and_span_states, max_tokens=longest)
+    config_class = ErnieSparseConfig
+    config: ErnieSparseConfig
 
-    def document_state(self, head: Any, encoded: EncoderOut) -> Tensor:
+    def __init__(self, config: ErnieSparseConfig, vocabulary: Vocabulary) -> None:
+        sizes, separate = config.encoder_sizes(), None
+        layers: list[nn.Module] = []
+        for attention in build_attentions(config, config.encoder_layers):
+            if config.no_hierarchy:
+                layers.append(EncoderLayer(sizes, attention))
+                continue
+            if config.representative_weights == "separate":
+                separate = FullAttention(*sizes.attention_sizes, config.encoder_qkv_dim)
+            layers.append(RepresentativeLayer(sizes, attention, separate, config.representative_update))
+        super().__init__(config, vocabulary, layers)
+        if config.no_hierarchy:
+            return
+        pattern: BlockPattern = config.attention().pattern
+        self.num_global = pattern.first * pattern.block  # tokens
+        self.block = pattern.block - 1  # tokens after a representative
+        self.own_positions = config.representative_positions == "sequence"
+        if self.own_positions:  # representatives take some of the positions
+            self.max_tokens -= count_blocks(self.max_tokens, self.num_global, self.block + 1)
+
+    def arrange(self, tokens: Tensor) -> Arranged:
+        if self.config.no_hierarchy:
+            return super().arrange(tokens)
+        bos, pad = self.vocabulary.bos, self.vocabulary.pad
+        batch = arrange_documents(tokens, pad)
+        return insert_representatives(batch, self.num_global, self.block, bos, pad, self.own_positions)
+
+    def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
+        """Returns the states of tokens, and of representatives if there are any."""
+        return token_states(x, layout) if self.config.no_hierarchy else token_and_span_states(x, layout)
+
+    @property
+    def reads_first_token(self) -> bool:
+        return self.config.no_hierarchy or self.config.document_pooling == "first"
+
+    def document_state(self, head: nn.Module, encoded: EncoderOut) -> Tensor:
         """Pools the representatives to (B, C), or takes the states of the first tokens."""
-        if self.no_hierarchy or self.document_pooling == "first":
+        if self.reads_first_token:
             return super().document_state(head, encoded)
         assert encoded.spans is not None and encoded.spans_padding is not None
-        return pool(self.document_pooling, encoded.spans, safe_padding_mask(encoded.spans_padding))
+        return pool(self.config.document_pooling, encoded.spans, safe_padding_mask(encoded.spans_padding))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.evidence import EvidenceHead, EvidenceSizes
-from ..modules.heads import MaskedLMHead
+from ..modules.layers import EncoderLayer
 from ..modules.options import changed, option
-from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
-from .roberta import RobertaConfig
+from .encoder import EncoderOut, Vocabulary, build_attentions
+from .roberta import RobertaConfig, RobertaEncoder
 
 UNLIMITED = 2**31 - 1  # tokens of a document
 NEW_VECTORS = 20_000  # after which the file is written
@@ -82,51 +82,43 @@ class HatEvidenceConfig(RobertaConfig):
         """Returns the numbers of the layers over turns or sentences."""
         return EvidenceSizes(*(getattr(self, f"evidence_{item.name}") for item in fields(EvidenceSizes)))
 
-    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        parts = super().encoder_parts(words)
-        parts.max_tokens = UNLIMITED
-        return parts
 
-    def build_encoder(self, parts: EncoderParts, lm_head: MaskedLMHead) -> nn.Module:
-        """Builds what encodes turns or sentences; it has no use for a masked-LM head."""
-        return SegmentEncoder(parts, self)
+class EvidenceEncoder(RobertaEncoder):
+    """Encodes the questions and the turns or sentences of documents, each by itself."""
 
-    def head(self, num_classes: int, inner_dim: int | None, level: str) -> Any:
+    config_class = HatEvidenceConfig
+    has_masked_lm = False
+    reads_first_token = False
+    config: HatEvidenceConfig
+
+    def __init__(self, config: HatEvidenceConfig, vocabulary: Vocabulary) -> None:
+        sizes, attentions = config.encoder_sizes(), build_attentions(config, config.encoder_layers)
+        super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
+        self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
+        self.memory: KeptVectors | None = None  # in a training, also for its validation
+        if config.freeze_encoder:
+            self.requires_grad_(False)
+        elif config.freeze_layers:
+            self.requires_grad_(False)
+            self.layers[config.freeze_layers :].requires_grad_(True)
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets the mode; what is frozen has no dropout. New vectors are written."""
+        frozen = self.config.freeze_encoder
+        super().train(mode and not frozen)
+        if frozen and self.memory is not None:
+            self.memory.save()
+        elif frozen and mode:
+            self.memory = KeptVectors(self.config.vectors)
+        return self
+
+    def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
         """Builds the layers over turns or sentences; ValueError for a head of another level."""
         if level != EvidenceHead.level:
             raise ValueError("hat_evidence is for data of --kind evidence; for others use --arch hat_roberta_*")
-        return EvidenceHead(self.encoder_embed_dim, self.evidence_sizes())
+        return EvidenceHead(self.config.encoder_embed_dim, self.config.evidence_sizes())
 
-
-class SegmentEncoder(nn.Module):
-    """Vectors of the questions and of the turns or sentences of documents."""
-
-    lm_head = None
-
-    def __init__(self, parts: EncoderParts, config: HatEvidenceConfig) -> None:
-        super().__init__()
-        self.sentence_encoder = Encoder(parts)
-        self.words, self.longest, self.frozen = parts.words, config.segment_length - 2, config.freeze_encoder
-        self.path = config.vectors
-        self.memory: KeptVectors | None = None  # in a training, also for its validation
-        if self.frozen:
-            self.sentence_encoder.requires_grad_(False)
-        elif config.freeze_layers:
-            self.sentence_encoder.requires_grad_(False)
-            self.sentence_encoder.layers[config.freeze_layers :].requires_grad_(True)
-
-    def train(self, mode: bool = True) -> "SegmentEncoder":
-        """Sets the mode; what is frozen has no dropout. New vectors are written."""
-        super().train(mode)
-        if self.frozen:
-            self.sentence_encoder.eval()
-            if self.memory is None and mode:
-                self.memory = KeptVectors(self.path)
-            elif self.memory is not None:
-                self.memory.save()
-        return self
-
-    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
+    def forward(self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0) -> EncoderOut:
         """Maps (B, T) ids -> (B, S, C) `spans`: of the questions, then of the units; `tokens` has the same.
 
         ValueError for a roll, which would divide turns elsewhere.
@@ -145,30 +137,31 @@ class SegmentEncoder(nn.Module):
         """Yields the tokens of each question, turn or sentence of a row, without `<s>` and `</s>`."""
         segment: list[int] | None = None
         for token in ids:
-            if token == self.words.bos:
+            if token == self.vocabulary.bos:
                 if segment is not None:
                     yield tuple(segment)
                 segment = []
-            elif segment is not None and token not in (self.words.eos, self.words.pad):
+            elif segment is not None and token not in (self.vocabulary.eos, self.vocabulary.pad):
                 segment.append(token)
         if segment is not None:
             yield tuple(segment)
 
     def encode(self, segments: Iterable[tuple[int, ...]]) -> Tensor:
         """Computes the (N, C) vectors of segments, in batches of about the same length."""
+        bos, pad, eos = self.vocabulary.bos, self.vocabulary.pad, self.vocabulary.eos
         pieces, owners = [], []
         for number, segment in enumerate(segments):
             for begin in range(0, max(1, len(segment)), self.longest):
-                pieces.append((self.words.bos, *segment[begin : begin + self.longest], self.words.eos))
+                pieces.append((bos, *segment[begin : begin + self.longest], eos))
                 owners.append(number)
-        table = self.sentence_encoder.embed_tokens.weight
+        table = self.embed_tokens.weight
         sums: list[Tensor] = [table.new_zeros(())] * len(pieces)
-        with torch.no_grad() if self.frozen else nullcontext():
+        with torch.no_grad() if self.config.freeze_encoder else nullcontext():
             for batch in batches_of(list(map(len, pieces))):
                 rows = [torch.tensor(pieces[index], device=table.device) for index in batch]
-                tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.words.pad)
-                states = self.sentence_encoder(tokens).tokens
-                real = tokens.ne(self.words.pad).unsqueeze(-1)
+                tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+                states = super().forward(tokens).tokens
+                real = tokens.ne(pad).unsqueeze(-1)
                 for index, total in zip(batch, states.masked_fill(~real, 0).sum(dim=1), strict=True):
                     sums[index] = total
         stacked = torch.stack(sums)
@@ -201,10 +194,10 @@ class KeptVectors:
         self.encoder = b""  # digest of the weights that the vectors are of
         self.saved = 0
 
-    def get(self, segments: list[tuple[int, ...]], encoder: SegmentEncoder) -> Tensor:
+    def get(self, segments: list[tuple[int, ...]], encoder: EvidenceEncoder) -> Tensor:
         """Returns the (N, C) vectors of segments; those that are not kept yet are computed."""
         if not self.encoder:
-            self.encoder = digest_of(encoder.sentence_encoder)
+            self.encoder = digest_of(encoder)
             self._load()
         keys = [hashlib.sha256(np.array(segment, "<i4").tobytes()).digest()[:16] for segment in segments]
         if new := {key: segment for key, segment in zip(keys, segments, strict=True) if key not in self.vectors}:
@@ -212,7 +205,7 @@ class KeptVectors:
             self.vectors.update(zip(new, computed, strict=True))
             if len(self.vectors) > self.saved + NEW_VECTORS:
                 self.save()
-        table = encoder.sentence_encoder.embed_tokens.weight
+        table = encoder.embed_tokens.weight
         return torch.from_numpy(np.stack([self.vectors[key] for key in keys])).to(table)
 
     def _load(self) -> None:

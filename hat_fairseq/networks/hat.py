@@ -8,26 +8,24 @@ Legend: B documents (in the decoder: hypotheses), T source tokens, T' slots, S s
 vocabulary.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import ClassVar, TypeVar
 
 from torch import Tensor, nn
 
 from ..kernels import Linear
-from ..modules.attention import FullAttention, mask_of_keys
-from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents
+from ..modules.attention import FullAttention
+from ..modules.batch_layout import BatchLayout
 from ..modules.cache import DecoderCache
-from ..modules.embedding import Embeds, position_rows, token_table
-from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer
+from ..modules.embedding import EmbeddingSizes, Embeds, initialise, position_rows, token_table
+from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, Memory
 from ..modules.options import option
-from ..modules.sliding_window import global_tokens
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
-from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary, run_layer, token_states
+from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, run_layer, token_states
 
-CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
-LIKE_BERT = ("hat_bart",)  # networks whose weights begin with `embedding.initialise`; others keep what modules draw
+E = TypeVar("E", bound="HatEncoder")
+D = TypeVar("D", bound="Decoder")
 
 
 @dataclass
@@ -49,6 +47,7 @@ class HatConfig(TokenEncoderConfig):
         1, "encoder layers over the sentence states (the paper found one to work best)", least=1
     )
     span_pooling: str = span_pooling("sentence")
+    init: ClassVar[str | None] = None  # how `initialise` is called; None: the modules keep what they draw
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
 
@@ -66,8 +65,31 @@ class HatConfig(TokenEncoderConfig):
                 f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
             )
 
+    def decoder_sizes(self) -> LayerSizes:
+        """Returns the sizes of a decoder layer."""
+        return replace(
+            self.encoder_sizes(),
+            embed_dim=self.decoder_embed_dim,
+            ffn_embed_dim=self.decoder_ffn_embed_dim,
+            num_heads=self.decoder_attention_heads,
+            normalize_before=self.decoder_normalize_before,
+            kv_heads=self.decoder_kv_heads,
+        )
 
-ENCODER_DECODERS = {"hat_transformer": HatConfig, "hat_bart": HatConfig}
+    def decoder_embedding(self, positions: int) -> EmbeddingSizes:
+        """Returns the sizes of the embeddings of the target."""
+        sizes = self.encoder_embedding(positions, "--max-target-positions")
+        return replace(sizes, learned=self.decoder_learned_pos)
+
+
+@dataclass
+class HatBartConfig(HatConfig):
+    """HAT that begins as BART does."""
+
+    init = "bert"
+
+
+ENCODER_DECODERS: dict[str, type[HatConfig]] = {"hat_transformer": HatConfig, "hat_bart": HatBartConfig}
 
 
 class HierarchicalEncoder(nn.Module):
@@ -86,63 +108,39 @@ class HierarchicalEncoder(nn.Module):
             states = layer(states, layout.among_representatives)
         return states if self.layer_norm is None else self.layer_norm(states)
 
+
+class HatEncoder(DocumentEncoder):
+    """The encoder of section 3.2; `roles`: number of roles of speakers, 0 without."""
+
+    def __init__(
+        self, config: HatConfig, vocabulary: Vocabulary, table: nn.Embedding, max_positions: int, roles: int = 0
+    ) -> None:
+        sizes, top = config.encoder_sizes(), None
+        layers = [EncoderLayer(sizes, attention) for attention in build_attentions(config, config.encoder_layers)]
+        if not config.no_hierarchy:
+            number = config.hierarchical_encoder_layers
+            among = [EncoderLayer(sizes, FullAttention(*sizes.attention_sizes)) for _ in range(number)]
+            top = HierarchicalEncoder(among, sizes.final_norm())
+        embedding = config.encoder_embedding(max_positions, "--max-source-positions", roles)
+        super().__init__(config, vocabulary, table, embedding, layers)
+        self.hierarchical_encoder = top
+
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """Returns the states of tokens and of sentences."""
+        out = token_states(x, layout)
+        if self.hierarchical_encoder is None:
+            return out
         assert layout.representatives is not None
-        return replace(token_states(x, layout), spans=self(x, layout), spans_padding=layout.representatives.padding)
-
-
-def arrangement(config: TokenEncoderConfig, words: Vocabulary) -> Callable[[Tensor], Arranged]:
-    """Builds the `arrange` of an encoder whose tokens stay in their order."""
-    mark_global = None
-    if config.global_tokens is not None:
-        mark_global = partial(global_tokens, rule=config.global_tokens, pad=words.pad, eos=words.eos)
-    bos = None if config.no_hierarchy else words.bos
-    means = bos is not None and getattr(config, "span_pooling", "marker") == "mean"
-    return partial(arrange_documents, pad=words.pad, bos=bos, mark_global=mark_global, means=means)
-
-
-def hat_encoder_parts(
-    config: HatConfig, words: Vocabulary, table: nn.Embedding, max_positions: int, roles: int = 0
-) -> EncoderParts:
-    """Builds the encoder of section 3.2; `roles`: number of roles of speakers, 0 without."""
-    sizes = config.layer_sizes()
-    parts = EncoderParts(
-        words,
-        table,
-        config.embedding_sizes("encoder", max_positions, "--max-source-positions", roles),
-        [EncoderLayer(sizes, attention) for attention in config.layer_attentions(config.encoder_layers)],
-        arrangement(config, words),
-        layer_norm=sizes.final_norm(),
-        checkpoint=config.checkpoint_activations,
-    )
-    if config.no_hierarchy:
-        return replace(parts, more={"hierarchical_encoder": None})
-    number = config.hierarchical_encoder_layers
-    layers = [EncoderLayer(sizes, FullAttention(*sizes.attention_sizes)) for _ in range(number)]
-    hierarchical = HierarchicalEncoder(layers, sizes.final_norm())
-    return replace(parts, finish=hierarchical.finish, more={"hierarchical_encoder": hierarchical})
-
-
-def token_tables(config: HatConfig, source: Vocabulary, target: Vocabulary) -> tuple[nn.Embedding, nn.Embedding]:
-    """Builds the embeddings of the tokens of encoder and decoder: one table with `config.share_all_embeddings`."""
-    table = token_table(source.size, config.encoder_embed_dim, source.pad)
-    if config.share_all_embeddings:
-        return table, table
-    return table, token_table(target.size, config.decoder_embed_dim, target.pad)
+        return replace(out, spans=self.hierarchical_encoder(x, layout), spans_padding=layout.representatives.padding)
 
 
 class Decoder(Embeds, nn.Module):
     """Embeddings, decoder layers and the output projection. Targets are padded on the right."""
 
     def __init__(self, config: HatConfig, table: nn.Embedding, max_positions: int) -> None:
-        super().__init__()
-        self.compose(config, table, max_positions)
-
-    def compose(self, config: HatConfig, table: nn.Embedding, max_positions: int) -> None:
-        """Builds the decoder; apart from `__init__`, because a fairseq decoder has another constructor."""
-        self.build_embedding(table, config.embedding_sizes("decoder", max_positions, "--max-target-positions"))
-        sizes = config.layer_sizes("decoder")
+        nn.Module.__init__(self)  # not super(): a class of fairseq, with another constructor, may stand beside this one
+        self.build_embedding(table, config.decoder_embedding(max_positions))
+        sizes = config.decoder_sizes()
         self.layers = nn.ModuleList(
             HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)
         )
@@ -154,72 +152,72 @@ class Decoder(Embeds, nn.Module):
             nn.init.normal_(self.output_projection.weight, std=sizes.embed_dim**-0.5)
         self.checkpoint = config.checkpoint_activations
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: EncoderOut | None = None,
-        incremental_state: dict[str, Any] | None = None,
-        features_only: bool = False,
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """Maps (B, U) target ids, shifted right -> (B, U, V) logits, or (B, U, C) states; see `extract_features`.
+    def forward(self, tokens: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
+        """Maps (B, U) target ids, shifted right -> (B, U, V) logits of the token after each; see `states`."""
+        return self.logits(self.states(tokens, memory, cache))
 
-        Beside states a row of the output projection is returned, because DDP searches the outputs for unused
-        parameters.
-        """
-        x, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        if features_only:
-            return x, extra | {"projection": self.output_projection.weight[:1]}
-        return self.output_layer(x), extra
-
-    def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: EncoderOut | None = None,
-        incremental_state: dict[str, Any] | None = None,
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """Maps (B, U) target ids -> (B, U, C) states, or those of the tokens after the cached ones.
+    def states(self, tokens: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
+        """Maps (B, U) target ids -> (B, U, C) states.
 
         Args:
-            incremental_state: fairseq's dictionary for the cache; None: no token is cached.
-        Returns:
-            The states, and {"attn": [None]} as fairseq expects.
+            memory: the encoder's output.
+            cache: of the tokens before these, to which these are added; from `new_cache`. None: there are none.
+        Raises:
+            ValueError: more tokens than positions.
         """
-        assert encoder_out is not None
-        rows = position_rows(prev_output_tokens, self.pad)
-        self.check_positions(rows)
-        cache: DecoderCache | None = None
-        if incremental_state is not None:
-            cache = incremental_state.setdefault(CACHE, DecoderCache(len(self.layers)))
-        seen = 0 if cache is None else cache.length
-        x = self.embed(prev_output_tokens[:, seen:], rows[:, seen:])
-        tokens_mask, sentences_mask = (
-            mask_of_keys(padding, x.dtype) for padding in (encoder_out.tokens_padding, encoder_out.spans_padding)
-        )
-        memory = encoder_out.tokens, tokens_mask, encoder_out.spans, sentences_mask  # the same for all layers
+        earlier = 0 if cache is None else cache.length
+        rows = position_rows(tokens, self.pad, earlier)
+        self.check_positions(rows, earlier)
+        x = self.embed(tokens, rows)
         for index, layer in enumerate(self.layers):
             layer_cache = None if cache is None else cache.layers[index]
-            x = run_layer(layer, x, *memory, cache=layer_cache, checkpoint=self.checkpoint)
-        return (x if self.layer_norm is None else self.layer_norm(x)), {"attn": [None]}
+            x = run_layer(layer, x, memory, cache=layer_cache, checkpoint=self.checkpoint)
+        return x if self.layer_norm is None else self.layer_norm(x)
 
-    def output_layer(self, features: Tensor) -> Tensor:
-        """Maps (B, U, C) -> (B, U, V)."""
-        return self.output_projection(features)
+    def logits(self, states: Tensor) -> Tensor:
+        """Maps (..., C) -> (..., V)."""
+        return self.output_projection(states)
 
-    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        """Lets row i continue row `new_order[i]`; fairseq's own generator has a row for each hypothesis."""
-        if CACHE in incremental_state:
-            self.reorder_beams(incremental_state, new_order, new_order)
+    def new_cache(self) -> DecoderCache:
+        """Returns an empty cache."""
+        return DecoderCache(len(self.layers))
 
-    def reorder_beams(self, incremental_state: dict[str, Any], rows: Tensor, documents: Tensor | None) -> None:
-        """Reorders for our beam search, whose hypotheses share their document's memory; see `DecoderCache.reorder`."""
-        incremental_state[CACHE].reorder(rows, documents)
+
+def build_parts(
+    encoder_class: type[E],
+    decoder_class: type[D],
+    config: HatConfig,
+    source: Vocabulary,
+    target: Vocabulary,
+    positions: tuple[int, int],
+    roles: int = 0,
+) -> tuple[E, D]:
+    """Builds encoder and decoder with initial weights.
+
+    Args:
+        encoder_class, decoder_class: `HatEncoder` and `Decoder`, or those of fairseq or transformers.
+        positions: of source and target.
+        roles: number of roles of speakers, 0 without.
+    """
+    table = source_table = token_table(source.size, config.encoder_embed_dim, source.pad)
+    if not config.share_all_embeddings:
+        table = token_table(target.size, config.decoder_embed_dim, target.pad)
+    encoder = encoder_class(config, source, source_table, positions[0], roles)
+    decoder = decoder_class(config, table, positions[1])
+    if config.init is not None:
+        initialise(nn.ModuleList([encoder, decoder]), config.init)
+    return encoder, decoder
 
 
 class EncoderDecoder(nn.Module):
-    """HAT: its encoder and its decoder."""
+    """HAT: its encoder and its decoder; see `build_parts`."""
 
-    def __init__(self, numbers: Any, source: Vocabulary, target: Vocabulary, positions: tuple[int, int], roles: int):
+    def __init__(
+        self, config: HatConfig, source: Vocabulary, target: Vocabulary, positions: tuple[int, int], roles: int = 0
+    ) -> None:
         super().__init__()
-        tables = token_tables(numbers, source, target)
-        self.encoder = Encoder(hat_encoder_parts(numbers, source, tables[0], positions[0], roles))
-        self.decoder = Decoder(numbers, tables[1], positions[1])
+        self.encoder, self.decoder = build_parts(HatEncoder, Decoder, config, source, target, positions, roles)
+
+    def forward(self, src_tokens: Tensor, tokens: Tensor, roles: Tensor | None = None) -> Tensor:
+        """Maps (B, T) source ids and (B, U) target ids, shifted right -> (B, U, V) logits."""
+        return self.decoder(tokens, self.encoder(src_tokens, roles))

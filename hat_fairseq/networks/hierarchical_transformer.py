@@ -5,19 +5,18 @@ outputs are in the order of the input.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from torch import Tensor, nn
 
 from ..modules.attention import FullAttention
-from ..modules.batch_layout import Arranged
+from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
 from .config import EncoderConfig, span_pooling
-from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
+from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states
 
 
 @dataclass
@@ -56,59 +55,80 @@ class HierarchicalTransformerConfig(EncoderConfig):
     pool_padded_segments: bool = option(
         False, "a head also reads segments beyond the document's end (released weights: yes)"
     )
-    like_roberta: ClassVar = False
     init: ClassVar = "bert"
     own_options = ("segment_length",)
 
-    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        """Builds segment-wise and cross-segment layers; they have one table for the positions of segments."""
-        length, longest = self.segment_length, self.max_segments * self.segment_length
-        sizes, kinds = self.layer_sizes(), parse_pattern(self.layout)
-        has_positions = self.segment_positions == "add" and any("D" in kind for kind in kinds)
-        positions = nn.Embedding(1 + self.max_segments, self.encoder_embed_dim) if has_positions else None
+
+class HierarchicalTransformerEncoder(Encoder):
+    """Segment-wise and cross-segment layers, and what the classification heads read.
+
+    All cross-segment layers have one table for the positions of segments.
+    """
+
+    config_class = HierarchicalTransformerConfig
+    named_as_roberta: ClassVar = False
+    has_masked_lm: ClassVar = True
+    reads_first_token: ClassVar = False
+    config: HierarchicalTransformerConfig
+
+    def __init__(self, config: HierarchicalTransformerConfig, vocabulary: Vocabulary) -> None:
+        sizes, kinds, width = config.encoder_sizes(), parse_pattern(config.layout), config.encoder_embed_dim
+        has_positions = config.segment_positions == "add" and any("D" in kind for kind in kinds)
+        positions = nn.Embedding(1 + config.max_segments, width) if has_positions else None
         layers = [
             SegmentLayer(
                 sizes,
                 attention if "S" in kind else None,
                 FullAttention(*sizes.attention_sizes) if "D" in kind else None,
-                None if positions is None else positions.forward,
             )
-            for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)
+            for kind, attention in zip(kinds, build_attentions(config, len(kinds)), strict=True)
         ]
-        by_marker = self.segment_by == "marker"
-        divide = partial(slots_at_markers, bos=words.bos) if by_marker else slots_of_length
-
-        def arrange(tokens: Tensor) -> Arranged:
-            slots = divide(tokens, pad=words.pad, length=length)
-            if has_positions and slots.size > longest:
-                raise ValueError(
-                    f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
-                    f"{self.max_segments}: raise it, or shorten the input"
-                )
-            means = self.span_pooling == "mean"
-            return arrange_segments(tokens, slots, length, words.pad, self.attend_segment_padding, means)
-
-        return EncoderParts(
-            words,
-            token_table(words.size, self.encoder_embed_dim, words.pad),
-            EmbeddingSizes(length, layer_norm_eps=self.layer_norm_eps, dropout=self.dropout, token_type=True),
-            layers,
-            arrange,
-            token_and_span_states,
-            more={"segment_positions": positions},
-            max_tokens=longest,
-            fits=lambda tokens: divide(tokens[None], pad=words.pad, length=length).size <= longest,
-            safe_tokens=self.max_segments if by_marker else 0,
-            checkpoint=self.checkpoint_activations,
+        table = token_table(vocabulary.size, width, vocabulary.pad)
+        embedding = EmbeddingSizes(
+            config.segment_length, layer_norm_eps=config.layer_norm_eps, dropout=config.dropout, token_type=True
         )
+        super().__init__(vocabulary, table, embedding, layers, checkpoint=config.checkpoint_activations)
+        self.config, self.segment_positions = config, positions
+        self.max_tokens = config.max_segments * config.segment_length
 
-    def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
+    def slots(self, tokens: Tensor) -> Slots:
+        """Divides (B, T) ids into segments."""
+        length, pad = self.config.segment_length, self.vocabulary.pad
+        if self.config.segment_by == "marker":
+            return slots_at_markers(tokens, self.vocabulary.bos, pad, length)
+        return slots_of_length(tokens, pad, length)
+
+    def arrange(self, tokens: Tensor) -> Arranged:
+        config, slots = self.config, self.slots(tokens)
+        length, means = config.segment_length, config.span_pooling == "mean"
+        if self.segment_positions is not None and slots.size > self.max_tokens:
+            raise ValueError(
+                f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
+                f"{config.max_segments}: raise it, or shorten the input"
+            )
+        return arrange_segments(tokens, slots, length, self.vocabulary.pad, config.attend_segment_padding, means)
+
+    def layer_arguments(self) -> tuple[nn.Module | None]:
+        return (self.segment_positions,)
+
+    def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
+        """Returns the states of tokens and of segments."""
+        return token_and_span_states(x, layout)
+
+    @property
+    def safe_tokens(self) -> int:
+        return self.config.max_segments if self.config.segment_by == "marker" else self.max_tokens
+
+    def fits(self, tokens: Tensor) -> bool:
+        return self.slots(tokens[None]).size <= self.max_tokens
+
+    def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
         """Builds a classification head for states of one of `LEVELS`, but not for pairs."""
-        width, dropout = self.encoder_embed_dim, self.pooler_dropout
+        width, dropout = self.config.encoder_embed_dim, self.config.pooler_dropout
         inner_dim = inner_dim or width
         if level == "document":
-            padded = self.pool_padded_segments
-            return PooledClassificationHead(self.pooling, width, inner_dim, num_classes, dropout, padded)
+            padded = self.config.pool_padded_segments
+            return PooledClassificationHead(self.config.pooling, width, inner_dim, num_classes, dropout, padded)
         if level == "pair":
             raise ValueError("hierarchical_transformer reads single documents; for pairs use --arch hat_roberta_base")
         return ClassificationHead(width, inner_dim, num_classes, dropout, level=level)

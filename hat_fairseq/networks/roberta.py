@@ -1,26 +1,27 @@
 """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7).
 
 Without hierarchy it is RoBERTa, and with windows and pooling it is Poolingformer (Zhang et al. 2021).
+
+Legend: B documents, T tokens, C channels.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from ..modules.embedding import token_table
+from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import HEAD_ACTIVATIONS, ClassificationHead, PairClassificationHead
 from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
 from ..modules.options import option
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
-from .encoder import EncoderOut, EncoderParts, Vocabulary
-from .hat import arrangement
+from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
 
 
 @dataclass
 class RobertaConfig(TokenEncoderConfig):
-    """An encoder with a masked-LM head and classification heads: its numbers, and what is made of them."""
+    """An encoder with a masked-LM head and classification heads."""
 
     max_positions: int | None = option(None, "longest document in tokens (default: --tokens-per-sample, else 512)")
     pooler_dropout: float = option(0.0, "dropout in classification heads", least=0, most=1)
@@ -34,44 +35,11 @@ class RobertaConfig(TokenEncoderConfig):
         choices=("bert", "xavier"),
     )
     untie_weights_roberta: bool = option(False, "the masked-LM head does not share the token embeddings")
-    like_roberta: ClassVar = True  # its tensors are named as in fairseq's RoBERTa
 
-    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        """Builds RoBERTa, with an attention to the sentences unless `no_hierarchy`."""
-        sizes, layers = self.layer_sizes(), []
-        for attention in self.layer_attentions(self.encoder_layers):
-            to_sentences = None if self.no_hierarchy else SentenceAttention(*sizes.attention_sizes)
-            layers.append(EncoderLayer(sizes, attention, to_sentences, getattr(self, "sentence_queries", "tokens")))
-        return self.parts_of(words, layers, arrange=arrangement(self, words))
-
-    def parts_of(self, words: Vocabulary, layers: Iterable[nn.Module], **others: Any) -> EncoderParts:
-        """Returns the parts of a RoBERTa with these layers."""
+    def embedding(self) -> EmbeddingSizes:
+        """Returns the sizes of the embeddings."""
         assert self.max_positions is not None
-        return EncoderParts(
-            words,
-            token_table(words.size, self.encoder_embed_dim, words.pad),
-            self.embedding_sizes("encoder", self.max_positions, "--max-positions"),
-            layers,
-            layer_norm=self.layer_sizes().final_norm(),
-            checkpoint=self.checkpoint_activations,
-            **others,
-        )
-
-    def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
-        """Builds a classification head for states of one of `LEVELS`."""
-        width, dropout, activation = self.encoder_embed_dim, self.pooler_dropout, self.pooler_activation_fn
-        inner_dim = inner_dim or self.pooler_inner_dim or width
-        if level == "pair":
-            return PairClassificationHead(width, inner_dim, num_classes, dropout, activation)
-        return ClassificationHead(width, inner_dim, num_classes, dropout, dropout, level, activation)
-
-    def document_state(self, head: Any, encoded: EncoderOut) -> Tensor:
-        """Takes the (B, C) states of the documents' first tokens, RoBERTa's `<s>`."""
-        states, padding = encoded.tokens, encoded.tokens_padding
-        if padding is None:
-            return states[:, 0]
-        first = (~padding).to(states.device, dtype=states.dtype).argmax(dim=1)
-        return states.gather(1, first.view(-1, 1, 1).expand(-1, 1, states.size(2))).squeeze(1)
+        return self.encoder_embedding(self.max_positions, "--max-positions")
 
 
 @dataclass
@@ -83,3 +51,50 @@ class HatRobertaConfig(RobertaConfig):
     )
     span_pooling: str = span_pooling("sentence")
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)
+
+
+class RobertaEncoder(DocumentEncoder):
+    """RoBERTa's encoder, and what its classification heads read."""
+
+    named_as_roberta: ClassVar = True  # its tensors are named as in fairseq's RoBERTa
+    has_masked_lm: ClassVar = True
+    config: RobertaConfig
+
+    def __init__(self, config: RobertaConfig, vocabulary: Vocabulary, layers: Iterable[nn.Module]) -> None:
+        table = token_table(vocabulary.size, config.encoder_embed_dim, vocabulary.pad)
+        super().__init__(config, vocabulary, table, config.embedding(), layers)
+
+    @property
+    def reads_first_token(self) -> bool:
+        """Whether the state of a document is that of its first token."""
+        return True
+
+    def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
+        """Builds a classification head for states of one of `LEVELS`; `inner_dim`: None for the config's."""
+        config = self.config
+        width, dropout, activation = config.encoder_embed_dim, config.pooler_dropout, config.pooler_activation_fn
+        inner_dim = inner_dim or config.pooler_inner_dim or width
+        if level == "pair":
+            return PairClassificationHead(width, inner_dim, num_classes, dropout, activation)
+        return ClassificationHead(width, inner_dim, num_classes, dropout, dropout, level, activation)
+
+    def document_state(self, head: nn.Module, encoded: EncoderOut) -> Tensor:
+        """Takes the (B, C) states of the documents' first tokens, RoBERTa's `<s>`."""
+        states, padding = encoded.tokens, encoded.tokens_padding
+        if padding is None:
+            return states[:, 0]
+        first = (~padding).to(states.device, dtype=states.dtype).argmax(dim=1)
+        return states.gather(1, first.view(-1, 1, 1).expand(-1, 1, states.size(2))).squeeze(1)
+
+
+class HatRobertaEncoder(RobertaEncoder):
+    """RoBERTa's encoder with an attention to the sentences in every layer, unless `no_hierarchy`."""
+
+    config_class = HatRobertaConfig
+
+    def __init__(self, config: HatRobertaConfig, vocabulary: Vocabulary) -> None:
+        sizes, layers = config.encoder_sizes(), []
+        for attention in build_attentions(config, config.encoder_layers):
+            to_sentences = None if config.no_hierarchy else SentenceAttention(*sizes.attention_sizes)
+            layers.append(EncoderLayer(sizes, attention, to_sentences, config.sentence_queries))
+        super().__init__(config, vocabulary, layers)

@@ -170,16 +170,16 @@ class EncoderTask(PluginTask, FairseqTask):
 
     def _limit(self, tokens: float) -> str:
         """Says how much the model takes, and which options change that; `tokens`: of `--max-positions`."""
-        numbers: Any = None if self._model is None else self._model.numbers
-        if getattr(numbers, "segment_by", None) == "marker":
-            options = f"--max-segments {numbers.max_segments} --segment-length {numbers.segment_length}"
+        config: Any = None if self._model is None else self._model.config
+        if getattr(config, "segment_by", None) == "marker":
+            options = f"--max-segments {config.max_segments} --segment-length {config.segment_length}"
             return (
-                f"It takes {numbers.max_segments} segments (--max-segments) of up to {numbers.segment_length} tokens "
+                f"It takes {config.max_segments} segments (--max-segments) of up to {config.segment_length} tokens "
                 "(--segment-length); a longer sentence counts as several. Train with greater numbers, or preprocess "
                 f"with {options}"
             )
         most = tokens if self._model is None else min(tokens, self._model.core.max_tokens)
-        is_of_segments = hasattr(numbers, "max_segments")
+        is_of_segments = hasattr(config, "max_segments")
         name = "--max-segments x --segment-length" if is_of_segments else "--max-positions"
         return (
             f"It takes {most:g} ({name}). Train with a greater number, or preprocess with --max-source-tokens {most:g}"

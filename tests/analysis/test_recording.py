@@ -97,7 +97,7 @@ def test_weights_among_representatives_give_the_layers_output() -> None:
 
 @torch.no_grad()
 def test_weights_on_cells_give_the_second_level() -> None:
-    for variant in ("", "--pooling-variant mix", "--pooling-variant share-weights", "--pooling-cells token"):
+    for variant in ("", "--pooling-variant mix", "--pooling-variant share-weights"):
         torch.manual_seed(0)
         model = build("poolingformer_base", f"{POOLING} {variant}").eval()
         attention = model.core.layers[0].self_attn
@@ -112,9 +112,8 @@ def test_weights_on_cells_give_the_second_level() -> None:
         values = attention.pooled.value_pooling(attention.heads(projections.v_proj(y)), cells)
         level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
         torch.testing.assert_close(first + level, attention.output_of_heads(x, layout), atol=1e-5, rtol=1e-5)
-        # Of tokens 0 to 4, 1 to 5, 2 to 6; with the cells of the document of tokens 0 to 4, 4 to 8, 8 to 12.
         middle = attention.middle_tokens(weights.size(-1))
-        assert middle[:3].tolist() == ([2, 3, 4] if "token" in variant else [2, 6, 10])
+        assert middle[:3].tolist() == [2, 3, 4]  # of tokens 0 to 4, 1 to 5, 2 to 6
 
 
 def test_sums_means_and_maxima() -> None:

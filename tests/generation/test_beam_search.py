@@ -22,7 +22,7 @@ from hat_fairseq.kernels.precision import PackedLinear
 
 LENGTHS = [17, 9, 2, 17, 5]
 NO_BF16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
-NO_INT8 = pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
+NO_INT8 = pytest.mark.skipif(not torch_private.multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")
 LOW = [pytest.param("bf16", marks=NO_BF16), pytest.param("int8", marks=NO_INT8)]
 OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {},

@@ -14,6 +14,7 @@ from warm import WarmPython
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.evidence_baselines import RULES, cosine_baselines
 from hat_fairseq.inference.loading import Loaded, load
+from hat_fairseq.networks.encoder import Encoder
 from hat_fairseq.scoring.baselines import best_of_chunk, first_chunk
 from hat_fairseq.scoring.files import write_summaries
 
@@ -46,7 +47,7 @@ def vector(model: Any, tokens: list[int]) -> torch.Tensor:
     total = torch.zeros(())
     for begin in range(0, len(tokens), 30):
         row = torch.tensor([[0, *tokens[begin : begin + 30], 2]])
-        total = total + model.encoder.sentence_encoder(row).tokens[0].sum(dim=0)
+        total = total + Encoder.forward(model.core, row).tokens[0].sum(dim=0)
     return F.normalize(total, dim=0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY
+from commands import REPOSITORY, environment, run_command
 from fairseq.sequence_generator import SequenceGenerator
 from warm import WarmPython
 
@@ -22,7 +22,7 @@ from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.loading import limit_as_trained, load
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.precision import PackedLinear
-from hat_fairseq.kernels.torch_private import BF16, INT8
+from hat_fairseq.kernels.torch_private import BF16, INT8, multiplies_int8
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 
@@ -97,7 +97,7 @@ def test_the_command_writes_every_document(
     for flags, message in (
         (["--input", f"{tmp_path}/empty.jsonl"], "empty.jsonl is empty: nothing to summarize"),
         (["--out", f"{tmp_path}/nowhere/out.jsonl"], "nowhere"),
-        (["--fp16"], "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"),
+        (["--fp16"], "hat: error: precision fp16 is GPU-only; on this CPU use fp32"),
     ):
         assert cli.main([*summarize, *flags]) == 2 and message in capsys.readouterr().err
     assert cli.main(summarize) == 0
@@ -119,7 +119,7 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: l
     data, checkpoint = chunked
     words = ["package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
     assert cli.main([*map(str, words)]) == 0
-    for precision in ("fp32", *(["int8"] if INT8 else [])):
+    for precision in ("fp32", *(["int8"] if multiplies_int8() else [])):
         where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)
         models = [DocumentToText(load(*each, "cpu", precision), **OPTIONS) for each in where]
         assert [model.loaded.task is None for model in models] == [False, True]
@@ -145,7 +145,7 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list
     assert cut.tokens.tolist() == [*row.tokens.tolist()[:40], EOS] and len(row.tokens) > 41
 
 
-@pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
+@pytest.mark.skipif(not multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")
 def test_lower_precision_is_asked_for_by_name(
     warm: WarmPython, chunked: tuple[Path, Path], model: DocumentToText, documents: list[Record], tmp_path: Path
 ) -> None:
@@ -166,6 +166,21 @@ def test_lower_precision_is_asked_for_by_name(
     scores = [[float(s) for s in re.findall(r"^H-\d+\t(\S+)", text, re.MULTILINE)] for text in (plain, int8)]
     assert len(scores[0]) == len(scores[1]) > 0 and scores[0] != scores[1]
     assert max(abs(a - b) for a, b in zip(*scores, strict=True)) < 0.1
+
+
+@pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
+def test_int8_is_refused_without_vnni_instructions(
+    chunked: tuple[Path, Path], summarize: list[str], tmp_path: Path
+) -> None:
+    """In processes of their own, because oneDNN reads the variable once."""
+    data, checkpoint = chunked
+    words = [f"{data}/bin", "--user-dir", REPOSITORY / "hat_fairseq", "--cpu", "--task", "document_to_text"]
+    words += ["--role-stream", "role", "--path", checkpoint, "--cpu-precision", "int8"]
+    for command, status in (["hat", *summarize, "--precision", "int8"], 2), (["fairseq-generate", *words], 1):
+        done = run_command(*command, check=False, env=environment(ONEDNN_MAX_CPU_ISA="AVX2"))
+        message = "precision int8 needs a CPU with VNNI instructions; this one has none: use fp32"
+        assert done.returncode == status and done.stderr.splitlines()[-1].endswith(f"error: {message}")
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.skipif(not BF16, reason="this CPU cannot multiply bf16")

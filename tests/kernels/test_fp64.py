@@ -48,7 +48,6 @@ def test_gradients_are_finite_differences(name: str) -> None:
     assert torch.autograd.gradcheck(seeded, inputs, fast_mode=True)
 
 
-@pytest.mark.usefixtures("either_library")
 def test_results_are_in_fp64() -> None:
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 2, 3, 5, 8, dtype=FP64)

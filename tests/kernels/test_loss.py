@@ -68,7 +68,6 @@ def test_nothing_but_padding_is_no_loss_and_no_gradient() -> None:
     assert loss.item() == nll.item() == 0 and not features.grad.any() and not weight.grad.any()
 
 
-@pytest.mark.usefixtures("either_library")
 def test_a_large_table() -> None:
     """Large enough for oneDNN; features without a gradient."""
     torch.manual_seed(0)

@@ -11,14 +11,17 @@ from commands import REPOSITORY, run_command
 from helpers import assert_close
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, check_precision, naive, precision, set_precision, torch_private
+from hat_fairseq.kernels import ACTIVATIONS, Linear, check_precision, naive, set_precision, torch_private
 from hat_fairseq.kernels.precision import PackedLinear, pack_linears, quantise
-from hat_fairseq.modules.attention import MultiheadAttention
+from hat_fairseq.modules.attention import CrossAttention
 from hat_fairseq.modules.cache import KeyCache
 
-needs_onednn = pytest.mark.skipif(not torch_private.INT8, reason="a model is packed where torch has oneDNN")
+needs_onednn = pytest.mark.skipif(not torch_private.ONEDNN, reason="a model is packed where torch has oneDNN")
+needs_int8 = pytest.mark.skipif(not torch_private.multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")
 needs_bf16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
-PRECISIONS = pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16), "int8"])
+PRECISIONS = pytest.mark.parametrize(
+    "precision", ["fp32", pytest.param("bf16", marks=needs_bf16), pytest.param("int8", marks=needs_int8)]
+)
 ERRORS = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.015}
 
 
@@ -63,6 +66,7 @@ def test_a_map_in_bf16_stays_in_bf16() -> None:
     assert_close(packed(x), module(x), torch.bfloat16)
 
 
+@needs_int8
 def test_int8_is_naive_int8() -> None:
     """Inputs rounded to 1/254 of each row's range (0 included), weights to 1/127 of an output's largest."""
     module, x = make(), torch.randn(33, 257) + torch.randn(33, 1)
@@ -77,35 +81,48 @@ def test_int8_is_naive_int8() -> None:
         assert all(error(*rows) < 1e-3 for rows in zip(out, expected, strict=True))
 
 
-@needs_onednn
+@needs_int8
+@pytest.mark.parametrize("inputs", [1, 2, 64, 3072])
 @pytest.mark.parametrize("rows", [1, 16, 33, 700])
-def test_all_libraries_give_the_same_products_of_integers(rows: int) -> None:
-    """To the last bit, also of sums beyond 2^24, so it makes no difference which one is chosen."""
+def test_products_of_integers_are_exact(rows: int, inputs: int) -> None:
+    """Of large ones too, whose sums are beyond 2^24."""
     torch.manual_seed(rows)
-    x, scales = torch.randint(0, 256, (rows, 3072), dtype=torch.uint8), torch.rand(301)
-    weight = torch.randint(-127, 128, (301, 3072), dtype=torch.int8)
-    weight[0], x[0] = 127, 255
+    x, scales = torch.randint(0, 256, (rows, inputs), dtype=torch.uint8), torch.rand(301)
+    weight = torch.randint(-127, 128, (301, inputs), dtype=torch.int8)
+    weight[0], weight[1], x[0] = 127, -127, 255
     expected = (x.double() @ weight.double().t() * scales.double()).float()
-    outs = [layout(weight, scales)(x) for layout in precision.exact_layouts().values()]
-    assert all(torch.equal(out, outs[0]) for out in outs) and error(outs[0], expected) < 1e-6
+    assert error(torch_private.onednn_int8(weight, scales)(x), expected) < 1e-6
 
 
-LARGE_INPUTS = """
+ASK = """
 import torch
-from hat_fairseq.kernels.precision import PackedLinear
-torch.manual_seed(0)
-module, x = torch.nn.Linear(768, 300), torch.rand(33, 768) + 3
-with torch.no_grad():
-    expected = module(x)
-    print(float((PackedLinear(module, "int8")(x) - expected).norm() / expected.norm()))
+from hat_fairseq.kernels import Linear, check_precision, pack_linears, torch_private
+calls = [lambda name=name: check_precision(name, "cpu") for name in ("int8", "bf16")]
+calls.append(lambda: pack_linears(torch.nn.Sequential(Linear(64, 64)), "int8"))
+for call in calls:
+    try:
+        print(call())
+    except ValueError as error:
+        print(error)
 """
+NO_VNNI = "precision int8 needs a CPU with VNNI instructions; this one has none: use fp32"
+NO_BF16 = "precision bf16: this CPU cannot multiply bf16"
 
 
-@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
-def test_int8_needs_no_vnni_instructions(instructions: str) -> None:
-    """In a process of its own, because oneDNN reads the variable once."""
-    command = "env", f"ONEDNN_MAX_CPU_ISA={instructions}", sys.executable, "-c", LARGE_INPUTS
-    assert float(run_command(*command).stdout) < ERRORS["int8"]
+@pytest.mark.parametrize(
+    ("instructions", "int8", "bf16"),
+    [
+        ("AVX2", NO_VNNI, f"{NO_BF16}; use fp32"),
+        pytest.param("AVX512_CORE", f"{NO_VNNI} or bf16", "None", marks=needs_bf16),
+        pytest.param("AVX2_VNNI", "None", f"{NO_BF16}; use fp32 or int8", marks=needs_int8),
+    ],
+)
+@pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
+def test_a_precision_is_refused_without_its_instructions(instructions: str, int8: str, bf16: str) -> None:
+    """In a process of its own, because oneDNN reads the variable once. Also where nobody has asked before packing."""
+    command = "env", f"ONEDNN_MAX_CPU_ISA={instructions}", sys.executable, "-c", ASK
+    packed = int8 if int8.startswith("precision") else "1"
+    assert run_command(*command).stdout.splitlines() == [int8, bf16, packed]
 
 
 def test_quantised_rows_are_the_nearest_ones() -> None:
@@ -139,7 +156,7 @@ def test_packing_a_model_replaces_its_large_maps(precision: str) -> None:
 @needs_onednn
 @PRECISIONS
 def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision: str) -> None:
-    module, cache = MultiheadAttention(256, 4).eval(), KeyCache()
+    module, cache = CrossAttention(256, 4).eval(), KeyCache()
     assert pack_linears(module, precision) == 4
     module(torch.randn(6, 5, 256), torch.randn(2, 40, 256), cache=cache)
     in_bf16 = precision != "fp32" and torch_private.BF16
@@ -156,7 +173,7 @@ def test_elsewhere_than_on_a_cpu_the_whole_model_changes() -> None:
 def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, device, message in [
         ("int4", "cpu", "unknown precision 'int4'; choose one of fp32, fp16, bf16, int8"),
-        ("fp16", "cpu", "precision fp16 is GPU-only; on a CPU use bf16 or int8"),
+        ("fp16", "cpu", "precision fp16 is GPU-only; on this CPU use fp32"),
         ("int8", "cuda", r"precision int8 is CPU-only \(device: cuda\); on a GPU use fp16 or bf16"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -165,16 +182,6 @@ def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> 
     check_precision("fp32", "cpu")
     with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
         check_precision("int8", "cpu")
-
-
-@needs_onednn
-def test_wrong_products_of_integers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, layout in torch_private.INT8_PRODUCTS.items():
-        wrong = lambda *weight, layout=layout: lambda x: 0.9 * layout(*weight)(x)  # noqa: E731
-        monkeypatch.setitem(torch_private.INT8_PRODUCTS, name, wrong)
-    precision.exact_layouts.cache_clear()
-    with pytest.raises(ValueError, match="precision int8: torch's products of 8-bit integers are wrong on this"):
-        set_precision(nn.Sequential(Linear(8, 8)), "int8")
 
 
 SCRIPT = """
@@ -204,7 +211,7 @@ def test_few_kernels_are_kept() -> None:
 @pytest.mark.slow
 def test_the_kernel_tests_pass_on_public_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("HAT_PUBLIC_OPERATORS") == "1":  # the inner run
-        assert not (torch_private.ONEDNN or torch_private.INT8 or torch_private.BF16)
+        assert not (torch_private.ONEDNN or torch_private.INT8 or torch_private.BF16 or torch_private.multiplies_int8())
         assert not torch_private.FLASH
         return
     monkeypatch.setenv("HAT_PUBLIC_OPERATORS", "1")

@@ -24,12 +24,10 @@ CASES: dict[str, dict[str, Any]] = {
     "pooling mean": {"attention_window": 3, "pooling_window": 6, "key_pooling": "mean", "pooling_kernel": 7},
     "pooling max": {"pooling_window": 8, "attention_window": 5, "key_pooling": "max", "pooling_stride": 8},
     "pooling share-weights": {"attention_window": 4, "pooling_window": 300, "pooling_variant": "share-weights"},
-    "pooling token": {"attention_window": 2, "pooling_window": 9, "pooling_cells": "token"},
-    "pooling token mean-ldconv mix": {
+    "pooling mean-ldconv mix": {
         "attention_window": 3,
         "pooling_window": 12,
         "key_pooling": "mean-ldconv",
-        "pooling_cells": "token",
         "pooling_kernel": 3,
         "pooling_stride": 2,
         "pooling_variant": "mix",

@@ -1,10 +1,15 @@
 """Flags and sizes of the models: roles, dictionaries, tables, positions, numbers of parameters; what is refused."""
 
+from argparse import Namespace
+from dataclasses import asdict
+
 import pytest
 import torch
 from building import PAD, SMALL_HIERARCHICAL, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_MODEL_REGISTRY
 
+from hat_fairseq import networks
 from hat_fairseq.models.architectures import LRA
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
@@ -157,19 +162,31 @@ def test_attentions_are_as_printed() -> None:
         for number, layer in enumerate((model.encoder if "bart" in arch else model.core).layers):
             kind = PoolingAttention if number in layers else SlidingWindowAttention
             assert type(layer.self_attn) is kind and layer.self_attn.window == 128
-            assert number not in layers or layer.self_attn.level == SecondLevel(512, 5, 4, "ldconv", cells="document")
+            assert number not in layers or layer.self_attn.level == SecondLevel(512, 5, 4, "ldconv")
         config = model.config
         assert config.global_tokens == rule and config.no_hierarchy and config.extend_positions == "tile"
     with torch.device("meta"):
         config = build("ernie_sparse_base", "").config
-    pattern = config.attention_settings().pattern
+    pattern = config.attention().pattern
     numbers = pattern.first + pattern.last, pattern.window, pattern.random
     assert [pattern.block * number for number in numbers] == [128, 192, 192]
     assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")
 
 
-def test_a_new_model_has_the_cells_of_the_paper() -> None:
-    """`build` gives no setting, as older checkpoints: there the cells are those of the document."""
-    words = ["--arch", "hat_bart_base", "--encoder-attention", "pooling"]
-    assert parse_flags(words).pooling_cells == "token"
-    assert parse_flags([*words, "--pooling-cells", "document"]).pooling_cells == "document"
+def test_pooled_keys_of_the_document_are_refused() -> None:
+    """New models record those of the token; models of older versions without a record have those of the document."""
+    flags = f"{TINY_ENCODER} --encoder-attention pooling --max-positions 64"
+    model = build("hat_roberta_base", flags)
+    assert model.config.pooling_cells == "token"
+    assert parse_flags(["--arch", "hat_bart_base", "--encoder-attention", "pooling"]).pooling_cells == "token"
+    settings = asdict(model.config)
+    description = {"network": "hat_roberta", "vocab_size": 60, "heads": {}}
+    networks.build(description | {"settings": {n: v for n, v in settings.items() if n != "pooling_cells"}})
+    for cells in ("document", None):
+        older = description | {"settings": settings | {"pooling_cells": cells}}
+        with pytest.raises(ValueError, match="--pooling-cells document: .* runs with hat_fairseq 0.5"):
+            networks.build(older)
+    args = Namespace(**settings, arch="hat_roberta_base")
+    del args.pooling_cells
+    with pytest.raises(ValueError, match="--pooling-cells document"):
+        ARCH_MODEL_REGISTRY["hat_roberta_base"].build_model(args, Vocabulary())

@@ -18,6 +18,7 @@ import hat_fairseq
 from hat_fairseq.criterions.evidence import THRESHOLDS, average_precision, f1_by_threshold
 from hat_fairseq.data.kinds.evidence import EvidenceKind
 from hat_fairseq.modules.evidence import EvidenceHead, EvidenceSizes
+from hat_fairseq.networks.encoder import Encoder
 from hat_fairseq.networks.evidence import KeptVectors
 
 BOS, PAD, EOS = 0, 1, 2
@@ -47,14 +48,14 @@ def padded(*rows: list[int]) -> Tensor:
 def vector(model: Any, segment: list[int]) -> Tensor:
     """The definition: the mean over the tokens of all its pieces, markers included, then length 1."""
     pieces = [segment[i : i + 7] for i in range(0, max(1, len(segment)), 7)]
-    states = [model.encoder.sentence_encoder(torch.tensor([[BOS, *piece, EOS]])).tokens[0] for piece in pieces]
+    states = [Encoder.forward(model.core, torch.tensor([[BOS, *piece, EOS]])).tokens[0] for piece in pieces]
     return F.normalize(torch.cat(states).mean(dim=0), dim=0)
 
 
 def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_a_batch() -> None:
     model = model_of()
     first, second = (drawn(3, 5), drawn(2, 7, 8, 20, 1, seed=1)), (drawn(4, seed=2), drawn(6, seed=3))
-    spans = model.encoder(padded(row(*first), row(*second))).spans
+    spans = model.encode(padded(row(*first), row(*second))).spans
     for vectors, (questions, units) in zip(spans, (first, second), strict=True):
         expected = torch.stack([vector(model, segment) for segment in (*questions, *units)])
         assert_close(vectors[: len(expected)], expected)
@@ -106,25 +107,25 @@ def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
 def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -> None:
     path, rows = tmp_path / "deep/vectors.npz", padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
     model = model_of(f" --freeze-encoder --vectors {path}")
-    expected = model.encoder(rows).spans  # inference keeps nothing
-    assert model.encoder.memory is None
-    kept = model.train().encoder(rows).spans
+    expected = model.encode(rows).spans  # inference keeps nothing
+    assert model.core.memory is None
+    kept = model.train().encode(rows).spans
     torch.testing.assert_close(kept, expected, rtol=0, atol=1e-3)  # fp16
     model.eval()
     assert len(np.load(path)["keys"]) == 6
     again = KeptVectors(str(path))
-    again.encoder = model.encoder.memory.encoder
+    again.encoder = model.core.memory.encoder
     again._load()
-    assert again.vectors.keys() == model.encoder.memory.vectors.keys()
+    assert again.vectors.keys() == model.core.memory.vectors.keys()
     for content in (b"", b"no zip", path.read_bytes()[:-100]):
         path.with_name("damaged.npz").write_bytes(content)
         with pytest.raises(ValueError, match="damaged.npz has no vectors of --vectors; remove it"):
-            model_of(f" --freeze-encoder --vectors {path.with_name('damaged.npz')}").train().encoder(rows)
+            model_of(f" --freeze-encoder --vectors {path.with_name('damaged.npz')}").train().encode(rows)
     other = model_of(f" --freeze-encoder --vectors {path}")
     with torch.no_grad():
         other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)
-    expected = other.encoder(rows).spans
-    torch.testing.assert_close(other.train().encoder(rows).spans, expected, rtol=0, atol=1e-3)
+    expected = other.encode(rows).spans
+    torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=1e-3)
 
 
 def test_figures_are_those_of_scikit_learn() -> None:
@@ -158,7 +159,7 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path: Path) -> None:
     encoded = loaded.pipeline.encode(loaded._record(1, record))[0]
     ids = torch.tensor([[*map(loaded.loaded.source.numbers.__getitem__, encoded.tokens), EOS]])
     expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(["What is it about?", *texts])
-    torch.testing.assert_close(loaded.models[0].encoder(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)
+    torch.testing.assert_close(loaded.models[0].encode(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)
 
 
 def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:

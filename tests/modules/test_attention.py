@@ -1,6 +1,7 @@
 """Attention equals its dense definition, whatever is padded, cached, shared or causal."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -8,23 +9,24 @@ from helpers import assert_close, assert_same_run, padding, states
 from references import attention as reference
 from torch import Tensor
 
-from hat_fairseq.modules.attention import MultiheadAttention, mask_of_keys, safe_padding_mask
+from hat_fairseq.modules.attention import CrossAttention, HeadProjections, SelfAttention, mask_of_keys
+from hat_fairseq.modules.batch_layout import safe_padding_mask
 from hat_fairseq.modules.cache import DecoderCache, KeyCache
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 17, 31]
 
 
-def make(dtype: torch.dtype = torch.float32, kv_heads: int | None = None) -> MultiheadAttention:
+def make(kind: type[HeadProjections], dtype: torch.dtype = torch.float32, kv_heads: int | None = None) -> Any:
     torch.manual_seed(0)
-    return MultiheadAttention(24, 4, kv_heads=kv_heads).to(dtype).eval()
+    return kind(24, 4, kv_heads=kv_heads).to(dtype).eval()
 
 
 def visible(mask: Tensor) -> Tensor | None:
     return mask_of_keys(mask, torch.float32)
 
 
-def dense(module: MultiheadAttention, query: Tensor, memory: Tensor, lengths: list[int], causal: bool) -> Tensor:
+def dense(module: HeadProjections, query: Tensor, memory: Tensor, lengths: list[int], causal: bool) -> Tensor:
     rows = []
     for row, length in enumerate(lengths):
         allowed = (torch.arange(memory.size(1)) < length).expand(query.size(1), -1)
@@ -35,14 +37,10 @@ def dense(module: MultiheadAttention, query: Tensor, memory: Tensor, lengths: li
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_self_attention_is_dense_attention(length: int, causal: bool, dtype: torch.dtype) -> None:
-    module, x = make(dtype), states(3, length, 24, dtype=dtype)
-    for lengths in ([length, max(1, length // 2), 1], [length] * 3):
-        mask = None if min(lengths) == length else visible(padding(lengths))
-        run = partial(module, x, mask=mask, causal=causal)
-        assert_same_run(module, [x], run, partial(dense, module, x, x, lengths, causal), dtype)
+def test_self_attention_is_dense_causal_attention(length: int, dtype: torch.dtype) -> None:
+    module, x = make(SelfAttention, dtype), states(3, length, 24, dtype=dtype)
+    assert_same_run(module, [x], partial(module, x), partial(dense, module, x, x, [length] * 3, True), dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -50,7 +48,8 @@ def test_self_attention_is_dense_attention(length: int, causal: bool, dtype: tor
 @pytest.mark.parametrize("keys", LENGTHS)
 def test_cross_attention_is_dense_attention(keys: int, kv_heads: int, dtype: torch.dtype) -> None:
     """Two hypotheses a document, padded and alone; with gradients, and in inference with a cache; and its weights."""
-    module, x, memory = make(dtype, kv_heads), states(4, 5, 24, dtype=dtype), states(2, keys, 24, dtype=dtype)
+    module, x = make(CrossAttention, dtype, kv_heads), states(4, 5, 24, dtype=dtype)
+    memory = states(2, keys, 24, dtype=dtype)
 
     def expected(lengths: list[int]) -> Tensor:
         copies = [n for n in lengths for _ in "ab"]
@@ -69,27 +68,27 @@ def test_cross_attention_is_dense_attention(keys: int, kv_heads: int, dtype: tor
 
 
 def test_incremental_equals_full() -> None:
-    module, x = make(), states(3, 70, 24)
-    full = module(x, causal=True)
+    module, x = make(SelfAttention), states(3, 70, 24)
+    full = module(x)
     cache, begin, pieces = DecoderCache(1), 0, []
     for new in [5, *[1] * 55, 10]:  # a prefix, then one by one, then several at once
-        pieces.append(module(x[:, begin : begin + new], causal=True, cache=cache.layers[0].self_attn))
+        pieces.append(module(x[:, begin : begin + new], cache.layers[0].self_attn))
         begin += new
     assert_close(torch.cat(pieces, 1), full)
 
 
 def test_a_row_of_nothing_but_padding_is_finite() -> None:
-    module, x = make(), states(2, 5, 24)
+    module, x = make(CrossAttention), states(2, 5, 24)
     mask = visible(safe_padding_mask(padding([5, 0])))
-    out = module(x, mask=mask)
+    out = module(x, x, mask)
     out.sum().backward()
     assert out.isfinite().all() and x.grad.isfinite().all()
     with torch.no_grad():
-        assert module(x, mask=mask).isfinite().all()  # in a decoding step
+        assert module(x, x, mask).isfinite().all()  # in a decoding step
 
 
 def test_dropout_changes_training_only() -> None:
-    module, x = make(), states(2, 9, 24)
+    module, x = make(SelfAttention), states(2, 9, 24)
     module.dropout.p = 0.5
     still = module(x)
     assert torch.equal(module(x), still)
@@ -99,6 +98,6 @@ def test_dropout_changes_training_only() -> None:
 
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="24.*multiple.*5"):
-        MultiheadAttention(24, 5)
+        SelfAttention(24, 5)
     with pytest.raises(ValueError, match="3 rows of queries are not a multiple of 2"):
-        make()(states(3, 1, 24), states(2, 1, 24))
+        make(CrossAttention)(states(3, 1, 24), states(2, 1, 24))

@@ -7,8 +7,9 @@ from helpers import assert_same_run, padding, states
 from layouts import layout_of
 from torch import Tensor
 
-from hat_fairseq.modules.attention import FullAttention, mask_of_keys
+from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.layers import QUERIES, EncoderLayer, HierarchicalDecoderLayer, LayerSizes, SentenceAttention
+from hat_fairseq.networks.encoder import EncoderOut
 from hat_fairseq.networks.hat import HierarchicalEncoder
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
@@ -17,10 +18,6 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 
 def sizes(normalize_before: bool) -> LayerSizes:
     return LayerSizes(24, 40, 4, dropout=0.0, normalize_before=normalize_before)
-
-
-def visible(mask: Tensor) -> Tensor | None:
-    return mask_of_keys(mask, torch.float32)
 
 
 def random_norms(module: torch.nn.Module) -> None:
@@ -77,7 +74,7 @@ def test_decoder_layer_with_sentences_is_its_definition(normalize_before: bool, 
     x = states(documents * beam, 6, 24, dtype=dtype)
     tokens = states(documents, max(n for n, _ in lengths), 24, dtype=dtype)
     sentences = states(documents, max(n for _, n in lengths), 24, dtype=dtype)
-    masks = visible(padding([n for n, _ in lengths])), visible(padding([n for _, n in lengths]))
+    masks = padding([n for n, _ in lengths]), padding([n for _, n in lengths])
 
     def dense() -> Tensor:
         rows = []
@@ -88,7 +85,11 @@ def test_decoder_layer_with_sentences_is_its_definition(normalize_before: bool, 
         return torch.stack(rows)
 
     assert_same_run(
-        layer, [x, tokens, sentences], lambda: layer(x, tokens, masks[0], sentences, masks[1]), dense, dtype
+        layer,
+        [x, tokens, sentences],
+        lambda: layer(x, EncoderOut(tokens, masks[0], sentences, masks[1])),
+        dense,
+        dtype,
     )
 
 

@@ -4,8 +4,7 @@ import torch
 from helpers import assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.modules.attention import safe_padding_mask
-from hat_fairseq.modules.batch_layout import sentence_starts, span_means
+from hat_fairseq.modules.batch_layout import safe_padding_mask, sentence_starts, span_means
 from hat_fairseq.modules.heads import paragraph_numbers, pool
 
 BOS, PAD, EOS = 0, 1, 2

@@ -12,7 +12,7 @@ from torch import Tensor
 from hat_fairseq.kernels import Windows, attend_windows, naive
 from hat_fairseq.modules.batch_layout import BatchLayout, arrange_documents
 from hat_fairseq.modules.pooling import Pooling
-from hat_fairseq.modules.pooling_attention import CELLS, PoolingAttention, SecondLevel
+from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import global_tokens
 
 BOS, PAD, EOS = 0, 1, 2
@@ -28,7 +28,6 @@ def with_random_weights(attention: PoolingAttention) -> PoolingAttention:
 POOLINGS = pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
 
 
-@pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize(
     ("pooling", "window", "kernel", "stride", "lengths"),
     [
@@ -40,33 +39,25 @@ POOLINGS = pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ld
     ],
 )
 def test_the_second_level_is_the_papers_definition(
-    cells: str, pooling: str, window: int, kernel: int, stride: int, lengths: list[int]
+    pooling: str, window: int, kernel: int, stride: int, lengths: list[int]
 ) -> None:
-    """With the cells of the document where they begin as the token's own: at the start, and at each `stride`-th token.
-
-    Outputs and gradients in fp64, each document alone against all in one batch.
-    """
-    level = SecondLevel(window, kernel, stride, pooling, cells=cells)
+    """Outputs and gradients in fp64, each document alone against all in one batch."""
+    level = SecondLevel(window, kernel, stride, pooling)
     attention = with_random_weights(PoolingAttention(8, 2, 0.0, 7, level)).double()
     x, mask = states(len(lengths), max(lengths), 8, dtype=torch.float64), padding(lengths)
-    tokens = torch.arange(max(lengths))
-    same = (tokens <= window) | ((tokens - window) % stride == 0) | (cells == "token")
 
     def batched() -> Tensor:
         layout = BatchLayout(mask if mask.any() else None, empty_rows=0 in lengths)
-        return attention._second_level(x, layout)[~mask & same]
+        return attention._second_level(x, layout)[~mask]
 
     def literal() -> Tensor:
         rows = [literal_second_level(attention, row[:length]) for row, length in zip(x, lengths, strict=True) if length]
-        return torch.cat([row[same[: len(row)]] for row in rows])
+        return torch.cat(rows)
 
     (out, gradients), (expected, others) = (outputs_and_gradients(attention, [x], run) for run in (batched, literal))
     torch.testing.assert_close(out, expected, atol=1e-12, rtol=1e-12)
     for name, gradient in others.items():
         torch.testing.assert_close(gradients[name], gradient, atol=1e-12, rtol=1e-12)
-    if not same.all():
-        row = literal_second_level(attention, x[0])[~same]
-        assert not torch.allclose(attention._second_level(x[:1], BatchLayout())[0, ~same], row, atol=1e-4)
 
 
 def literal_second_level(attention: PoolingAttention, x: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from hat_fairseq.modules.batch_layout import (
     Slots,
     arrange_documents,
     on_representatives,
+    rolled,
 )
-from hat_fairseq.networks.encoder import rolled
 
 ROWS = {
     "one token": [[0]],

@@ -1,12 +1,16 @@
 """fairseq-train with the plugin: resuming, precision, several processes, what is refused."""
 
+import contextlib
 import json
 import multiprocessing
+import os
 import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +77,39 @@ def test_resume_is_exact_with_the_batches_of_the_first_epoch(train, tmp_path: Pa
     whole, *parts = [train(tmp_path / name, *flags, stop) for name, stop in (("whole", 8), ("parts", 4), ("parts", 8))]
     assert [loss for part in parts for loss in losses(part)] == losses(whole) and len(losses(whole)) == 8
     assert_same_result(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_resume_ignores_the_kernels_that_an_older_checkpoint_records(train, tmp_path: Path, uninterrupted) -> None:
+    train(tmp_path, "--max-update", 4, "--disable-validation")
+    state = checkpoint(tmp_path)
+    state["extra_state"]["train_iterator"]["kernels"] = {"few_rows": "onednn", "many_rows": "mkl"}
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    train(tmp_path, "--max-update", 8, "--disable-validation")
+    assert_same_result(uninterrupted[0], tmp_path)
+    assert "kernels" not in checkpoint(tmp_path)["extra_state"]["train_iterator"]
+
+
+BURSTS = "import random, time\nwhile True: time.sleep(random.random() / 50); sum(range(random.randrange(1000000)))"
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """A machine with one more process for each of its cores, which works in bursts."""
+    command = [sys.executable, "-c", BURSTS]
+    with contextlib.ExitStack() as stack:
+        for _ in range(os.cpu_count() or 1):
+            process = stack.enter_context(subprocess.Popen(command))
+            stack.callback(process.kill)
+        yield
+
+
+def test_one_seed_is_one_result_on_a_busy_machine(train, tmp_path: Path, busy) -> None:
+    """To the last bit, with weights as large as those of real models."""
+    flags = ["--encoder-ffn-embed-dim", 2048, "--decoder-ffn-embed-dim", 2048, "--disable-validation"]
+    first, *others = [tmp_path / name for name in "abc"]
+    for folder in (first, *others):
+        train(folder, *flags, "--max-update", 1)
+        assert_same_result(first, folder)
 
 
 SHOWS_THE_END = """

@@ -1,64 +1,22 @@
-"""Linear maps and the feed-forward network: of either library, those of torch; the backward pass keeps less."""
+"""The feed-forward network: its outputs and gradients are those of its definition; the backward pass keeps less."""
 
 import pytest
 import torch
-import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, choice, feed_forward, naive, pack_linears
-from hat_fairseq.kernels.linear import MIN_WEIGHT, PRODUCTS, fastest_product
+from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears, torch_private
 from hat_fairseq.modules.layers import LayerSizes, TransformerLayer
-
-pytestmark = pytest.mark.usefixtures("either_library")
-
-
-def make(inputs: int = 257, outputs: int = 300, bias: bool = True) -> Linear:
-    torch.manual_seed(0)
-    return Linear(inputs, outputs, bias)
 
 
 def network_of(inputs: int, outputs: int) -> nn.ModuleList:
-    return nn.ModuleList([make(inputs, outputs), make(outputs, inputs)])
+    torch.manual_seed(0)
+    return nn.ModuleList([Linear(inputs, outputs), Linear(outputs, inputs)])
 
 
 def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
     hidden = naive.linear(x, network[0].weight, network[0].bias, activation)
     return naive.linear(hidden, network[1].weight, network[1].bias)
-
-
-def test_large_fp32_weights_go_to_the_chosen_library_and_nothing_else_does() -> None:
-    x, large, small = torch.randn(3, 256), torch.randn(256, 256), torch.randn(255, 256)
-    expected = PRODUCTS[choice.chosen()["few_rows"]]
-    assert large.numel() == MIN_WEIGHT and fastest_product(x, large) is expected
-    assert fastest_product(x, small) is F.linear
-    assert fastest_product(x.bfloat16(), large.bfloat16()) is F.linear
-    assert fastest_product(x.to("meta"), large.to("meta")) is F.linear
-    with torch.autocast("cpu", torch.bfloat16):
-        assert fastest_product(x, large) is F.linear
-        assert make()(torch.randn(2, 257)).dtype is torch.bfloat16
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_map_is_that_of_torch(dtype: torch.dtype) -> None:
-    """Outputs and gradients, of strided rows and of no row too; the same parameters, initial values included."""
-    torch.manual_seed(0)
-    expected, module = nn.Linear(257, 300).state_dict(), make()
-    assert expected.keys() == module.state_dict().keys()
-    assert all(torch.equal(module.state_dict()[name], value) for name, value in expected.items())
-    for module in (make().to(dtype), make(bias=False).to(dtype)):
-        for x in (torch.randn(7, 257), torch.randn(2, 3, 4, 257), torch.randn(257, 6).t()):
-            check_map(module, x.to(dtype).requires_grad_(), dtype)
-    x = torch.randn(4, 257, dtype=dtype, requires_grad=True)
-    (gradient,) = torch.autograd.grad(module(x).sum(), x)  # the gradient that arrives has stride 0
-    assert_close(gradient, module.weight.sum(0).expand_as(x), dtype)
-    module.zero_grad()
-    module(x[:0]).sum().backward()
-    assert module.weight.grad.eq(0).all()
-
-
-def check_map(module: Linear, x: Tensor, dtype: torch.dtype) -> None:
-    assert_same_run(module, [x], lambda: module(x), lambda: F.linear(x, module.weight, module.bias), dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -87,6 +45,40 @@ def test_only_what_is_wanted_gets_a_gradient() -> None:
     network[0].weight.grad = None
     feed_forward(x.requires_grad_(), *network, "gelu").sum().backward()
     assert x.grad is not None and network[0].weight.grad is None
+
+
+class Adapter(nn.Module):
+    """A map with a second one beside it, which passes on its arguments and shows its weight, as those of peft do."""
+
+    def __init__(self, base: nn.Module, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.base, self.added = base, nn.Linear(inputs, outputs)
+
+    @property
+    def weight(self) -> Tensor:
+        return self.base.weight
+
+    def forward(self, x: Tensor, *arguments: object) -> Tensor:
+        return self.base(x, *arguments) + self.added(x)
+
+
+@pytest.mark.parametrize("places", [(0,), (1,), (0, 1)])
+def test_an_adapter_is_neither_passed_by_nor_activated_in_half(places: tuple[int, ...]) -> None:
+    """In training, without gradients, and around packed maps."""
+    sizes = 257, 300
+    network, x = network_of(*sizes), torch.randn(5, 257, requires_grad=True)
+    for place in places:
+        network[place] = Adapter(network[place], sizes[place], sizes[1 - place])
+
+    def expected() -> Tensor:
+        return network[1](naive.activated(network[0](x), "gelu"))
+
+    assert_same_run(network, [x], lambda: feed_forward(x, *network, "gelu"), expected)
+    out = expected().detach()
+    with torch.no_grad():
+        assert_close(feed_forward(x, *network, "gelu"), out)
+        assert pack_linears(network) == 2 * torch_private.ONEDNN
+        assert_close(feed_forward(x, *network, "gelu"), out)
 
 
 def kept_bytes(function) -> int:

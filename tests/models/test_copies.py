@@ -1,0 +1,76 @@
+"""Copies of every network are models of their own: pickled, deep copies, and the replicas of `nn.DataParallel`."""
+
+import copy
+import io
+import pickle
+from typing import Any
+
+import pytest
+import test_hat_evidence
+import test_networks
+import torch
+from building import build, documents, small_hierarchical
+from torch import Tensor, nn
+
+TOKENS = test_hat_evidence.padded(test_hat_evidence.row([[5, 6]], test_hat_evidence.drawn(3, 9, 12)))
+NAMES = pytest.mark.parametrize("name", [*test_networks.NETWORKS, "hat_evidence"])
+
+
+def model_of(name: str) -> Any:
+    model = test_hat_evidence.model_of() if name == "hat_evidence" else test_networks.model_of(name)
+    return model.eval()
+
+
+def run(name: str, model: Any) -> Tensor:
+    if name == "hat_evidence":
+        return model(TOKENS, classification_head_name="evidence")[0]
+    return test_networks.run(model, test_networks.source_of(name))
+
+
+@torch.no_grad()
+def change(model: nn.Module) -> None:
+    """Changes every parameter."""
+    for parameter in model.parameters():
+        parameter.mul_(1.1).add_(0.01)
+
+
+def replica_of(model: nn.Module) -> Any:
+    """Makes a replica as `nn.DataParallel` does, with copies of the parameters; its devices need no GPU here."""
+    modules = {module: module._replicate_for_data_parallel() for module in model.modules()}
+    parameters = {parameter: nn.Parameter(parameter.detach().clone()) for parameter in model.parameters()}
+    for module, replica in modules.items():
+        replica._modules = {name: None if each is None else modules[each] for name, each in module._modules.items()}
+        replica._parameters = {
+            name: None if each is None else parameters[each] for name, each in module._parameters.items()
+        }
+    return modules[model]
+
+
+@NAMES
+def test_a_copy_computes_the_same_and_is_independent(name: str) -> None:
+    model = model_of(name)
+    expected = run(name, model)
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), replica_of(model)]
+    torch.save(model, saved := io.BytesIO())
+    copies.append(torch.load(io.BytesIO(saved.getvalue()), weights_only=False))
+    for each in copies:
+        assert torch.equal(run(name, each), expected)
+    for each in copies:
+        change(each)
+    assert torch.equal(run(name, model), expected)
+    change(model)
+    changed = run(name, model)
+    assert not torch.equal(changed, expected)
+    for each in copies:  # each module that a copy calls is its own
+        assert torch.equal(run(name, each), changed)
+
+
+def test_hooks_on_the_parts_of_an_encoder_are_called() -> None:
+    calls: list[str] = []
+    hierarchical, hat = small_hierarchical("S|SD"), build("hat_transformer").encoder
+    parts = {"positions": hierarchical.encoder.segment_positions, "sentences": hat.hierarchical_encoder}
+    for part, module in parts.items():
+        module.register_forward_hook(lambda *_, part=part: calls.append(part))
+    hierarchical(documents([17, 9]))
+    hat(documents([17, 9]))
+    assert calls == ["positions", "sentences"]
