@@ -39,7 +39,7 @@ CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.p
 # settings that change the function of a model and no shape
 SAME = (
     *("encoder_attention_heads", "decoder_attention_heads", "encoder_normalize_before", "decoder_normalize_before"),
-    *("activation_fn", "no_scale_embedding", "pooling_cells"),
+    *("activation_fn", "no_scale_embedding"),
 )
 CHUNKS, CHUNK = 64, 1 << 16  # of a file of data, and bytes: smaller files are read as a whole
 # the trainer whose checkpoint is being read
@@ -172,7 +172,8 @@ def _updates_in(path: Path) -> int:
 def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
     """Loads a checkpoint; CheckpointError if a training is restored from it with another of the settings `SAME`.
 
-    Also for one that `--encoder-from` names and that is more than an encoder: its decoder would not be new.
+    Also if its model has settings that models no longer have, and for one that `--encoder-from` names and that is more
+    than an encoder: its decoder would not be new.
     """
     state, trainer = checkpoints.load(original, path, *args, **kwargs), current_trainer.get()
     is_start = trainer is not None and path == getattr(trainer.cfg.model, "encoder_from", None)
@@ -185,13 +186,18 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         return state
     model = trainer.get_model()
     current = getattr(model, "config", trainer.cfg.model)
-    is_same_model = ARCH_MODEL_REGISTRY.get(getattr(saved, "_name", None)) is type(model)
+    saved_class = ARCH_MODEL_REGISTRY.get(getattr(saved, "_name", None))
+    if hasattr(saved_class, "read_config"):
+        try:
+            saved_class.read_config(copy.copy(saved))
+        except ValueError as error:
+            raise CheckpointError(f"{path}: {error}") from None
     for name in SAME:
         before, now = getattr(saved, name, None), getattr(current, name, None)
-        if before is None and is_same_model:  # it has only the flags that were given and those of its architecture
+        if before is None and saved_class is type(
+            model
+        ):  # it has only flags that were given or set by the architecture
             before = getattr(type(current), name, None)
-        if before is None and name == "pooling_cells" and getattr(saved, "encoder_attention", None) == "pooling":
-            before = "document"  # the only cells before there was this setting
         if before is not None and now is not None and str(before) != str(now):
             raise CheckpointError(
                 f"{path}: trained with --{name.replace('_', '-')} {before}, and this run has {now}: its weights would "

@@ -137,9 +137,7 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     validation has neither `--task` nor a checkpoint of a task of this plugin.
 
     Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
-    GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a checkpoint without
-    this setting is an older one, with the cells of the document. `--encoder-from` is a `--finetune-from-model` for the
-    encoder alone.
+    GPU or CPU; in fairseq it means a TPU. `--encoder-from` is a `--finetune-from-model` for the encoder alone.
     """
     argv = list(sys.argv[1:] if input_args is None else input_args)
     asks_help = bool({"-h", "--help"} & {*argv})
@@ -171,8 +169,6 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         if args.finetune_from_model:
             parser.exit(2, f"{parser.prog}: error: give --encoder-from or --finetune-from-model, not both\n")
         args.finetune_from_model = args.encoder_from
-    if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
-        args.pooling_cells = "token"
     return parsed
 
 
