@@ -194,9 +194,7 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
             raise CheckpointError(f"{path}: {error}") from None
     for name in SAME:
         before, now = getattr(saved, name, None), getattr(current, name, None)
-        if before is None and saved_class is type(
-            model
-        ):  # it has only flags that were given or set by the architecture
+        if before is None and saved_class is type(model):  # it records flags that the user or the architecture set
             before = getattr(type(current), name, None)
         if before is not None and now is not None and str(before) != str(now):
             raise CheckpointError(

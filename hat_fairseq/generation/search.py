@@ -221,7 +221,7 @@ class _Beams:
 
     def __init__(self, documents: int, device: torch.device, options: SearchOptions) -> None:
         self.finished: list[list[Hypothesis]] = [[] for _ in range(documents)]
-        self._documents = list(range(documents))  # the numbers of the unfinished ones
+        self._documents = list(range(documents))  # the unfinished ones
         self._options, beam, longest = options, options.beam, options.max_len + 1
         self.tokens = torch.full((documents, beam, longest + 1), options.start, device=device)
         self.scores = torch.zeros(documents, beam, longest, device=device)
