@@ -1,4 +1,4 @@
-"""Signals end a training well.
+"""Signals end a training with a checkpoint, from which the same command goes on.
 
 SIGTERM, SIGHUP, Ctrl-C, and what batch systems send before a time limit or a preemption, SIGUSR1, SIGUSR2 and SIGXCPU,
 end a training after the current update, with a checkpoint for exact resumption. All processes of a run agree after each

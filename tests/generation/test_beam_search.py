@@ -274,5 +274,9 @@ def test_options_without_a_meaning_are_refused() -> None:
     for searching in (partial(generate, SharedMemoryGenerator), partial(our_search, max_len_b=15)):
         with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
             searching([confident()], documents([5]), min_len=20)
+    constraints, model = torch.tensor([[1, 1, 5, 0]]), confident()
+    sample = {"net_input": {"src_tokens": documents([5]), "src_lengths": torch.tensor([5])}}
+    with pytest.raises(ValueError, match="lexical constraints need --constraints"):
+        SharedMemoryGenerator([model], model.decoder.dictionary).generate([model], sample, constraints=constraints)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
         generate(SharedMemoryGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)
