@@ -1,4 +1,4 @@
-"""fairseq criterions: label smoothing in chunks, labels, answers, masked words, self-attention regularization."""
+"""fairseq criterions: label smoothing in chunks, labels, answers, evidence, self-attention regularization."""
 
 from hat_fairseq.register import register
 

@@ -1,6 +1,6 @@
 """Checkpoint files: replaced atomically, and read only if they are whole and hold nothing but tensors and plain data.
 
-A folder of `hat package` is read like a checkpoint.
+A folder of `hat package` is read like a checkpoint. `--store-ema` adds the exponential moving average of the weights.
 """
 
 import argparse
@@ -11,9 +11,6 @@ import os
 import pickle
 import re
 import shutil
-import sys
-import traceback
-import types
 import typing
 import zipfile
 from collections.abc import Callable, Iterator
@@ -34,52 +31,10 @@ from ..data.outputs import atomic_file
 from ..package_files import BIN, bare_checkpoint, is_package, read_package
 
 MAX_LEVELS = 20  # of the settings in a package
-PACKAGE = Path(__file__).resolve().parents[1]
-FAIRSEQ = Path(fairseq.checkpoint_utils.__file__).resolve().parent
 
 
 class CheckpointError(ValueError):
     """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
-
-
-def show_own_errors_in_one_line() -> None:
-    """Has a command of fairseq print the message alone of an error that it or this package raises for its input.
-
-    That is a ValueError, an ImportError, as for a package that an option needs, an assertion with a message, or a file
-    that the command names and that does not exist. HAT_TRACEBACK=1 adds the rest.
-    """
-    previous = sys.excepthook
-
-    def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        is_own = isinstance(error, ValueError | FileNotFoundError) and _raised_in(PACKAGE, trace)
-        is_known = is_own or isinstance(error, CheckpointError) or _is_named_file(error)
-        if os.environ.get("HAT_TRACEBACK"):
-            previous(kind, error, trace)
-        elif is_known:
-            print(f"hat_fairseq: error: {error}", file=sys.stderr)
-        elif isinstance(error, ValueError | ImportError | AssertionError) and _refused_by_fairseq(error, trace):
-            print(f"fairseq: error: {' '.join(str(error).split())}", file=sys.stderr)
-        else:
-            previous(kind, error, trace)
-
-    sys.excepthook = show
-
-
-def _raised_in(folder: Path, trace: types.TracebackType | None) -> bool:
-    return trace is not None and Path(traceback.extract_tb(trace)[-1].filename).is_relative_to(folder)
-
-
-def _is_named_file(error: BaseException) -> bool:
-    """Whether a file is missing that the command line names."""
-    return isinstance(error, FileNotFoundError) and any(
-        str(error.filename) in (word, word.partition("=")[2]) for word in sys.argv
-    )
-
-
-def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None) -> bool:
-    """Whether a line of fairseq raises this error on purpose, and says why."""
-    line = (traceback.extract_tb(trace)[-1].line or "") if trace else ""
-    return bool(str(error)) and line.startswith(("raise ", "assert ")) and _raised_in(FAIRSEQ, trace)
 
 
 def allow_checkpoint_types() -> None:
@@ -218,3 +173,32 @@ def package_settings(config: Fields, data: Path) -> dict[str, Any]:
     sections.setdefault("task", {})["data"] = str(data)
     namespaces = sections.keys() & config.texts("namespaces")
     return sections | {name: argparse.Namespace(**sections[name]) for name in namespaces}
+
+
+@torch.no_grad()
+def update_averages(original: Callable[..., Any], self: Any, new_model: Any, updates: int | None = None) -> None:
+    """Averages each weight once, and copies integers.
+
+    In fairseq integers, such as fingerprints of dictionaries, end in an error, and weights that several modules share,
+    such as embeddings, are averaged once for each of their names.
+    """
+    stored = self.model.state_dict()  # the tensors themselves
+    averages = self.fp32_params if self.config.ema_fp32 else stored
+    averaged: set[int] = set()
+    for name, weights in new_model.state_dict().items():
+        average = averages[name]
+        if not weights.is_floating_point() or name in self.skip_keys:
+            average.copy_(weights)
+        elif average.data_ptr() not in averaged:
+            average.lerp_(weights.to(average.dtype), 1 - self.decay)
+            averaged.add(average.data_ptr())
+        stored[name].copy_(average)
+
+
+def load_averages(original: Callable[..., Any], path: str) -> dict[str, Any]:
+    """Loads a checkpoint with its averages as weights; CheckpointError if it has none."""
+    state: dict[str, Any] = fairseq.checkpoint_utils.load_checkpoint_to_cpu(path)
+    averages = (state.get("extra_state") or {}).get("ema")
+    if averages is None:
+        raise CheckpointError(f"{path} has no averages of weights: it was trained without --store-ema")
+    return state | {"model": {name: x.float() if x.dtype == torch.float16 else x for name, x in averages.items()}}

@@ -1,10 +1,46 @@
-"""Settings of a training: one without effect is refused, and one that needs a GPU in fairseq works on a CPU."""
+"""Settings: those of a checkpoint that could run code are refused, and commands have better defaults.
 
-from collections.abc import Sequence
+In fairseq a checkpoint names the task, model and criterion to build, and some of their settings are evaluated as
+Python: plain strings can run a shell command. Here it may name what the plugin, a `--user-dir` or another import has
+registered, and those parts of fairseq that are listed below. `HAT_FAIRSEQ_TRUST=fconv,...` allows further fairseq
+classes; treat such a checkpoint as executable code.
+
+A setting without effect on a training is refused, and one that needs a GPU in fairseq works on a CPU.
+"""
+
+import argparse
+import ast
+import logging
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+from omegaconf import DictConfig, OmegaConf
+
+from ..data.files import read_json
+from ..package_files import CONFIG, is_package
+from .checkpoints import CheckpointError, check_file
+
+logger = logging.getLogger(__name__)
+TRUST = "HAT_FAIRSEQ_TRUST"
+CHECKED = {  # fairseq's own parts; their code was read for what it evaluates
+    "model": "bart camembert roberta transformer xlmr",
+    "task": "denoising masked_lm multilingual_denoising multilingual_masked_lm sentence_prediction sentence_ranking "
+    "translation translation_from_pretrained_bart",
+    "criterion": "cross_entropy label_smoothed_cross_entropy masked_lm sentence_prediction sentence_ranking",
+}
+KINDS = {"model": "arch", "task": "task", "criterion": "criterion"}  # and the flags that choose them
+EVALUATED = ("adaptive_softmax_cutoff", "xformers_att_config")  # as Python, by the models above
+# What the data of a task are called and how long they may be; fairseq-generate builds the task from its flags alone.
+RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions", "max_target_positions")
 
 #: Flags of fairseq's commands that cannot be followed, and why.
 IMPOSSIBLE = {
@@ -25,12 +61,144 @@ WITHOUT_AVERAGES = {
 }
 
 
-def impossible_flag(words: Sequence[str]) -> str:
-    """Returns the first flag among `words` that cannot be followed, with the reason; else an empty string."""
+def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
+    """Checks what a checkpoint would build, before fairseq upgrades what it has read.
+
+    CheckpointError if it has no weights, names a part that is not on the list, or has a setting that would be run.
+    """
+    if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
+        raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
+    args, cfg = plain(state.get("args")), plain(state.get("cfg") or {})
+    if not isinstance(cfg, dict):
+        raise CheckpointError("its settings are no dictionary")
+    if isinstance(args, dict):
+        args.setdefault("task", "translation")  # as fairseq does
+    trusted = {name for name in os.environ.get(TRUST, "").split(",") if name}
+    for kind, key in KINDS.items():
+        for section in (section for section in (args, cfg.get(kind)) if section is not None):
+            names = [section[name] for name in (key, "_name") if section.get(name)] if isinstance(section, dict) else []
+            if not names:
+                raise CheckpointError(f"its settings do not name the {kind}")
+            for name in names:
+                if name not in trusted:
+                    _check_name(kind, name)
+            if kind == "model" and trusted.isdisjoint(map(str, names)):
+                _check_values(section)
+    return original(state)
+
+
+def plain(settings: Any) -> Any:
+    """Namespaces and omegaconf's containers as dictionaries and lists; CheckpointError for an interpolation."""
+    if isinstance(settings, DictConfig):
+        settings = OmegaConf.to_container(settings, resolve=False)
+    if isinstance(settings, str) and "${" in settings:
+        what = "as with a variable of the environment"
+        raise CheckpointError(f"refused, because omegaconf would fill in the setting {settings!r:.60}, {what}")
+    if isinstance(settings, Namespace):
+        settings = vars(settings)
+    if isinstance(settings, Mapping):
+        return {str(name): plain(value) for name, value in settings.items()}
+    return [plain(item) for item in settings] if isinstance(settings, list | tuple) else settings
+
+
+def _check_name(kind: str, name: object) -> None:
+    registries = {"task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}
+    classes: Mapping[Any, type] = registries.get(kind) or {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}
+    cls = classes.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise CheckpointError(f"it names the {kind} {name!r}, which nothing has registered; give its --user-dir")
+    registered = ARCH_MODEL_NAME_REGISTRY.get(name, name) if kind == "model" else name
+    if cls.__module__.split(".")[0] == "fairseq" and registered not in CHECKED[kind].split():
+        raise CheckpointError(
+            f"refused, because it names fairseq's {kind} {name!r}, which could run code that is in the settings. If "
+            f"you trust its author: {TRUST}={name}"
+        )
+
+
+def _check_values(value: Any, name: str = "") -> None:
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            _check_values(entry, name)
+    elif isinstance(value, list):
+        for item in value:
+            _check_values(item, name)
+    elif isinstance(value, str) and value and name.endswith(EVALUATED):
+        try:
+            ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            why = f"its setting {name} is not a literal: fairseq would run it as code: {value!r:.60}"
+            raise CheckpointError(f"refused, because {why}") from None
+
+
+def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
+    """fairseq's arguments; in generation and validation the checkpoint, in training the task has defaults for some.
+
+    `--help` also shows the flags of the chosen task, model and criterion. The process ends with one line where a
+    validation has neither `--task` nor a checkpoint of a task of this plugin.
+
+    Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
+    GPU or CPU; in fairseq it means a TPU. `--encoder-from` is a `--finetune-from-model` for the encoder alone.
+    """
+    argv = list(sys.argv[1:] if input_args is None else input_args)
+    asks_help = bool({"-h", "--help"} & {*argv})
+    names = {action.dest for action in parser._actions}  # generation has nbest, training arch, validation path
+    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("path", "task", "criterion"):
+        flags.add_argument(f"--{name}")
+    chosen, _ = flags.parse_known_args(argv)
+    criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
+    if "nbest" in names or ("path" in names and "arch" not in names):
+        argv = [*recorded_flags(str(chosen.path).split(os.pathsep)[0], chosen.task), *argv]
+        has_task = parser.get_default("task") or any(word.split("=")[0] == "--task" for word in argv)
+        if not has_task and not asks_help:
+            parser.exit(2, f"{parser.prog}: error: --path {chosen.path} names no task of hat_fairseq: add --task\n")
+    elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
+        logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
+        argv = [f"--criterion={criterion}", *argv]
+    if "required_batch_size_multiple" in names:
+        parser.set_defaults(required_batch_size_multiple=1)
+    if asks_help and chosen.task in TASK_REGISTRY:
+        argv = [word for word in argv if word not in ("-h", "--help")]
+        parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
+    parsed = original(parser, input_args=argv, **kwargs)
+    args = parsed[0] if isinstance(parsed, tuple) else parsed
+    if problem := impossible_flag(argv):
+        parser.exit(2, f"{parser.prog}: error: {problem}\n")
+    args.tpu = False  # which --bf16 has set
+    if getattr(args, "encoder_from", None):
+        if args.finetune_from_model:
+            parser.exit(2, f"{parser.prog}: error: give --encoder-from or --finetune-from-model, not both\n")
+        args.finetune_from_model = args.encoder_from
+    return parsed
+
+
+def recorded_flags(path: str, task_flag: str | None) -> list[str]:
+    """Returns flags for the task of a checkpoint or package, if it is one of this plugin and `task_flag` no other.
+
+    What cannot be read has none: loading it says why.
+    """
+    try:
+        if is_package(path):
+            task = plain(read_json(Path(path, CONFIG))["cfg"]["task"])
+        else:
+            check_file(path)
+            state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # reads no tensors
+            task = plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
+        name = str(task.get("_name") or task["task"])
+    except Exception:
+        return []
+    if name != (task_flag or name) or getattr(TASK_REGISTRY.get(name), "__module__", "").split(".")[0] != "hat_fairseq":
+        return []
+    values = {"task": name, **{key: task[key] for key in RECORDED if task.get(key) is not None}}
+    return [f"--{key.replace('_', '-')}={value}" for key, value in values.items()]
+
+
+def impossible_flag(argv: Sequence[str]) -> str:
+    """Returns the first flag in `argv` that cannot be followed, with the reason; else an empty string."""
     reasons = dict(IMPOSSIBLE)
     if not torch.cuda.is_available():
         reasons["--profile"] = "it records what a GPU does, and there is none"
-    for flag in (word.split("=")[0].replace("_", "-") for word in words):
+    for flag in (word.split("=")[0].replace("_", "-") for word in argv):
         if flag in reasons:
             return f"{flag}: {reasons[flag]}; remove it"
     return ""

@@ -70,7 +70,7 @@ def search_options(options: Mapping[str, Any], source_tokens: int, positions: in
     Args:
         source_tokens: of the longest source of the batch.
         positions: the decoder's.
-        vocabulary: the number of its words.
+        vocabulary: its size.
     Raises:
         ValueError: min_len is more than the longest text allowed.
     """

@@ -46,6 +46,12 @@ class Decoder(Protocol):
         """Maps (R, C) states -> (R, V) logits of the next token."""
 
 
+NOT_NUMBERS = (
+    "the model's probabilities are not numbers (NaN). Its weights are NaN, or fp16 overflows: generate in fp32 or bf16"
+)
+FORBIDDEN = "no token may follow: give a smaller --min-len, or --no-repeat-ngram-size 0"
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """What is searched for.
@@ -109,7 +115,7 @@ def beam_search(
         device: of the decoders.
         names: of the documents, for messages.
     Raises:
-        ValueError: a document whose probabilities are NaN.
+        ValueError: a document whose probabilities are NaN, or without a hypothesis.
     """
     beams, caches = _Beams(documents, device, options), [decoder.new_cache() for decoder in decoders]
     memories = list(memories)
@@ -130,26 +136,21 @@ def beam_search(
             memories = [memory.select(places) for memory in memories]
         for cache in caches:
             cache.reorder(order, None if all_stay else places)
-    refuse_nan(beams.finished, names)
+    check_hypotheses(beams.finished, beams.scores, names)
     return [sorted(hypotheses, key=lambda h: -float(h.score)) for hypotheses in beams.finished]
 
 
-def refuse_nan(documents: list[list[Hypothesis]], names: Sequence[str] = ()) -> None:
+def check_hypotheses(documents: list[list[Hypothesis]], unfinished: Tensor, names: Sequence[str] = ()) -> None:
     """Raises ValueError, with the first of the `names`, if a document has no hypothesis, or one whose score is NaN.
 
-    Comparing candidates with NaN gives an arbitrary text.
+    Comparing candidates with NaN gives an arbitrary text, or none. `unfinished`: scores of hypotheses without an end.
     """
     bad = [n for n, each in enumerate(documents) if not each or any(math.isnan(h.score) for h in each)]
     if bad:
-        raise not_numbers(len(bad), len(documents), f" (the first is {names[bad[0]]!r})" if names else "")
-
-
-def not_numbers(bad: int, documents: int, first: str = "") -> ValueError:
-    """Returns the error of `bad` among the documents whose probabilities are NaN; `first` names one of them."""
-    return ValueError(
-        f"no text for {bad} of {documents} documents{first}: the model's probabilities are not numbers (NaN). Its "
-        "weights are NaN, or fp16 overflows: generate in fp32 or bf16"
-    )
+        nan = any(documents[n] for n in bad) or bool(unfinished.isnan().any())
+        first = f" (the first is {names[bad[0]]!r})" if names else ""
+        reason = NOT_NUMBERS if nan else FORBIDDEN
+        raise ValueError(f"no text for {len(bad)} of {len(documents)} documents{first}: {reason}")
 
 
 def _log_probs(rows: Tensor, decoders: Any, temperature: float) -> Tensor:
@@ -221,7 +222,7 @@ class _Beams:
 
     def __init__(self, documents: int, device: torch.device, options: SearchOptions) -> None:
         self.finished: list[list[Hypothesis]] = [[] for _ in range(documents)]
-        self._documents = list(range(documents))  # the numbers of the unfinished ones
+        self._documents = list(range(documents))  # the unfinished ones
         self._options, beam, longest = options, options.beam, options.max_len + 1
         self.tokens = torch.full((documents, beam, longest + 1), options.start, device=device)
         self.scores = torch.zeros(documents, beam, longest, device=device)

@@ -8,7 +8,7 @@ from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from .options import check_ranges, longest_text
-from .search import block_repeated_ngrams, not_numbers
+from .search import FORBIDDEN, NOT_NUMBERS, block_repeated_ngrams
 
 
 class SharedMemoryGenerator(SequenceGenerator):
@@ -41,7 +41,7 @@ class SharedMemoryGenerator(SequenceGenerator):
 
         Raises:
             ValueError: --min-len is more than the longest text allowed; constraints without --constraints; a document
-                whose probabilities are NaN.
+                whose probabilities are NaN, or without a hypothesis.
         """
         if constraints is not None and not self.search.supports_constraints:
             raise ValueError("lexical constraints need --constraints")
@@ -50,7 +50,10 @@ class SharedMemoryGenerator(SequenceGenerator):
             longest_text(self.max_len_a, self.max_len_b, self.min_len, source, self.max_len)
         if isinstance(self.search, DiverseBeamSearch):  # its table has a row for each document of the batch
             sample = {key: value for key, value in sample.items() if key != "id"}
-        return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        try:
+            return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        except AssertionError as error:  # of fairseq's loop, where a document has no candidate
+            raise ValueError(f"no text for a document: {FORBIDDEN}") from error
 
 
 def _block(tokens: Tensor, log_probs: Tensor, documents: int, beam: int, step: int, size: int) -> Tensor:
@@ -83,7 +86,8 @@ class SharedMemory(EnsembleModel):
         log_probs, attention = super().forward_decoder(*args, **kwargs)
         if log_probs.sum().isnan():  # none is more than 0, so nothing but NaN adds up to it
             rows = log_probs.isnan().any(dim=1).unflatten(0, (-1, self._beam))
-            raise not_numbers(int(rows.any(dim=1).sum()), self._documents)
+            bad = int(rows.any(dim=1).sum())
+            raise ValueError(f"no text for {bad} of {self._documents} documents: {NOT_NUMBERS}")
         return log_probs, attention
 
     def reorder_incremental_state(self, incremental_states: list[Any], new_order: Tensor) -> None:

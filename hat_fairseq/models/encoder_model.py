@@ -45,8 +45,13 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         add_options(parser, cls.encoder_class.config_class)
 
     @classmethod
+    def read_config(cls, args: Namespace) -> Any:
+        """Reads the config from the flags of a run or of a checkpoint; see `config_of`."""
+        return config_of(cls.encoder_class.config_class, args)
+
+    @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
-        return cls(config_of(cls.encoder_class.config_class, args), task.source_dictionary)
+        return cls(cls.read_config(args), task.source_dictionary)
 
     def max_positions(self) -> int:
         return self.core.max_tokens

@@ -122,8 +122,13 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
         parser.add_argument("--encoder-from", metavar="FILE", help=text)
 
     @classmethod
+    def read_config(cls, args: Namespace) -> HatConfig:
+        """Reads the config from the flags of a run or of a checkpoint; see `config_of`."""
+        return config_of(ENCODER_DECODERS[cls.network], args)
+
+    @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "HatTransformerModel":
-        config = config_of(ENCODER_DECODERS[cls.network], args)
+        config = cls.read_config(args)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source.symbols != target.symbols:
             raise ValueError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")

@@ -161,13 +161,13 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Any) -> tuple[list[Tensor], list[int]]:
         raise ValueError("fairseq-interactive cannot read documents; use `hat summarize --path MODEL --input FILE`")
 
-    def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+    def build_generator(self, models: list[Any], args: Any, *more: Any, **kwargs: Any) -> Any:
         check_ranges({name: getattr(args, name, None) for name in MINIMUM})
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
-        if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
+        if not more and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", SharedMemoryGenerator)
-        return super().build_generator(models, args, *rest, **kwargs)
+        return super().build_generator(models, args, *more, **kwargs)
 
 
 def check_effects(cfg: DocumentToTextConfig) -> None:

@@ -152,9 +152,11 @@ class EncoderTask(PluginTask, FairseqTask):
             raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
         check_rows(rows, f"{data}, {split}")
         self._check_lengths(rows, f"{data}, {split}")
-        labels, words = self._load_labels(split, len(rows), combine), self.label_dictionary
+        labels = self._load_labels(split, len(rows), combine)
         chunks = read_ids(data / f"{split}.ids") if self.kind.joins_rows else None
-        self.datasets[split] = RowDataset(self.kind, rows, self.dictionary.pad(), labels, words, split, chunks)
+        self.datasets[split] = RowDataset(
+            self.kind, rows, self.dictionary.pad(), labels, self.label_dictionary, split, chunks
+        )
 
     def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""

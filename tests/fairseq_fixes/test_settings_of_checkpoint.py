@@ -18,7 +18,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
-from hat_fairseq.fairseq_fixes.options import TRUST, recorded_flags
+from hat_fairseq.fairseq_fixes.settings import TRUST, recorded_flags
 from hat_fairseq.package_files import bare_checkpoint
 
 LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints

@@ -213,6 +213,13 @@ def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
             searching([model], documents(LENGTHS))
 
 
+def test_a_document_without_a_hypothesis_is_an_error() -> None:
+    options = {"tokens_to_suppress": ("</s>", *(f"w{number}" for number in range(55))), "no_repeat_ngram_size": 2}
+    for searching in (our_search, partial(generate, SharedMemoryGenerator)):
+        with pytest.raises(ValueError, match="no text for .*: no token may follow: give a smaller --min-len"):
+            searching([confident()], documents(LENGTHS), **options)
+
+
 def test_a_model_prepared_for_inference_generates_the_same() -> None:
     flags = "--encoder-embed-dim 256 --decoder-embed-dim 256 --encoder-attention-heads 4 --decoder-attention-heads 4 "
     flags += "--encoder-layers 1 --decoder-layers 2 --dropout 0.1 --activation-fn gelu --share-all-embeddings "
@@ -267,5 +274,9 @@ def test_options_without_a_meaning_are_refused() -> None:
     for searching in (partial(generate, SharedMemoryGenerator), partial(our_search, max_len_b=15)):
         with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
             searching([confident()], documents([5]), min_len=20)
+    constraints, model = torch.tensor([[1, 1, 5, 0]]), confident()
+    sample = {"net_input": {"src_tokens": documents([5]), "src_lengths": torch.tensor([5])}}
+    with pytest.raises(ValueError, match="lexical constraints need --constraints"):
+        SharedMemoryGenerator([model], model.decoder.dictionary).generate([model], sample, constraints=constraints)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
         generate(SharedMemoryGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)

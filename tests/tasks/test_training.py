@@ -207,14 +207,25 @@ def test_weights_are_not_restored_into_another_function(train, tmp_path: Path, u
 
 
 @pytest.mark.fault(
-    "Checkpoints", "pooling attention of an older version, resumed without --pooling-cells", "refused, named"
+    "Checkpoints",
+    "pooled keys of the document, of an older version: resumed, or the start of another model",
+    "refused, named",
 )
-def test_older_pooling_cells_are_not_resumed_as_others(train, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cells", ["document", None])
+def test_pooled_keys_of_older_versions_are_not_resumed_as_others(train, tmp_path: Path, cells: str | None) -> None:
     flags = ["--encoder-attention", "pooling", "--max-source-positions", 128, "--disable-validation", "--max-update"]
-    train(tmp_path, *flags, 1, "--pooling-cells", "document")
+    train(tmp_path, *flags, 1)
     state = checkpoint(tmp_path)
-    del state["cfg"]["model"].pooling_cells
+    assert state["cfg"]["model"].pooling_cells == "token"
+    state["cfg"]["model"].pooling_cells = cells
+    if cells is None:
+        del state["cfg"]["model"].pooling_cells
     torch.save(state, tmp_path / "checkpoint_last.pt")
-    result = train(tmp_path, *flags, 2, check=False)
-    assert "trained with --pooling-cells document, and this run has token" in last_line(result)
-    train(tmp_path, *flags, 2, "--pooling-cells", "document")
+    start = ["--finetune-from-model", tmp_path / "checkpoint_last.pt"]
+    for folder, more in ((tmp_path, []), (tmp_path / "new", start)):
+        result = train(folder, *flags, 2, *more, check=False)
+        line = last_line(result)
+        assert f"{tmp_path}/checkpoint_last.pt: --pooling-cells document: pooled keys begin in the token's own" in line
+        assert result.returncode == 1
+    result = train(tmp_path / "flag", *flags, 1, "--pooling-cells", "document", check=False)
+    assert "--pooling-cells document: pooled keys begin in the token's own window" in last_line(result)

@@ -1,22 +1,17 @@
-"""A training: its data are checked, its log is short and says how long the rest takes, its updates count all samples.
+"""Data: damaged files are refused, each sample counts once in an epoch, and padding and empty batches do not count.
 
-Data: damaged files are refused, numpy 2 works, and threads that prepare batches end. In fairseq the log begins with all
-settings in one line, the modules of the model, and how batches are made. Here it has the command; `LOGLEVEL=DEBUG`
-shows the rest. Warnings and errors stay, but those of `WARNINGS`.
+fairseq drops a last batch that does not fill up to `--required-batch-size-multiple`, also in validation and generation,
+and with `--grouped-shuffling` the batches that are not one for each process. Random choices differ from epoch to epoch,
+numpy 2 works, and threads that prepare batches end.
 """
 
 import atexit
-import logging
 import math
 import os
-import re
-import shlex
 import struct
-import sys
 import threading
 import time
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,31 +21,12 @@ import fairseq.data.token_block_dataset
 import numpy as np
 from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
-from fairseq.logging import metrics, progress_bar
-from omegaconf import DictConfig
-from torch import nn
+
+from . import log
 
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
 _ROW = 4 + 8
-#: Warnings about old functions of libraries that fairseq and Hydra use, and about pinned memory on a CPU.
-WARNINGS = (
-    r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
-    r"\nThe version_base parameter is not specified",
-    r"In 'config': Usage of deprecated keyword in package header",
-    r"\n'config' is validated against ConfigStore schema with the same name",
-    r"\nThe strict flag in the compose API is deprecated",
-    r"'pin_memory' argument is set as true but no accelerator is found",
-    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
-)
-#: How lines begin that tell nothing of this training, by logger.
-HIDDEN = {
-    "fairseq_cli.train": r"num\. expert model params: 0 ",
-    "fairseq.tasks.fairseq_task": r"can_reuse_epoch_itr|reuse_dataloader|rebuild_batches|batches will be|creating new",
-    "fairseq.data.data_utils": r"loaded .*\.(source-target|role-None)\.",  # the task says how many there are
-    "fairseq.data.iterators": "grouped total_num_itrs",
-    "fairseq.trainer": "detected shared parameter",
-}
 
 
 def give_numpy_compat() -> None:
@@ -87,11 +63,11 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
         _check_size(index, _HEADER.size + rows * _ROW)
         number = int(np.fromfile(index, np.int32, rows, offset=_HEADER.size).sum(dtype=np.int64))
         _check_size(tokens, number * (width := np.dtype(_code_to_dtype[code]).itemsize))
-        words = len(kwargs.get("dictionary") or ())
-        # a negative id is a large one
-        if number and words and (largest := int(np.memmap(tokens, f"u{width}", "r").max())) >= words:
+        size = len(kwargs.get("dictionary") or ())
+        # read as unsigned, negative ids fail the same check
+        if number and size and (largest := int(np.memmap(tokens, f"u{width}", "r").max())) >= size:
             raise ValueError(
-                f"{tokens} has the id {largest}, and the dictionary ends at {words - 1}: damaged, or of another "
+                f"{tokens} has the id {largest}, and the dictionary ends at {size - 1}: damaged, or of another "
                 "dictionary; run hat preprocess again"
             )
     return original(path, impl, *args, **kwargs)
@@ -105,6 +81,35 @@ def _check_pair(path: str) -> None:
 def _check_size(path: str, expected: int) -> None:
     if (size := os.path.getsize(path)) != expected:
         raise ValueError(f"{path} has {size} bytes instead of {expected}: damaged; run hat preprocess again")
+
+
+def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch."""
+    indices = np.asarray(indices if hasattr(indices, "__len__") else list(indices), dtype=np.int64)
+    if not len(indices):
+        return []
+    batches = list(original(indices, *args, **kwargs))
+    remaining = indices[sum(map(len, batches)) :]
+    return [*batches, remaining] if len(remaining) else batches
+
+
+def ordered_batches(original: Callable[..., Any], self: Any, epoch: int, fix_to_gpus: bool, shuffle: bool) -> list[Any]:
+    """Orders the batches of one process; with `--grouped-shuffling` an incomplete group is the last one."""
+    my_batches = original(self, epoch, fix_to_gpus, shuffle)
+    number = len(self.frozen_batches)
+    first = number - number % self.num_shards
+    if shuffle and self.grouped_shuffling and first < number and len(my_batches) * self.num_shards == first:
+        return [*my_batches, self.frozen_batches[first + self.shard_id] if first + self.shard_id < number else []]
+    return my_batches
+
+
+def start_workers_anew(iterator: Any, task: Any) -> None:
+    """Starts the processes that load data in each epoch, unless the task has an option for it.
+
+    In fairseq they live on with the dataset of the first epoch, and repeat its random masks.
+    """
+    if not hasattr(getattr(task, "cfg", None), "reuse_dataloader"):
+        iterator.reuse_dataloader = False
 
 
 @atexit.register
@@ -121,41 +126,6 @@ def end_threads() -> None:
             thread._queue.not_full.notify_all()
     for thread in threads:
         thread.join(LONGEST_WAIT)
-
-
-def shorten_log() -> None:
-    """Hides warnings and, unless `LOGLEVEL` is DEBUG, lines, by filters: fairseq resets the levels of loggers."""
-    for message in WARNINGS:
-        warnings.filterwarnings("ignore", message)
-    for name in HIDDEN if os.environ.get("LOGLEVEL", "").upper() != "DEBUG" else ():
-        logging.getLogger(name).addFilter(_is_shown)
-
-
-def _is_shown(record: logging.LogRecord) -> bool:
-    """Whether a record is shown; that of all settings becomes the command."""
-    if record.levelno > logging.INFO:
-        return True
-    if isinstance(record.msg, DictConfig):
-        record.msg = f"settings: {shlex.join(sys.argv[1:])}"
-    return not (isinstance(record.msg, nn.Module) or re.match(HIDDEN[record.name], str(record.msg)))
-
-
-def _log_minutes_left(trainer: Any, first: int, begin: float) -> None:
-    """Logs the minutes until `--max-update` or `--max-epoch`, at the mean speed since update `first`."""
-    settings, iterator, updates = trainer.cfg.optimization, trainer.epoch_iterator, trainer.get_num_updates()
-    frequency = settings.update_freq[min(iterator.epoch, len(settings.update_freq)) - 1]
-    batches = (settings.max_epoch - iterator.epoch + 1) * len(iterator) - iterator.iterations_in_epoch
-    left = [settings.max_update - updates] * (settings.max_update > 0)
-    left += [math.ceil(batches / frequency)] * (settings.max_epoch > 0)
-    if left and updates > first:
-        minutes = (time.monotonic() - begin) / (updates - first) * max(min(left), 0) / 60
-        metrics.log_scalar("minutes_left", minutes, weight=0, priority=2000, round=1)  # weight 0: the last value
-
-
-def make_progress_bar(original: Callable[..., Any], *args: Any, log_file: str | None = None, **kwargs: Any) -> Any:
-    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often."""
-    is_open = any(isinstance(handler, logging.FileHandler) for handler in progress_bar.logger.handlers)
-    return original(*args, log_file=None if is_open else log_file, **kwargs)
 
 
 def train_step(original: Callable[..., Any], self: Any, samples: list[Any], raise_oom: bool = False) -> Any:
@@ -182,5 +152,21 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
             "earlier updates. Try a lower --lr, more --warmup-updates or --clip-norm 1"
         ) from None
     if hasattr(self, "epoch_iterator"):
-        _log_minutes_left(self, *first)
+        log.minutes_left(self, *first)
     return logged
+
+
+def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compares n-grams among the generated tokens; in fairseq without its CUDA extension padding is compared."""
+    step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
+    return original(self, tokens[:, : step + 1], *args, **kwargs)
+
+
+def refuse_text(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Refuses text in what `from_pretrained` returns: fairseq leaves out the pipeline of the data."""
+    if getattr(self.task, "pipeline", None) is not None:
+        raise ValueError(
+            "fairseq's from_pretrained applies neither the BPE nor the sentence markers of this model: use "
+            "hat_fairseq.load(CHECKPOINT, data=BIN), which takes and returns text"
+        )
+    return original(self, *args, **kwargs)

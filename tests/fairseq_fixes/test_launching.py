@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import REPOSITORY, run_command
 
-from hat_fairseq.fairseq_fixes.processes import check_world_size, started_processes
+from hat_fairseq.fairseq_fixes.launching import check_world_size, started_processes
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "16", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
 SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}

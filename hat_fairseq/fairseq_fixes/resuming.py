@@ -1,4 +1,4 @@
-"""Restoring a training from its `--save-dir`: one training at a time, from the newest whole checkpoint, if it fits.
+"""Resuming a training from its `--save-dir`: one training at a time, from the newest whole checkpoint, if it fits.
 
 It goes on at the right sample, also with other batches, another seed or another number of processes. fairseq records
 the number of batches that were seen, which is wrong if the batches change. Here a checkpoint also has a bit for each
@@ -29,7 +29,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 from ..data.outputs import lock, open_as_it_is
 from ..package_files import is_package
-from . import batches, checkpoints, processes
+from . import checkpoints, data, signals
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.p
 # settings that change the function of a model and no shape
 SAME = (
     *("encoder_attention_heads", "decoder_attention_heads", "encoder_normalize_before", "decoder_normalize_before"),
-    *("activation_fn", "no_scale_embedding", "pooling_cells"),
+    *("activation_fn", "no_scale_embedding"),
 )
 CHUNKS, CHUNK = 64, 1 << 16  # of a file of data, and bytes: smaller files are read as a whole
 # the trainer whose checkpoint is being read
@@ -57,7 +57,7 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
     if is_package(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file}: a package has no optimizer state to go on with")
-    processes.watch()
+    signals.watch()
     if (instead := _chosen_by_first_process(cfg, trainer)) is not None:
         cfg = copy.deepcopy(cfg)
         cfg.restore_file, cfg.finetune_from_model = instead, None
@@ -172,7 +172,8 @@ def _updates_in(path: Path) -> int:
 def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
     """Loads a checkpoint; CheckpointError if a training is restored from it with another of the settings `SAME`.
 
-    Also for one that `--encoder-from` names and that is more than an encoder: its decoder would not be new.
+    Also if its model has settings that models no longer have, and for one that `--encoder-from` names and that is more
+    than an encoder: its decoder would not be new.
     """
     state, trainer = checkpoints.load(original, path, *args, **kwargs), current_trainer.get()
     is_start = trainer is not None and path == getattr(trainer.cfg.model, "encoder_from", None)
@@ -185,13 +186,16 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         return state
     model = trainer.get_model()
     current = getattr(model, "config", trainer.cfg.model)
-    is_same_model = ARCH_MODEL_REGISTRY.get(getattr(saved, "_name", None)) is type(model)
+    saved_class = ARCH_MODEL_REGISTRY.get(getattr(saved, "_name", None))
+    if hasattr(saved_class, "read_config"):
+        try:
+            saved_class.read_config(copy.copy(saved))
+        except ValueError as error:
+            raise CheckpointError(f"{path}: {error}") from None
     for name in SAME:
         before, now = getattr(saved, name, None), getattr(current, name, None)
-        if before is None and is_same_model:  # it has only the flags that were given and those of its architecture
+        if before is None and saved_class is type(model):  # it records flags that the user or the architecture set
             before = getattr(type(current), name, None)
-        if before is None and name == "pooling_cells" and getattr(saved, "encoder_attention", None) == "pooling":
-            before = "document"  # the only cells before there was this setting
         if before is not None and now is not None and str(before) != str(now):
             raise CheckpointError(
                 f"{path}: trained with --{name.replace('_', '-')} {before}, and this run has {now}: its weights would "
@@ -203,11 +207,11 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
     """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen."""
     iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
-    batches.start_workers_anew(iterator, self.task)
-    if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "entered"):
+    data.start_workers_anew(iterator, self.task)
+    if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "resumed_at"):
         self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
-        iterator.drawn, iterator.data = epoch, self.data_fingerprint
-        iterator.entered = 0, 0, np.zeros(len(iterator.dataset), bool)  # epoch, number of batches, samples before
+        iterator.batch_epoch, iterator.data = epoch, self.data_fingerprint
+        iterator.resumed_at = 0, 0, np.zeros(len(iterator.dataset), bool)  # epoch, number of batches, samples seen
     return iterator
 
 
@@ -226,29 +230,29 @@ def fingerprint(cfg: Any) -> str:
     return digest.hexdigest()
 
 
-def _order(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[list[int]]:
-    """The batches of all processes without the samples that were seen."""
-    own, parts = (iterator.num_shards, iterator.shard_id), []
+def _remaining(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[list[int]]:
+    """The batches of all processes in their order, without the samples that were seen."""
+    my_shard, shards = (iterator.num_shards, iterator.shard_id), []
     number = iterator.num_shards if iterator.grouped_shuffling else 1
     for shard in range(number):
         iterator.num_shards, iterator.shard_id = number, shard
-        parts.append(EpochBatchIterator.ordered_batches(iterator, epoch, False, shuffle))
-    iterator.num_shards, iterator.shard_id = own
-    ordered = (np.asarray(batch, np.int64) for group in zip(*parts, strict=True) for batch in group)
-    return [rest.tolist() for batch in ordered if len(rest := batch[~seen[batch]])]
+        shards.append(EpochBatchIterator.ordered_batches(iterator, epoch, False, shuffle))
+    iterator.num_shards, iterator.shard_id = my_shard
+    ordered = (np.asarray(batch, np.int64) for group in zip(*shards, strict=True) for batch in group)
+    return [remaining.tolist() for batch in ordered if len(remaining := batch[~seen[batch]])]
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
     """fairseq's epoch and number of batches, and the samples in them."""
     state = original(self)
-    if hasattr(self, "entered"):
-        position = state["position"] = {"data": self.data, "drawn": self.drawn}
+    if hasattr(self, "resumed_at"):
+        position = state["position"] = {"data": self.data, "drawn": self.batch_epoch}
         if state["iterations_in_epoch"]:
-            epoch, before, entered = self.entered
+            epoch, before, seen_before = self.resumed_at
             if epoch != state["epoch"]:
-                before, entered = 0, np.zeros_like(entered)
-            order = _order(self, state["epoch"], state["shuffle"], entered)
-            seen = entered.copy()
+                before, seen_before = 0, np.zeros_like(seen_before)
+            order = _remaining(self, state["epoch"], state["shuffle"], seen_before)
+            seen = seen_before.copy()
             number = (state["iterations_in_epoch"] - before) * self.num_shards
             seen[[sample for batch in order[:number] for sample in batch]] = True
             position["seen"] = torch.from_numpy(np.packbits(seen))
@@ -258,7 +262,7 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
 def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, Any]) -> None:
     """Goes on after the samples that were seen; CheckpointError if the data are others."""
     position, trainer = state.get("position"), current_trainer.get()
-    if position is None or trainer is None or not hasattr(self, "entered"):  # an older checkpoint
+    if position is None or trainer is None or not hasattr(self, "resumed_at"):  # an older checkpoint
         return original(self, state)
     if position["data"] != self.data:
         raise CheckpointError(
@@ -266,19 +270,19 @@ def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, An
             "is lost: --reset-dataloader starts with epoch 1 of these data"
         )
     epoch, number, shuffle = state["epoch"], state["iterations_in_epoch"], state["shuffle"]
-    if not callable(self.batch_sampler) and position["drawn"] != self.drawn:  # once in a run, in its first epoch
+    if not callable(self.batch_sampler) and position["drawn"] != self.batch_epoch:  # once in a run, in its first epoch
         first = trainer.get_train_iterator(position["drawn"], load_dataset=False, disable_iterator_cache=True)
-        self._frozen_batches, self.drawn, trainer.epoch_iterator = first.frozen_batches, first.drawn, self
+        self._frozen_batches, self.batch_epoch, trainer.epoch_iterator = first.frozen_batches, first.batch_epoch, self
         self.dataset.set_epoch(epoch)
     if not number:
         return original(self, state)
     seen = np.unpackbits(position["seen"].numpy(), count=len(self.dataset)).astype(bool)
-    rest = _order(self, epoch, shuffle, seen)
-    if not rest:  # the others are too long for the options of this run
+    remaining = _remaining(self, epoch, shuffle, seen)
+    if not remaining:  # the others are too long for the options of this run
         return original(self, {**state, "epoch": epoch + 1, "iterations_in_epoch": 0})
-    own = [[]] * number + list(ShardedIterator(rest, self.num_shards, self.shard_id, fill_value=[]))
-    self.epoch, self.entered = epoch, (epoch, number, seen)
-    self.ordered_batches = lambda *_: own
+    my_batches = [[]] * number + list(ShardedIterator(remaining, self.num_shards, self.shard_id, fill_value=[]))
+    self.epoch, self.resumed_at = epoch, (epoch, number, seen)
+    self.ordered_batches = lambda *_: my_batches
     self._next_epoch_itr = self._get_iterator_for_epoch(epoch, shuffle, offset=number)
     del self.ordered_batches
     self.epoch_batch_sampler.ordered_batches = self.ordered_batches  # of the next epochs

@@ -1,0 +1,122 @@
+"""The log of a training, which is short and says how long the rest takes, and errors, which are one line.
+
+In fairseq the log begins with all settings in one line, the modules of the model, and how batches are made. Here it has
+the command; `LOGLEVEL=DEBUG` shows the rest. Warnings and errors stay, but those of `WARNINGS`.
+"""
+
+import logging
+import math
+import os
+import re
+import shlex
+import sys
+import time
+import traceback
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fairseq
+from fairseq.logging import metrics, progress_bar
+from omegaconf import DictConfig
+from torch import nn
+
+from .checkpoints import CheckpointError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+FAIRSEQ = Path(fairseq.__file__).resolve().parent
+#: Warnings about old functions of libraries that fairseq and Hydra use, and about pinned memory on a CPU.
+WARNINGS = (
+    r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
+    r"\nThe version_base parameter is not specified",
+    r"In 'config': Usage of deprecated keyword in package header",
+    r"\n'config' is validated against ConfigStore schema with the same name",
+    r"\nThe strict flag in the compose API is deprecated",
+    r"'pin_memory' argument is set as true but no accelerator is found",
+    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
+)
+#: How lines begin that tell nothing of this training, by logger.
+HIDDEN = {
+    "fairseq_cli.train": r"num\. expert model params: 0 ",
+    "fairseq.tasks.fairseq_task": r"can_reuse_epoch_itr|reuse_dataloader|rebuild_batches|batches will be|creating new",
+    "fairseq.data.data_utils": r"loaded .*\.(source-target|role-None)\.",  # the task says how many there are
+    "fairseq.data.iterators": "grouped total_num_itrs",
+    "fairseq.trainer": "detected shared parameter",
+}
+
+
+def show_own_errors_in_one_line() -> None:
+    """Has a command of fairseq print the message alone of an error that it or this package raises for its input.
+
+    That is a ValueError, an ImportError, as for a package that an option needs, an assertion with a message, or a file
+    that the command names and that does not exist. HAT_TRACEBACK=1 adds the rest.
+    """
+    previous = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        is_own = isinstance(error, ValueError | FileNotFoundError) and _raised_in(PACKAGE, trace)
+        is_known = is_own or isinstance(error, CheckpointError) or _is_named_file(error)
+        if os.environ.get("HAT_TRACEBACK"):
+            previous(kind, error, trace)
+        elif is_known:
+            print(f"hat_fairseq: error: {error}", file=sys.stderr)
+        elif isinstance(error, ValueError | ImportError | AssertionError) and _refused_by_fairseq(error, trace):
+            print(f"fairseq: error: {' '.join(str(error).split())}", file=sys.stderr)
+        else:
+            previous(kind, error, trace)
+
+    sys.excepthook = show
+
+
+def _raised_in(folder: Path, trace: types.TracebackType | None) -> bool:
+    return trace is not None and Path(traceback.extract_tb(trace)[-1].filename).is_relative_to(folder)
+
+
+def _is_named_file(error: BaseException) -> bool:
+    """Whether a file is missing that the command line names."""
+    return isinstance(error, FileNotFoundError) and any(
+        str(error.filename) in (word, word.partition("=")[2]) for word in sys.argv
+    )
+
+
+def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None) -> bool:
+    """Whether a line of fairseq raises this error on purpose, and says why."""
+    line = (traceback.extract_tb(trace)[-1].line or "") if trace else ""
+    return bool(str(error)) and line.startswith(("raise ", "assert ")) and _raised_in(FAIRSEQ, trace)
+
+
+def shorten() -> None:
+    """Hides warnings and, unless `LOGLEVEL` is DEBUG, lines, by filters: fairseq resets the levels of loggers."""
+    for message in WARNINGS:
+        warnings.filterwarnings("ignore", message)
+    for name in HIDDEN if os.environ.get("LOGLEVEL", "").upper() != "DEBUG" else ():
+        logging.getLogger(name).addFilter(_is_shown)
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Whether a record is shown; that of all settings becomes the command."""
+    if record.levelno > logging.INFO:
+        return True
+    if isinstance(record.msg, DictConfig):
+        record.msg = f"settings: {shlex.join(sys.argv[1:])}"
+    return not (isinstance(record.msg, nn.Module) or re.match(HIDDEN[record.name], str(record.msg)))
+
+
+def minutes_left(trainer: Any, first: int, begin: float) -> None:
+    """Logs the minutes until `--max-update` or `--max-epoch`, at the mean speed since update `first`."""
+    settings, iterator, updates = trainer.cfg.optimization, trainer.epoch_iterator, trainer.get_num_updates()
+    frequency = settings.update_freq[min(iterator.epoch, len(settings.update_freq)) - 1]
+    batches = (settings.max_epoch - iterator.epoch + 1) * len(iterator) - iterator.iterations_in_epoch
+    left = [settings.max_update - updates] * (settings.max_update > 0)
+    left += [math.ceil(batches / frequency)] * (settings.max_epoch > 0)
+    if left and updates > first:
+        minutes = (time.monotonic() - begin) / (updates - first) * max(min(left), 0) / 60
+        metrics.log_scalar("minutes_left", minutes, weight=0, priority=2000, round=1)  # weight 0: the last value
+
+
+def make_progress_bar(original: Callable[..., Any], *args: Any, log_file: str | None = None, **kwargs: Any) -> Any:
+    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often."""
+    is_open = any(isinstance(handler, logging.FileHandler) for handler in progress_bar.logger.handlers)
+    return original(*args, log_file=None if is_open else log_file, **kwargs)
