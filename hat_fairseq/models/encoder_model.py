@@ -15,10 +15,10 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
-from ..modules.options import add_options
+from ..modules.fields import add_options
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads, NamedAsRoberta
+from .adapting import ROBERTA, adapt_heads, adapt_state, config_of, fingerprint, is_roberta, rename_old_layout
 from .hat_transformer import vocabulary
-from .loading import ROBERTA, adapt_heads, adapt_state, config_of, fingerprint, is_roberta, rename_old_layout
 
 logger = logging.getLogger(__name__)
 

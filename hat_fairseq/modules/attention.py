@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..kernels import Linear, PackedLinear, attend, naive
 from .batch_layout import BatchLayout, KeyMask
 from .cache import KeyCache
-from .options import option
+from .fields import option
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
 from .attention import HeadProjections, Width
 from .batch_layout import BatchLayout
-from .options import option
+from .fields import option
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)

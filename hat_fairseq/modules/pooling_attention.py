@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .options import option
+from .fields import option
 from .pooling import POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, SlidingWindow, SlidingWindowAttention
 

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .fields import option
 from .layers import EncoderLayer, LayerSizes
-from .options import option
 
 LAYERS = ("S", "D", "SD")
 

@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.evidence import EvidenceHead, EvidenceSizes
+from ..modules.fields import changed, option
 from ..modules.layers import EncoderLayer
-from ..modules.options import changed, option
 from .encoder import EncoderOut, Vocabulary, build_attentions
 from .roberta import RobertaConfig, RobertaEncoder
 

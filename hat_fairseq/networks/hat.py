@@ -19,8 +19,8 @@ from ..modules.attention import FullAttention
 from ..modules.batch_layout import BatchLayout
 from ..modules.cache import DecoderCache
 from ..modules.embedding import EmbeddingSizes, Embeds, initialise, position_rows, token_table
+from ..modules.fields import option
 from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, Memory, run_layer
-from ..modules.options import option
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, token_states
 
