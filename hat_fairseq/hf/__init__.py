@@ -1,7 +1,9 @@
 """The models and the tokenizer for Hugging Face's transformers; importing this package registers them there.
 
-modeling.py         `HatConfig`, the settings of a model; the encoders as models of transformers
+config.py           `HatConfig`, the settings of a model
+modeling.py         the encoders as models of transformers
 generation.py       the encoder-decoder, and `generate`
+recording.py        states of layers and weights of attentions, where they are asked for
 tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them, and ids to text
 modeling_hat.py     the file of a saved folder with which `trust_remote_code=True` finds this package
 
@@ -10,22 +12,34 @@ Nothing here imports fairseq.
 
 import transformers
 
+from .config import CLASSES, HatConfig
 from .generation import HatForConditionalGeneration
-from .modeling import HatConfig, HatForMaskedLM, HatForSequenceClassification, HatModel
+from .modeling import (
+    HatForMaskedLM,
+    HatForMultipleChoice,
+    HatForQuestionAnswering,
+    HatForSegmentClassification,
+    HatForSequenceClassification,
+    HatForTokenClassification,
+    HatModel,
+)
 from .tokenization import HatTokenizer
 
 __all__ = [
     "HatConfig",
     "HatForConditionalGeneration",
     "HatForMaskedLM",
+    "HatForMultipleChoice",
+    "HatForQuestionAnswering",
+    "HatForSegmentClassification",
     "HatForSequenceClassification",
+    "HatForTokenClassification",
     "HatModel",
     "HatTokenizer",
 ]
 
 transformers.AutoConfig.register(HatConfig.model_type, HatConfig)
 transformers.AutoTokenizer.register(HatConfig, slow_tokenizer_class=HatTokenizer)
-transformers.AutoModel.register(HatConfig, HatModel)
-transformers.AutoModelForMaskedLM.register(HatConfig, HatForMaskedLM)
-transformers.AutoModelForSeq2SeqLM.register(HatConfig, HatForConditionalGeneration)
-transformers.AutoModelForSequenceClassification.register(HatConfig, HatForSequenceClassification)
+for _auto, _own in CLASSES.items():
+    if _auto != "AutoConfig":
+        getattr(transformers, _auto).register(HatConfig, globals()[_own])

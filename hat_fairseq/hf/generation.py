@@ -25,7 +25,9 @@ from ..data.dictionary import EOS, PAD
 from ..modules.cache import DecoderCache
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
-from .modeling import LOSS, HatConfig, HatPreTrainedModel, known_arguments, masked
+from .config import HatConfig
+from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
+from .recording import Recording
 
 
 @dataclass
@@ -34,6 +36,20 @@ class EncoderOutput(ModelOutput):
 
     last_hidden_state: Tensor | None = None
     memory: EncoderOut | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    sentence_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class HatSeq2SeqOutput(Seq2SeqLMOutput):
+    """What transformers returns, and the weights on sentences; see `Recording`.
+
+    `sentence_attentions` are among sentences of the source, `sentence_cross_attentions` those of the decoder on them.
+    """
+
+    sentence_attentions: tuple[Tensor, ...] | None = None
+    sentence_cross_attentions: tuple[Tensor, ...] | None = None
 
 
 class SourceEncoder(HatEncoder):
@@ -42,11 +58,20 @@ class SourceEncoder(HatEncoder):
     main_input_name = "input_ids"
 
     def forward(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, role_ids: Tensor | None = None, **unused: Any
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        role_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **asked: Any,
     ) -> EncoderOutput:
-        """Encodes (B, T) ids; `role_ids` (B, T) for a model with roles."""
-        out = super().forward(masked(input_ids, attention_mask), role_ids)
-        return EncoderOutput(out.tokens, out)
+        """Encodes (B, T) ids; see `HatModel.forward`."""
+        states, weights = (bool(asked.get(f"output_{name}")) for name in ("hidden_states", "attentions"))
+        tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.config)
+        with Recording(self, states=states, weights=weights) as recording:
+            out = super().forward(tokens, role_ids, words=inputs_embeds)
+        hidden = (*recording.hidden[:-1], out.tokens) if states else None
+        return EncoderOutput(out.tokens, out, hidden, recording.attentions or None, recording.sentences or None)
 
 
 class GenerationCache(DecoderCache):
@@ -87,29 +112,62 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         past_key_values: GenerationCache | None = None,
         labels: Tensor | None = None,
         use_cache: bool | None = None,
-        **loss: Any,
-    ) -> Seq2SeqLMOutput:
+        inputs_embeds: Tensor | None = None,
+        **others: Any,
+    ) -> Any:
         """Computes the (R, U, V) logits of the word after each target token.
 
         Args:
             input_ids, attention_mask, role_ids: (B, T) of the source.
+            inputs_embeds: (B, T, C) embeddings of the source's tokens in place of those of the table.
             decoder_input_ids: (R, U) ids, of which the first is `</s>`; default: the shifted `labels`. With
                 `past_key_values` those after the cached ones. Hypotheses of a document are consecutive rows.
             encoder_outputs: of the B documents, instead of the source.
             labels: (B, U) ids without the first `</s>`, -100 or <pad> for none.
-            loss: further arguments of the loss, such as `num_items_in_batch`.
+            others: `output_hidden_states`, `output_attentions`, `return_dict`, and further arguments of the loss.
         """
-        loss = known_arguments(loss, self.config, LOSS)
-        out: Any = self.encoder(input_ids, attention_mask, role_ids) if encoder_outputs is None else encoder_outputs
+        asked, loss = known_arguments(others, self.config, LOSS)
+        out: Any = encoder_outputs
+        if out is None:
+            wanted = {"output_hidden_states": asked.states, "output_attentions": asked.weights}
+            out = self.encoder(input_ids, attention_mask, role_ids, inputs_embeds, **wanted)
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if past_key_values is None and use_cache:
             past_key_values = GenerationCache(len(self.decoder.layers))
-        logits = self.decoder(decoder_input_ids, out.memory, past_key_values)
+        with Recording(self.encoder, self.decoder, asked.states, asked.weights) as recording:
+            logits = self.decoder(decoder_input_ids, out.memory, past_key_values)
+        value = None
         if labels is not None:
             right = labels.masked_fill(labels == PAD, -100)
-            return Seq2SeqLMOutput(ForMaskedLMLoss(logits, right, logits.size(-1), **loss), logits)
-        return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)  # type: ignore[arg-type]
+            value = ForMaskedLMLoss(logits, right, logits.size(-1), **loss)
+        result = HatSeq2SeqOutput(
+            loss=value,
+            logits=logits,
+            past_key_values=past_key_values,  # type: ignore[arg-type]
+            decoder_hidden_states=recording.decoder_hidden or None,
+            decoder_attentions=recording.decoder_attentions or None,
+            cross_attentions=recording.cross or None,
+            encoder_last_hidden_state=out.last_hidden_state,
+            encoder_hidden_states=out.hidden_states,
+            encoder_attentions=out.attentions,
+            sentence_attentions=out.sentence_attentions,
+            sentence_cross_attentions=recording.cross_sentences or None,
+        )
+        return asked.answer(result)
+
+    def generate(self, *args: Any, **options: Any) -> Any:
+        """Generates as transformers does; ValueError for what needs another cache or source than these models have."""
+        for name in ("assistant_model", "prompt_lookup_num_tokens", "assistant_early_exit", "cache_implementation"):
+            if options.get(name) is not None:
+                raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
+        return super().generate(*args, **options)  # type: ignore[misc]
+
+    def get_output_embeddings(self) -> Any:
+        return self.decoder.output_projection
+
+    def get_decoder(self) -> Any:
+        return self.decoder
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
         """Shifts (B, U) ids, -100 for none, after a `</s>`; collators call this."""

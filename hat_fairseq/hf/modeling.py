@@ -1,7 +1,11 @@
-"""`HatConfig`, and the encoders of hat_fairseq as models of transformers; `generation.py` shares their base.
+"""The encoders of hat_fairseq as models of transformers; `generation.py` shares their base.
 
-    HatModel                        with any classification heads
+    HatModel                        an encoder with any classification heads; of an encoder-decoder the encoder alone
     HatForSequenceClassification    with one head about documents
+    HatForSegmentClassification     with one head about sentences or segments, or about evidence
+    HatForTokenClassification       with one head about tokens
+    HatForQuestionAnswering         with a head for the first and the last token of an answer
+    HatForMultipleChoice            with a head whose one logit is the score of a choice
     HatForMaskedLM                  with the masked-LM head
 
 Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens out; <pad> is left out without it.
@@ -9,147 +13,85 @@ Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens 
 Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
 """
 
-import shutil
-from argparse import Namespace
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import PretrainedConfig, PreTrainedModel
-from transformers.loss.loss_utils import ForMaskedLMLoss, ForSequenceClassificationLoss
-from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceClassifierOutput
+from transformers.loss.loss_utils import ForMaskedLMLoss, ForQuestionAnsweringLoss, ForSequenceClassificationLoss
+from transformers.modeling_outputs import ModelOutput
 
-from ..data.dictionary import EOS, PAD, SPECIAL_IDS
+from ..data.dictionary import PAD, UNKNOWN
 from ..kernels import set_precision
-from ..modules.embedding import SinusoidalPositions, initialise
-from ..networks import NETWORKS
-from ..networks.encoder import Encoder, Vocabulary
+from ..modules.embedding import SinusoidalPositions, initialise, token_table
+from ..modules.heads import MaskedLMHead
+from ..networks.config import EncoderConfig
+from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from ..networks.hat import Decoder
+from ..networks.ernie_sparse import ErnieSparseConfig
+from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder
+from .config import HasLoader, HatConfig, listed
+from .recording import Recording
 
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
-KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
-LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
-AUTO_MAP = {  # class of transformers -> of this package
-    "AutoConfig": f"{LOADER.stem}.HatConfig",
-    "AutoModel": f"{LOADER.stem}.HatModel",
-    "AutoModelForMaskedLM": f"{LOADER.stem}.HatForMaskedLM",
-    "AutoModelForSeq2SeqLM": f"{LOADER.stem}.HatForConditionalGeneration",
-    "AutoModelForSequenceClassification": f"{LOADER.stem}.HatForSequenceClassification",
-}
 
 
-def write_loader(directory: str | Path) -> None:
-    """Puts the file into a folder with which `trust_remote_code=True` finds this package."""
-    shutil.copyfile(LOADER, Path(directory, LOADER.name))
+@dataclass
+class Asked:
+    """What a call of a model asks for beside its output."""
 
+    states: bool
+    weights: bool
+    tuples: bool
 
-class HasLoader:
-    """A class that `trust_remote_code=True` finds through the loader."""
-
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "") -> None:
-        """Does nothing: transformers would copy this file, and the loader is enough."""
-
-
-class HatConfig(HasLoader, PretrainedConfig):
-    """The settings of a model under their names in hat_fairseq, and what transformers has to know.
-
-    Args:
-        network: one of `ENCODERS` or `ENCODER_DECODERS`.
-        settings: the fields of its dataclass in `networks`; those that are absent have their defaults.
-        vocab_size: of the dictionary; of an encoder-decoder that of the target.
-        source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
-        heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`, and
-            `inner_dim`, the channels of the hidden layer, None for those of the network.
-
-    Raises:
-        ValueError: a setting that the network does not have, or one outside of `settings`.
-    """
-
-    model_type = "hat"
-
-    def __init__(
-        self,
-        network: str = "",
-        settings: dict[str, Any] | None = None,
-        vocab_size: int = 0,
-        source_vocab_size: int | None = None,
-        max_source_positions: int = 1024,
-        max_target_positions: int = 1024,
-        num_roles: int = 0,
-        heads: dict[str, dict[str, Any]] | None = None,
-        **kwargs: Any,
-    ):
-        self.network, self.settings, self.heads = network, settings or {}, heads or {}
-        self._check_names(kwargs)
-        self.vocab_size, self.source_vocab_size = vocab_size, source_vocab_size or vocab_size
-        self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
-        self.num_roles = num_roles
-        # `settings` say which tables are one; the models tell transformers their names
-        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network not in ENCODERS, "tie_word_embeddings": True}
-        super().__init__(**SPECIAL_IDS | {"decoder_start_token_id": EOS} | kwargs | fixed)
-
-    def _check_names(self, others: Mapping[str, Any]) -> None:
-        """Raises ValueError for a name that has no effect."""
-        if self.network in NETWORKS:
-            known = {item.name for item in fields(NETWORKS[self.network])}
-            if unknown := sorted(self.settings.keys() - known):
-                raise ValueError(f"the network {self.network} has no setting {unknown[0]!r}; it has {listed(known)}")
-            if outside := sorted(others.keys() & known):
-                raise ValueError(f"{outside[0]!r} is a setting of the network: give it in `settings`")
-        for name, head in self.heads.items():
-            if unknown := sorted(head.keys() - KEYS_OF_HEAD):
-                raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
-
-    def network_config(self, networks: Iterable[str]) -> Any:
-        """Returns the dataclass of `settings`.
-
-        Raises:
-            ValueError: another network than one of `networks`, or a value out of range.
-        """
-        if self.network not in networks:
-            raise ValueError(f"the network is {self.network!r}; this class has {', '.join(networks)}")
-        return NETWORKS[self.network].from_args(Namespace(**self.settings))
-
-    def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
-        super().save_pretrained(save_directory, *args, **kwargs)
-        write_loader(save_directory)
-
-
-def listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+    def answer(self, output: ModelOutput) -> Any:
+        return output.to_tuple() if self.tuples else output
 
 
 def known_arguments(
     arguments: Mapping[str, Any], config: PretrainedConfig, known: Iterable[str] = ()
-) -> dict[str, Any]:
-    """Returns those of the arguments of a `forward` that have an effect and are given.
+) -> tuple[Asked, dict[str, Any]]:
+    """Divides the arguments of a `forward` in what is asked for and the others, as far as they are given.
 
     Raises:
-        ValueError: they or the configuration ask for attentions, states of layers or a tuple; or any other name.
+        ValueError: any other name than the `known` ones.
     """
-    asked = {name: arguments.get(name) for name in ("output_attentions", "output_hidden_states", "return_dict")}
-    asked = {name: getattr(config, name, None) if value is None else value for name, value in asked.items()}
-    if asked.pop("return_dict") is False:
-        raise ValueError(
-            "return_dict=False: the models of hat_fairseq return no tuples; call .to_tuple() on the output"
-        )
-    for name, value in asked.items():
-        if value:
-            raise ValueError(f"{name}=True: these models do not return them; `hat look` shows attention")
-    others = {name: value for name, value in arguments.items() if name not in (*asked, "return_dict")}
-    others = {name: value for name, value in others.items() if value is not None}
+    names = {"states": "output_hidden_states", "weights": "output_attentions", "return_dict": "return_dict"}
+    asked = {own: arguments.get(name) for own, name in names.items()}
+    asked = {own: getattr(config, names[own], None) if value is None else value for own, value in asked.items()}
+    others = {name: value for name, value in arguments.items() if name not in names.values() and value is not None}
     if unknown := others.keys() - set(known):
         raise ValueError(f"{listed(unknown)}: the forward of this model does not take this")
-    return others
+    return Asked(bool(asked["states"]), bool(asked["weights"]), asked["return_dict"] is False), others
 
 
-def masked(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Returns the (B, T) ids, with <pad> where the mask is 0."""
+def reads_markers(config: EncoderConfig) -> bool:
+    """Returns whether a network finds sentences or segments by the ids of their markers."""
+    if getattr(config, "segment_by", None) == "marker":
+        return True
+    return not getattr(config, "no_hierarchy", True) and not isinstance(config, ErnieSparseConfig)
+
+
+def ids_of(
+    input_ids: Tensor | None, attention_mask: Tensor | None, inputs_embeds: Tensor | None, config: EncoderConfig
+) -> Tensor:
+    """Returns (B, T) ids, with <pad> where the mask is 0.
+
+    With embeddings alone the tokens are unknown words without markers.
+
+    Raises:
+        ValueError: neither ids nor embeddings; embeddings alone for a model that reads markers.
+    """
+    if input_ids is None:
+        if inputs_embeds is None:
+            raise ValueError("give input_ids, or inputs_embeds")
+        if reads_markers(config):
+            raise ValueError("inputs_embeds: give input_ids, too; they say where the sentences of hat_fairseq begin")
+        input_ids = torch.full(inputs_embeds.shape[:2], UNKNOWN, device=inputs_embeds.device)
     return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
 
 
@@ -159,6 +101,7 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
     config_class = HatConfig
     supports_gradient_checkpointing = True
     _supports_sdpa = True
+    _no_split_modules = {"EncoderLayer", "HierarchicalDecoderLayer", "RepresentativeLayer", "SegmentLayer"}
 
     @property
     def core(self) -> Any:
@@ -194,8 +137,47 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
     def get_input_embeddings(self) -> nn.Module:
         return self.core.embed_tokens
 
-    def get_output_embeddings(self) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        raise ValueError("tables of hat_fairseq have several names: resize_token_embeddings changes them, not this")
+
+    def get_output_embeddings(self) -> nn.Module | None:
         return None
+
+    def resize_token_embeddings(
+        self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        """Gives the tables of the tokens more rows, or fewer, under all their names.
+
+        Args:
+            new_num_tokens: rows; None: as many as now.
+            pad_to_multiple_of: the rows are rounded up to a multiple of this.
+            mean_resizing: new rows are the mean of the others; otherwise N(0, 0.02).
+        Raises:
+            ValueError: source and target have tables of their own.
+        """
+        table = self.core.embed_tokens
+        size = table.num_embeddings if new_num_tokens is None else new_num_tokens
+        size += -size % (pad_to_multiple_of or 1)
+        if size == table.num_embeddings:
+            return table
+        if self.config.is_encoder_decoder and not self.config.share_all_embeddings and hasattr(self, "decoder"):
+            raise ValueError("resize_token_embeddings: source and target of this model of hat_fairseq have two tables")
+        if getattr(self.core.config, "untie_weights_roberta", False) and getattr(self.encoder, "lm_head", None):
+            raise ValueError("resize_token_embeddings: the masked-LM head has a table of its own, of this size")
+        old = table.weight
+        new = nn.Parameter(resized(old.detach(), size, mean_resizing), old.requires_grad)
+        for module in self.modules():
+            for name, parameter in module._parameters.items():
+                if parameter is old:
+                    module._parameters[name] = new
+            if isinstance(module, nn.Embedding) and module.weight is new:
+                module.num_embeddings = size
+            if isinstance(module, nn.Linear) and module.weight is new:
+                module.out_features = size
+            if isinstance(module, MaskedLMHead):
+                module.resize(size)
+        self.config.vocab_size = self.config.source_vocab_size = size
+        return table
 
     def prepare_for_inference(self, precision: str = "fp32") -> Self:
         """Makes the model as fast as `hat generate` and `hat predict`; it can then not be trained, moved or saved.
@@ -207,56 +189,247 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         return self
 
 
+def resized(table: Tensor, size: int, mean: bool) -> Tensor:
+    """Returns the first `size` rows of a table; further rows are their mean, or N(0, 0.02)."""
+    more = table.new_empty(max(0, size - len(table)), table.size(1))
+    more = table.mean(dim=0).expand_as(more) if mean else more.normal_(std=0.02)
+    return torch.cat([table[:size], more])
+
+
 @dataclass
 class HatOutput(ModelOutput):
     """The (B, T, C) states of the tokens, and the logits of each classification head by name.
 
     Logits are (B, K) of documents, (B / 2, K) of pairs in consecutive rows, (B, T, K) of tokens, (B, N, K) of segments
-    or paragraphs.
+    or paragraphs. `hidden_states`, `attentions` and `sentence_attentions`: see `Recording`.
     """
 
     last_hidden_state: Tensor | None = None
     logits: dict[str, Tensor] | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    sentence_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class HatHeadOutput(ModelOutput):
+    """The loss, if there are labels, the logits of the head, and what `HatOutput` has beside these."""
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    sentence_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class HatAnswerOutput(ModelOutput):
+    """The loss, if there are labels, and (B, T) logits of each token as the first and as the last of the answer."""
+
+    loss: Tensor | None = None
+    start_logits: Tensor | None = None
+    end_logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    sentence_attentions: tuple[Tensor, ...] | None = None
 
 
 class HatModel(EncoderWithHeads, HatPreTrainedModel):
-    """An encoder with the classification heads that `config.heads` names."""
+    """An encoder with the classification heads that `config.heads` names; of an encoder-decoder its encoder."""
+
+    _keys_to_ignore_on_load_unexpected = [r"decoder\."]
 
     def __init__(self, config: HatConfig):
         HatPreTrainedModel.__init__(self, config)
-        network = config.network_config(ENCODERS)
-        EncoderWithHeads.__init__(self, ENCODERS[config.network], network, Vocabulary(config.vocab_size))
-        for name, head in config.heads.items():
-            self.add_head(name, head["classes"], head["inner_dim"], head["level"])
+        if config.network in ENCODER_DECODERS and type(self) is HatModel:
+            self._build_encoder_alone(config)
+        else:
+            network = config.network_config(ENCODERS)
+            EncoderWithHeads.__init__(self, ENCODERS[config.network], network, Vocabulary(config.vocab_size))
+            for name, head in config.heads.items():
+                self.add_head(name, head["classes"], head["inner_dim"], head["level"])
         self.post_init()
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **others: Any) -> Any:
-        """Computes the states and the logits of all heads of (B, T) ids."""
-        known_arguments(others, self.config)
-        tokens = masked(input_ids, attention_mask)
-        encoded = self.encode(tokens)
+    def _build_encoder_alone(self, config: HatConfig) -> None:
+        network, source = config.network_config(ENCODER_DECODERS), Vocabulary(config.source_vocab_size)
+        table = token_table(source.size, network.encoder_embed_dim, source.pad)
+        self.encoder: Any = HatEncoder(network, source, table, config.max_source_positions, config.num_roles)
+        initialise(self.encoder, network.init or "bert")
+        self.classification_heads = nn.ModuleDict()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        role_ids: Tensor | None = None,
+        **others: Any,
+    ) -> Any:
+        """Computes the states and the logits of all heads of (B, T) ids.
+
+        Args:
+            inputs_embeds: (B, T, C) embeddings of the tokens in place of those of the table.
+            role_ids: (B, T) roles, of the encoder of an encoder-decoder that has roles.
+            others: `output_hidden_states`, `output_attentions` and `return_dict`.
+        """
+        asked, _ = known_arguments(others, self.config)
+        tokens, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds, role_ids)
         logits = {name: self.head_logits(name, encoded, tokens) for name in self.classification_heads}
-        return HatOutput(encoded.tokens, logits)
+        return asked.answer(HatOutput(encoded.tokens, logits, **recorded))
+
+    def _encoded(
+        self,
+        asked: Asked,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None,
+        inputs_embeds: Tensor | None,
+        role_ids: Tensor | None = None,
+    ) -> tuple[Tensor, EncoderOut, dict[str, Any]]:
+        """Returns (B, T) ids, the output of the encoder, and the states and weights that are asked for."""
+        tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.core.config)
+        with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
+            encoded = self.core(tokens, role_ids, words=inputs_embeds)
+        recorded: dict[str, Any] = {}
+        if asked.states:
+            recorded["hidden_states"] = (*recording.hidden[:-1], encoded.tokens)
+        if asked.weights:
+            recorded |= {"attentions": recording.attentions, "sentence_attentions": recording.sentences or None}
+        return tokens, encoded, recorded
 
 
-class HatForSequenceClassification(HatModel):
-    """An encoder with one head about documents, which is new if `config.heads` is empty."""
+class HatForHead(HatModel):
+    """An encoder with one classification head, which is new if `config.heads` is empty."""
+
+    levels: ClassVar[tuple[str, ...]] = ("document",)
+    num_classes: ClassVar[int | None] = None  # None: `config.num_labels`
 
     def __init__(self, config: HatConfig):
-        heads = config.heads or {HEAD: {"level": "document", "inner_dim": None}}
-        if [head["level"] for head in heads.values()] != ["document"]:
-            raise ValueError(f"the heads {', '.join(heads)} are not one head about documents: load with AutoModel")
-        config.heads = {name: head | {"classes": config.num_labels} for name, head in heads.items()}
+        heads = config.heads or {HEAD: {"level": self.levels[0], "inner_dim": None}}
+        levels = [head["level"] for head in heads.values()]
+        if len(levels) != 1 or levels[0] not in self.levels:
+            about = " or ".join(f"{level}s" for level in self.levels)
+            raise ValueError(f"the heads {', '.join(heads)} are not one head about {about}: load with AutoModel")
+        config.heads = {name: head | {"classes": self._classes(config, head)} for name, head in heads.items()}
         super().__init__(config)
 
+    def _classes(self, config: HatConfig, head: Mapping[str, Any]) -> int | None:
+        return 1 if head["level"] == "evidence" else self.num_classes or config.num_labels
+
     def forward(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
-    ) -> SequenceClassifierOutput:
-        """Computes (B, K) logits of (B, T) ids; `labels`: (B,) classes, or as `config.problem_type` says."""
-        loss = known_arguments(loss, self.config, LOSS)
-        (logits,) = super().forward(input_ids, attention_mask).logits.values()
-        value = None if labels is None else ForSequenceClassificationLoss(labels, logits, self.config, **loss)
-        return SequenceClassifierOutput(value, logits)
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **others: Any,
+    ) -> Any:
+        """Computes the logits of the head for (B, T) ids; see `HatModel.forward`.
+
+        `labels`: what the loss is of, see the class; -100 for none.
+        """
+        asked, loss = known_arguments(others, self.config, LOSS)
+        tokens, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds)
+        (name,) = self.classification_heads
+        logits = self.head_logits(name, encoded, tokens)
+        value = None if labels is None else self.loss_of(logits, labels, **loss)
+        return asked.answer(HatHeadOutput(value, logits, **recorded))
+
+    def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
+        """Computes the cross-entropy of (..., K) logits and (...) labels."""
+        return token_loss(logits.flatten(0, -2), labels.flatten(), **loss)
+
+
+def token_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None, ignore_index: int = -100) -> Tensor:
+    """Computes the cross-entropy of (M, K) logits, summed and divided by the number of labels of the whole update."""
+    if num_items_in_batch is None:
+        return cross_entropy(logits.float(), labels, ignore_index=ignore_index)
+    return cross_entropy(logits.float(), labels, ignore_index=ignore_index, reduction="sum") / num_items_in_batch
+
+
+class HatForSequenceClassification(HatForHead):
+    """An encoder with one head about documents; labels (B,) are classes, or as `config.problem_type` says."""
+
+    def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
+        return ForSequenceClassificationLoss(labels, logits, self.config, **loss)
+
+
+class HatForSegmentClassification(HatForHead):
+    """An encoder with one head about sentences or segments (B, N, K), or about evidence (B, Q, N), questions by units.
+
+    Labels are (B, N) classes of the sentences, or (B, Q, N) 1 for a unit that is evidence, 0 for one that is not.
+    """
+
+    levels = ("segment", "evidence")
+
+    def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
+        if logits.shape != labels.shape:
+            return super().loss_of(logits, labels, **loss)
+        counted = labels != -100
+        return binary_cross_entropy_with_logits(logits[counted], labels[counted].to(logits))
+
+
+class HatForTokenClassification(HatForHead):
+    """An encoder with one head about tokens; labels are (B, T) classes."""
+
+    levels = ("token",)
+
+
+class HatForQuestionAnswering(HatForHead):
+    """An encoder with a head for each token as the first and as the last of an answer."""
+
+    levels, num_classes = ("token",), 2
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **others: Any,
+    ) -> Any:
+        """Computes (B, T) logits of the first and of the last token; the positions (B,) are those of the right answer.
+
+        Raises:
+            ValueError: one of the positions without the other.
+        """
+        if (start_positions is None) != (end_positions is None):
+            raise ValueError("give start_positions and end_positions, or neither")
+        asked, loss = known_arguments(others, self.config, LOSS)
+        tokens, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds)
+        (name,) = self.classification_heads
+        logits = self.head_logits(name, encoded, tokens).masked_fill(tokens.eq(PAD).unsqueeze(-1), -1e4)
+        start, end = (each.contiguous() for each in logits.unbind(dim=-1))
+        value = None
+        if start_positions is not None:
+            value = ForQuestionAnsweringLoss(start, end, start_positions, end_positions, **loss)
+        return asked.answer(HatAnswerOutput(value, start, end, **recorded))
+
+
+class HatForMultipleChoice(HatForHead):
+    """An encoder with one logit for each of the (B, M, T) ids of M choices; labels (B,) are the right ones."""
+
+    num_classes = 1
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **others: Any,
+    ) -> Any:
+        """Computes (B, M) logits; see `HatModel.forward`."""
+        given = input_ids if inputs_embeds is None else inputs_embeds
+        if given is None or given.dim() < 3:
+            raise ValueError("give input_ids (B, M, T) of M choices, or inputs_embeds (B, M, T, C)")
+        asked, loss = known_arguments(others, self.config, LOSS)
+        flat = [None if x is None else x.flatten(0, 1) for x in (input_ids, attention_mask, inputs_embeds)]
+        tokens, encoded, recorded = self._encoded(asked, *flat)
+        (name,) = self.classification_heads
+        logits = self.head_logits(name, encoded, tokens).view(given.shape[:2])
+        value = None if labels is None else token_loss(logits, labels, **loss)
+        return asked.answer(HatHeadOutput(value, logits, **recorded))
 
 
 class HatForMaskedLM(HatModel):
@@ -266,11 +439,20 @@ class HatForMaskedLM(HatModel):
         config.heads = {}
         super().__init__(config)
 
+    def get_output_embeddings(self) -> nn.Module:
+        return self.encoder.lm_head  # type: ignore[return-value]
+
     def forward(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
-    ) -> MaskedLMOutput:
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **others: Any,
+    ) -> Any:
         """Computes (B, T, V) logits of (B, T) ids; `labels`: (B, T) right ids, -100 for none."""
-        loss = known_arguments(loss, self.config, LOSS)
-        logits = self.lm_logits(self.encode(masked(input_ids, attention_mask)).tokens)
+        asked, loss = known_arguments(others, self.config, LOSS)
+        _, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds)
+        logits = self.lm_logits(encoded.tokens)
         value = None if labels is None else ForMaskedLMLoss(logits, labels, logits.size(-1), **loss)
-        return MaskedLMOutput(value, logits)
+        return asked.answer(HatHeadOutput(value, logits, **recorded))

@@ -17,7 +17,7 @@ from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
 from ..data.files import Fields, read_json
 from ..data.records_json import record_from_json
 from ..data.rows import Row
-from .modeling import LOADER, HasLoader, write_loader
+from .config import LOADER, HasLoader, write_loader
 
 DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
 # The last one is for `hat import hat_fairseq`, as are the labels.

@@ -162,6 +162,13 @@ class SelfAttention(HeadProjections):
         queries = self.project(self.q_proj, x)
         return self.merge(attend(queries, keys, values, mask, self.dropout_rate, causal=cache is None))
 
+    def weights(self, x: Tensor, cache: KeyCache | None = None) -> Tensor:
+        """Returns (B, H, U, K) attention weights of `forward`, after which the cache has the K tokens so far."""
+        queries = self.heads(self.q_proj(x))
+        keys = self.heads(self.k_proj(x)) if cache is None else cache.keys.to(queries)
+        allowed = torch.ones(x.size(1), keys.size(2), dtype=torch.bool, device=x.device).tril(keys.size(2) - x.size(1))
+        return naive.attention(queries, keys, keys, allowed)[1]
+
 
 class CrossAttention(HeadProjections):
     """Attention of a decoder to states of the source, which all hypotheses of a document share."""
@@ -193,5 +200,8 @@ class CrossAttention(HeadProjections):
         return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
 
     def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Returns (B, H, U, K) attention weights of `forward` for D = B."""
+        """Returns (B, H, U, K) attention weights of `forward`."""
+        copies = len(query) // len(memory)
+        memory = memory.repeat_interleave(copies, dim=0)
+        mask = None if mask is None else mask.repeat_interleave(copies, dim=0)
         return self.explicit_weights(query, memory, mask)

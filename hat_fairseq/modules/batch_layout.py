@@ -49,6 +49,11 @@ class Slots:
         """Maps (B, T) ids of tokens -> (B, T'), `fill` in every other slot."""
         return ids.new_full((len(ids), self.size + 1), fill).scatter(1, self.index, ids)[:, : self.size]
 
+    def put(self, x: Tensor, states: Tensor) -> Tensor:
+        """Returns (B, T', C) states of slots with those of tokens replaced by the (B, T, C) `states`."""
+        target = self.index.unsqueeze(-1).expand_as(states)
+        return F.pad(x, (0, 0, 0, 1)).scatter(1, target, states)[:, : self.size]
+
     def gather(self, x: Tensor) -> Tensor:
         """Maps (B, T', C) states of slots -> (B, T, C) states of tokens, zeros for padding."""
         outside = (self.index == self.size).unsqueeze(-1)

@@ -47,6 +47,12 @@ class MaskedLMHead(nn.Module):
         self.weight = nn.Linear(embed_dim, num_tokens, bias=False).weight if table is None else table
         self.bias = nn.Parameter(torch.zeros(num_tokens))
 
+    def resize(self, size: int) -> None:
+        """Gives the bias `size` places, new ones with 0; the weight is resized with the table that it is."""
+        bias = self.bias.new_zeros(size)
+        bias[: len(self.bias)] = self.bias.detach()[:size]
+        self.bias = nn.Parameter(bias)
+
     def forward(self, x: Tensor) -> Tensor:
         """Maps (..., C) states -> (..., V) logits."""
         return F.linear(self.layer_norm(self.activation(self.dense(x))), self.weight, self.bias)

@@ -153,13 +153,17 @@ class Encoder(Embeds, nn.Module):
         """Returns whether a document of these (T,) ids is not too long."""
         return len(tokens) <= self.max_tokens
 
-    def forward(self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0) -> EncoderOut:
+    def forward(
+        self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, words: Tensor | None = None
+    ) -> EncoderOut:
         """Encodes (B, T) token ids.
 
         Args:
             roles: (B, T) ids of roles, for a model with role embeddings.
             roll: shift the tokens of each document cyclically by so many positions for the layers, see `rolled`. The
                 outputs are in the order of the input.
+            words: (B, T, C) embeddings of the tokens; None: those of the table. The ids still say where the padding and
+                the markers are.
         """
         arguments, batch = self.layer_arguments(), self.arrange(src_tokens)
         if self.max_tokens <= self.embedding_sizes.positions:  # otherwise positions begin anew in each segment
@@ -169,7 +173,9 @@ class Encoder(Embeds, nn.Module):
         layout = batch.layout
         if roles is not None and layout.slots is not None:
             roles = layout.slots.scatter(roles, self.pad)
-        x = self.embed(batch.tokens, batch.rows, roles)
+        if words is not None and layout.slots is not None:
+            words = layout.slots.put(self.embed_tokens(batch.tokens), words)
+        x = self.embed(batch.tokens, batch.rows, roles, words)
         for layer in self.layers:
             x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
         return self.finish(x if self.layer_norm is None else self.layer_norm(x), layout)

@@ -73,9 +73,9 @@ class EncoderWithHeads(nn.Module):
         """Returns the encoder without heads."""
         return self.encoder.sentence_encoder if isinstance(self.encoder, NamedAsRoberta) else self.encoder
 
-    def encode(self, tokens: Tensor, roll: int = 0) -> EncoderOut:
+    def encode(self, tokens: Tensor, roll: int = 0, words: Tensor | None = None) -> EncoderOut:
         """Encodes (B, T) ids; see `Encoder.forward`."""
-        return self.core(tokens, roll=roll)
+        return self.core(tokens, roll=roll, words=words)
 
     def lm_logits(self, states: Tensor) -> Tensor:
         """Maps (..., C) states of tokens -> (..., V) logits; ValueError for a model without masked-LM head."""

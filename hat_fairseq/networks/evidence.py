@@ -118,13 +118,17 @@ class EvidenceEncoder(RobertaEncoder):
             raise ValueError("hat_evidence is for data of --kind evidence; for others use --arch hat_roberta_*")
         return EvidenceHead(self.config.encoder_embed_dim, self.config.evidence_sizes())
 
-    def forward(self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0) -> EncoderOut:
+    def forward(
+        self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, words: Tensor | None = None
+    ) -> EncoderOut:
         """Maps (B, T) ids -> (B, S, C) `spans`: of the questions, then of the units; `tokens` has the same.
 
-        ValueError for a roll, which would divide turns elsewhere.
+        ValueError for a roll, which would divide turns elsewhere, and for embeddings of tokens.
         """
         if roll:
             raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
+        if words is not None:
+            raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
         rows = [list(self.segments(row)) for row in src_tokens.tolist()]
         flat = [segment for row in rows for segment in row]
         vectors = self.encode(flat) if self.memory is None else self.memory.get(flat, self)

@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
 
 def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | None) -> None:
     """Writes the files and prints what they hold; `generation`: generation_config.json, None without."""
-    from ..hf.modeling import write_loader
+    from ..hf.config import write_loader
 
     rename, config = layout(trained)
     state = trained.model.state_dict()
@@ -96,7 +96,7 @@ def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | No
 
 def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
     """Returns the name of each tensor in the folder, and config.json."""
-    from ..hf.modeling import AUTO_MAP, HatConfig
+    from ..hf.config import AUTO_MAP, HatConfig
 
     description, positions = trained.description(), trained.positions
     settings, heads = description["settings"], description["heads"]

@@ -31,35 +31,47 @@ def models() -> list[Any]:
     return [*(each(config()).eval() for each in classes), hf.HatForConditionalGeneration(seq2seq).eval()]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [{"output_attentions": True}, {"output_hidden_states": True}, {"return_dict": False}, {"inputs_embed": IDS}],
-)
-def test_what_a_forward_does_not_give_is_refused(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", ["inputs_embed", "position_ids", "head_mask", "token_type_ids"])
+def test_what_a_forward_does_not_take_is_refused(name: str) -> None:
     for model in models():
         more = {"decoder_input_ids": IDS} if model.config.is_encoder_decoder else {}
-        given = dict.fromkeys(asked) if "inputs_embed" in asked else {"return_dict": True}
-        model(IDS, **more, **given)
-        with pytest.raises(ValueError, match=next(iter(asked))):
-            model(IDS, **more, **asked)
-        if not asked.keys() & {"inputs_embed", "output_attentions"}:  # transformers refuses the latter in a config
-            ((name, value),) = asked.items()
-            setattr(model.config, name, value)
-            with pytest.raises(ValueError, match=name):
-                model(IDS, **more)
+        model(IDS, **more, **{name: None})
+        with pytest.raises(ValueError, match=name):
+            model(IDS, **more, **{name: IDS})
+
+
+def test_attention_that_is_no_matrix_is_refused() -> None:
+    for model in models()[:3]:
+        with pytest.raises(ValueError, match="output_attentions=True: SegmentLayer has no weights between all tokens"):
+            model(IDS, output_attentions=True)
 
 
 @pytest.mark.parametrize(
     ("more", "name"),
     [
         ({"settings": SIZES | {"embedding_dim": 8}}, "embedding_dim"),
-        ({"settings": SIZES, "encoder_embed_dim": 16}, "encoder_embed_dim"),
         ({"settings": SIZES, "heads": {"a": HEAD | {"dropout": 0.1}}}, "dropout"),
     ],
 )
 def test_a_setting_without_effect_is_refused(more: dict[str, Any], name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}'"):
         hf.HatConfig("hierarchical_transformer", vocab_size=20, **more)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"settings": SIZES | {"dropout": "much"}}, "dropout is 'much': it must be a number"),
+        ({"settings": SIZES | {"layout": 3}}, "layout is 3: it must be a string"),
+        ({"settings": SIZES | {"max_segments": 2.5}}, "max_segments is 2.5: it must be an integer"),
+        ({"settings": SIZES | {"pool_padded_segments": 1}}, "pool_padded_segments is 1: it must be true or false"),
+        ({"settings": SIZES, "max_source_positions": "many"}, "max_source_positions is 'many': it must be an integer"),
+        ({"settings": SIZES, "heads": {"topic": 3}}, "the head 'topic' is no object with classes"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_its_name(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hf.HatModel(hf.HatConfig("hierarchical_transformer", vocab_size=20, **more))
 
 
 def test_padding_of_a_tokenizer(tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""`HatConfig`, the settings of a model under their names in hat_fairseq, and what transformers has to know."""
+
+import shutil
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from ..data.dictionary import EOS, SPECIAL_IDS
+from ..modules.fields import options_of
+from ..networks import NETWORKS
+from ..networks.hat import ENCODER_DECODERS
+
+KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
+LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
+CLASSES = {  # class of transformers -> of this package
+    "AutoConfig": "HatConfig",
+    "AutoModel": "HatModel",
+    "AutoModelForMaskedLM": "HatForMaskedLM",
+    "AutoModelForMultipleChoice": "HatForMultipleChoice",
+    "AutoModelForQuestionAnswering": "HatForQuestionAnswering",
+    "AutoModelForSeq2SeqLM": "HatForConditionalGeneration",
+    "AutoModelForSequenceClassification": "HatForSequenceClassification",
+    "AutoModelForTokenClassification": "HatForTokenClassification",
+}
+AUTO_MAP = {name: f"{LOADER.stem}.{own}" for name, own in CLASSES.items()}
+NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+
+
+def write_loader(directory: str | Path) -> None:
+    """Puts the file into a folder with which `trust_remote_code=True` finds this package."""
+    shutil.copyfile(LOADER, Path(directory, LOADER.name))
+
+
+class HasLoader:
+    """A class that `trust_remote_code=True` finds through the loader."""
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "") -> None:
+        """Does nothing: transformers would copy this file, and the loader is enough."""
+
+
+class HatConfig(HasLoader, PretrainedConfig):
+    """The settings of a model under their names in hat_fairseq, and what transformers has to know.
+
+    A setting can be read and changed as an attribute, also by `from_pretrained(..., dropout=0.2)`. Width, heads and
+    layers have transformers' names as well.
+
+    Args:
+        network: one of `NETWORKS`.
+        settings: the fields of its dataclass in `networks`; those that are absent have their defaults.
+        vocab_size: of the dictionary; of an encoder-decoder that of the target.
+        source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
+        heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`, and
+            `inner_dim`, the channels of the hidden layer, None for those of the network.
+
+    Raises:
+        ValueError: a setting that the network does not have, or of another type.
+    """
+
+    model_type = "hat"
+    attribute_map = {
+        "hidden_size": "encoder_embed_dim",
+        "intermediate_size": "encoder_ffn_embed_dim",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
+
+    def __init__(
+        self,
+        network: str = "",
+        settings: dict[str, Any] | None = None,
+        vocab_size: int = 0,
+        source_vocab_size: int | None = None,
+        max_source_positions: int = 1024,
+        max_target_positions: int = 1024,
+        num_roles: int = 0,
+        heads: dict[str, dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ):
+        self.network, self.heads = network, heads or {}
+        flat = {name: kwargs.pop(name) for name in [*kwargs] if self.attribute_map.get(name, name) in self._known()}
+        self.settings = (settings or {}) | {self.attribute_map.get(name, name): value for name, value in flat.items()}
+        self._check_names()
+        self.vocab_size, self.source_vocab_size = vocab_size, source_vocab_size or vocab_size
+        self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
+        self.num_roles = num_roles
+        self._check_sizes()
+        # `settings` say which tables are one; the models tell transformers their names
+        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network in ENCODER_DECODERS, "tie_word_embeddings": True}
+        super().__init__(**SPECIAL_IDS | {"decoder_start_token_id": EOS} | kwargs | fixed)
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns a setting of the network, or its default."""
+        own = self.__dict__
+        name = type(self).attribute_map.get(name, name)
+        if name == "encoder_layers" and own.get("network") == "hierarchical_transformer":
+            return self.layout.count("|") + 1
+        if name == "max_position_embeddings" and own.get("network") in NETWORKS:
+            return self._positions()
+        if "settings" not in own or name not in self._known():
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        default = NETWORKS[own["network"]].__dataclass_fields__[name].default
+        return own["settings"].get(name, default)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        key = self.attribute_map.get(name, name)
+        if "settings" in self.__dict__ and key in self._known():
+            self.settings[key] = value
+        elif key != name:
+            raise ValueError(f"{name!r} is no setting of the network {self.network}")
+        else:
+            super().__setattr__(name, value)
+
+    def _known(self) -> set[str]:
+        """Returns the names of the settings of the network."""
+        network = self.__dict__.get("network")
+        return {item.name for item in fields(NETWORKS[network])} if network in NETWORKS else set()
+
+    def _positions(self) -> int:
+        if self.network in ENCODER_DECODERS:
+            return self.max_source_positions
+        if self.network == "hierarchical_transformer":
+            return self.max_segments * self.segment_length
+        return self.max_positions
+
+    def _check_names(self) -> None:
+        """Raises ValueError for a name that has no effect."""
+        if (known := self._known()) and (unknown := sorted(self.settings.keys() - known)):
+            raise ValueError(f"the network {self.network} has no setting {unknown[0]!r}; it has {listed(known)}")
+        for name, head in self.heads.items():
+            if not isinstance(head, Mapping):
+                raise ValueError(f"the head {name!r} is no object with {listed(KEYS_OF_HEAD)}")
+            if unknown := sorted(head.keys() - KEYS_OF_HEAD):
+                raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
+
+    def _check_sizes(self) -> None:
+        names = ("vocab_size", "source_vocab_size", "max_source_positions", "max_target_positions", "num_roles")
+        for name in names:
+            check_type(name, getattr(self, name), int)
+
+    def network_config(self, networks: Iterable[str]) -> Any:
+        """Returns the dataclass of `settings`.
+
+        Raises:
+            ValueError: another network than one of `networks`, or a value of another type or out of range.
+        """
+        if self.network not in networks:
+            raise ValueError(f"the network is {self.network!r}; this class has {', '.join(networks)}")
+        for name, _, value_type in options_of(NETWORKS[self.network]):
+            if self.settings.get(name) is not None:
+                check_type(name, self.settings[name], value_type)
+        return NETWORKS[self.network].from_args(Namespace(**self.settings))
+
+    def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
+        super().save_pretrained(save_directory, *args, **kwargs)
+        write_loader(save_directory)
+
+
+def check_type(name: str, value: Any, value_type: type) -> None:
+    """Raises ValueError for a value of another type; an integer is a number, and a bool is none."""
+    allowed = (int, float) if value_type is float else value_type
+    if not isinstance(value, allowed) or (isinstance(value, bool) and value_type is not bool):
+        raise ValueError(f"the setting {name} is {value!r:.80}: it must be {NAMES.get(value_type, value_type)}")
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

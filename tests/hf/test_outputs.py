@@ -1,0 +1,280 @@
+"""What the models of transformers give beside logits, and how it is asked for: states, weights, embeddings, heads."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from building import BOS, EOS, PAD, documents, targets
+from helpers import assert_close
+from hf_models import ENCODERS, WRITERS, encoder, filled, roles_of, variants, writer
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+from hat_fairseq import hf  # noqa: E402
+
+LENGTHS = [17, 9, 12]
+HEAD = {"inner_dim": None}
+
+
+def model_of(name: str, model_class: Any = None, heads: dict[str, str] | None = None) -> Any:
+    model, config = encoder(name, heads or {})
+    return filled(model, (model_class or hf.HatModel)(config)) if heads else (model_class or hf.HatModel)(config).eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ENCODERS)
+def test_states_of_all_layers(name: str) -> None:
+    """The same for padding on either side; the last ones are the output."""
+    tokens, model = documents(LENGTHS), model_of(name)
+    expected: Any = None
+    for inputs in variants(tokens):
+        out = model(**inputs, output_hidden_states=True)
+        real = inputs.get("attention_mask", inputs["input_ids"].ne(PAD)).bool()
+        assert len(out.hidden_states) == len(model.core.layers) + 1
+        assert torch.equal(out.hidden_states[-1], out.last_hidden_state)
+        assert all(each.shape == out.last_hidden_state.shape for each in out.hidden_states)
+        of_real = [each[real] for each in out.hidden_states]
+        expected = expected or of_real
+        for each, other in zip(of_real, expected, strict=True):
+            assert_close(each, other)
+    assert model(tokens).hidden_states is None
+
+
+@torch.no_grad()
+def test_weights_of_an_encoder() -> None:
+    tokens, model = documents(LENGTHS), model_of("hat")
+    model.core.layers[0].queries = "tokens"
+    sentences = tokens.eq(BOS).sum(dim=1)
+    expected: Any = None
+    for inputs in variants(tokens):
+        out = model(**inputs, output_attentions=True)
+        real = inputs.get("attention_mask", inputs["input_ids"].ne(PAD)).bool()
+        assert [x.shape for x in out.attentions] == [(3, 4, 17, 17)] * 2
+        assert [x.shape for x in out.sentence_attentions] == [(3, 4, 17, 4), (3, 4, 4, 4)]
+        for each in out.attentions:
+            sums = (each * real[:, None, None]).sum(dim=-1).transpose(1, 2)[real]
+            assert_close(sums, torch.ones_like(sums))  # nothing is on padding
+        to_sentences = out.sentence_attentions[0].transpose(1, 2)[real]
+        assert not to_sentences[: LENGTHS[0], :, sentences[0] :].any()
+        of_real = [each[row][:, mask][:, :, mask] for each in out.attentions for row, mask in enumerate(real)]
+        expected = expected or of_real
+        for each, other in zip(of_real, expected, strict=True):
+            assert_close(each, other)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["roles", "bart"])
+def test_states_and_weights_of_an_encoder_decoder(name: str) -> None:
+    model, peer = writer(name)
+    source, target = documents(LENGTHS), targets(6, 8)
+    roles = roles_of(model, source)
+    asked = {"output_hidden_states": True, "output_attentions": True}
+    out = peer(source, **roles, decoder_input_ids=target, **asked)
+    assert_close(out.logits, peer(source, **roles, decoder_input_ids=target).logits)
+    assert len(out.decoder_hidden_states) == 3 and out.decoder_hidden_states[-1].shape == (6, 8, 24)
+    assert [x.shape for x in out.encoder_hidden_states] == [(3, 17, 24)] * 3
+    assert [x.shape for x in out.encoder_attentions] == [(3, 4, 17, 17)] * 2
+    assert [x.shape for x in out.sentence_attentions] == [(3, 4, 4, 4)]
+    assert [x.shape for x in out.cross_attentions] == [(6, 4, 8, 17)] * 2
+    assert [x.shape for x in out.sentence_cross_attentions] == [(6, 4, 8, 4)] * 2
+    for weights in (*out.decoder_attentions, *out.cross_attentions, *out.sentence_cross_attentions):
+        assert_close(weights.sum(dim=-1), torch.ones(6, 4, 8))
+    assert not any(weights.triu(1).any() for weights in out.decoder_attentions)
+    options = {"max_length": 6, "min_length": 6, "num_beams": 1, "do_sample": False}
+    written = peer.generate(source, **roles, **options, return_dict_in_generate=True, **asked)
+    again = peer(source, **roles, decoder_input_ids=written.sequences[:, :-1], **asked)
+    for step, (own, cross) in enumerate(zip(written.decoder_attentions, written.cross_attentions, strict=True)):
+        for layer in range(2):
+            assert_close(own[layer][:, :, 0], again.decoder_attentions[layer][:, :, step, : step + 1])
+            assert_close(cross[layer][:, :, 0], again.cross_attentions[layer][:, :, step])
+    assert len(peer.generate(source, **roles, num_beams=2, max_length=6, return_dict_in_generate=True, **asked)[0]) == 3
+
+
+@torch.no_grad()
+def test_a_tuple_instead_of_an_output() -> None:
+    tokens, model = documents(LENGTHS), model_of("hat")
+    states, logits = model(tokens, return_dict=False)
+    assert torch.equal(states, model(tokens).last_hidden_state) and logits == {}
+    _, peer = writer("bart")
+    out = peer(tokens, decoder_input_ids=targets(3, 4), return_dict=False)
+    assert isinstance(out, tuple) and torch.equal(out[0], peer(tokens, decoder_input_ids=targets(3, 4)).logits)
+    for config in (model.config, peer.config):
+        config.return_dict = False
+    assert isinstance(model(tokens), tuple) and isinstance(peer(tokens, labels=targets(3, 4)), tuple)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", [*ENCODERS, *WRITERS])
+def test_embeddings_in_place_of_the_table(name: str) -> None:
+    tokens = documents(LENGTHS)
+    if name in WRITERS:
+        model, peer = writer(name)
+        more = {**roles_of(model, tokens), "decoder_input_ids": targets(3, 4)}
+        outputs = [lambda **inputs: peer(**inputs, **more).logits]
+    else:
+        peer = model_of(name)
+        outputs = [lambda **inputs: peer(**inputs).last_hidden_state[tokens.ne(PAD)]]
+    words = peer.get_input_embeddings()(tokens)
+    for run in outputs:
+        expected = run(input_ids=tokens)
+        assert torch.equal(run(input_ids=tokens, inputs_embeds=words), expected)
+        assert not torch.allclose(run(input_ids=tokens, inputs_embeds=words * 1.5), expected)
+        mask = tokens.ne(PAD)
+        if name in ("ernie", "bigbird", "pooling"):  # which read no markers
+            assert_close(run(inputs_embeds=words, attention_mask=mask), expected)
+        else:
+            with pytest.raises(ValueError, match="inputs_embeds: give input_ids, too"):
+                run(inputs_embeds=words, attention_mask=mask)
+    with pytest.raises(ValueError, match="give input_ids, or inputs_embeds"):
+        peer()
+
+
+@pytest.mark.parametrize("name", ["roles", "bart", "tables"])
+def test_the_tables_of_an_encoder_decoder_are_resized_together_or_not_at_all(name: str, tmp_path: Path) -> None:
+    _, model = writer(name)
+    size, before = model.config.vocab_size, {key: x.shape for key, x in model.state_dict().items()}
+    source, target = documents(LENGTHS), targets(3, 4)
+    more = {"decoder_input_ids": target, **roles_of(model, source)}
+    if name == "tables":
+        with pytest.raises(ValueError, match="source and target of this model of hat_fairseq have two tables"):
+            model.resize_token_embeddings(size + 3)
+        assert {key: x.shape for key, x in model.state_dict().items()} == before and model.config.vocab_size == size
+        return
+    expected = model(source, **more).logits
+    table = model.resize_token_embeddings(size + 3, pad_to_multiple_of=4)
+    assert table is model.get_input_embeddings() and table.num_embeddings == 64 == model.config.vocab_size
+    assert model.get_output_embeddings().weight is table.weight is model.decoder.embed_tokens.weight
+    assert_close(model(source, **more).logits[..., :size], expected)
+    assert_close(table.weight[size:], table.weight[:size].mean(dim=0).expand(4, -1))
+    model(source.masked_fill(source == 7, 62), **more).logits.sum().backward()
+    model.save_pretrained(tmp_path)
+    again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
+    assert torch.equal(again(source, **more).logits, model.eval()(source, **more).logits)
+    model.resize_token_embeddings(size)
+    assert {key: x.shape for key, x in model.state_dict().items()} == before
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["hat", "bigbird", "segments"])
+def test_the_table_of_a_masked_lm_is_resized(name: str, tmp_path: Path) -> None:
+    tokens = documents(LENGTHS)
+    model, config = encoder(name, {})
+    peer = filled(model, hf.HatForMaskedLM(config))
+    expected = peer(tokens).logits
+    if name == "bigbird":  # untied
+        with pytest.raises(ValueError, match="the masked-LM head has a table of its own"):
+            peer.resize_token_embeddings(70)
+        assert_close(peer(tokens).logits, expected)
+        return
+    peer.resize_token_embeddings(70, mean_resizing=False)
+    assert_close(peer(tokens).logits[..., :60], expected)
+    assert peer(tokens).logits.size(2) == peer.config.vocab_size == 70
+    peer.save_pretrained(tmp_path)
+    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path)
+    assert torch.equal(again(tokens).logits, peer(tokens).logits)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_encoder_of_an_encoder_decoder_alone(name: str, tmp_path: Path) -> None:
+    model, peer = writer(name)
+    peer.save_pretrained(tmp_path)
+    loaded, info = transformers.AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    tokens = documents(LENGTHS)
+    roles = roles_of(model, tokens)
+    expected = peer.get_encoder()(tokens, **roles).last_hidden_state
+    assert torch.equal(loaded(tokens, **roles).last_hidden_state, expected)
+
+
+def labels_of(name: str, logits: torch.Tensor) -> torch.Tensor:
+    if name == "evidence":
+        return torch.randint(2, logits.shape)
+    return torch.randint(logits.size(-1), logits.shape[:-1])
+
+
+@pytest.mark.parametrize(
+    ("auto", "level"),
+    [("TokenClassification", "token"), ("SequenceClassification", "document"), (None, "segment")],
+)
+def test_a_head_and_its_loss(auto: str | None, level: str, tmp_path: Path) -> None:
+    tokens = documents(LENGTHS)
+    model, config = encoder("means", {"it": level})
+    config.heads = {"it": config.heads["it"]}
+    config.num_labels = 3
+    peer_class = hf.HatForSegmentClassification if auto is None else getattr(hf, f"HatFor{auto}")
+    state = {n: t for n, t in model.state_dict().items() if not n.endswith("_fingerprint") and ".two." not in n}
+    peer = peer_class(config).eval()
+    peer.load_state_dict(state)
+    peer.save_pretrained(tmp_path)
+    loader = peer_class if auto is None else getattr(transformers, f"AutoModelFor{auto}")
+    loaded = loader.from_pretrained(tmp_path)
+    expected = model(tokens, classification_head_name="it")[0]
+    labels = labels_of(level, expected)
+    if level != "document":
+        labels.flatten()[::3] = -100
+    for each in (peer, loaded):
+        out = each(tokens, labels=labels)
+        assert_close(out.logits, expected)
+        assert_close(out.loss, cross_entropy(expected.flatten(0, -2), labels.flatten()))
+    out.loss.backward()
+    halved = peer(tokens, labels=labels, num_items_in_batch=torch.tensor(2 * int((labels != -100).sum()))).loss
+    assert level == "document" or torch.allclose(halved, out.loss / 2)
+
+
+def test_answers_and_choices() -> None:
+    tokens = documents(LENGTHS)
+    config = encoder("window", {})[1]
+    torch.manual_seed(2)
+    model = hf.HatForQuestionAnswering(config).eval()
+    first, last = torch.tensor([3, 2, 4]), torch.tensor([6, 8, 4])
+    out = model(tokens, start_positions=first, end_positions=last)
+    assert out.start_logits.shape == out.end_logits.shape == (3, 17)
+    assert (out.start_logits[1, 9:] == -1e4).all()  # of padding
+    expected = (cross_entropy(out.start_logits, first) + cross_entropy(out.end_logits, last)) / 2
+    assert_close(out.loss, expected)
+    with pytest.raises(ValueError, match="give start_positions and end_positions"):
+        model(tokens, start_positions=first)
+    config = encoder("window", {})[1]
+    model = hf.HatForMultipleChoice(config).eval()
+    choices = torch.stack([tokens, tokens.flip(0)], dim=1)
+    out = model(choices, attention_mask=choices.ne(PAD), labels=torch.tensor([0, 1, 1]))
+    assert out.logits.shape == (3, 2)
+    assert_close(out.logits[0, 0], model(tokens[:1, None]).logits[0, 0])
+    assert_close(out.loss, cross_entropy(out.logits, torch.tensor([0, 1, 1])))
+    with pytest.raises(ValueError, match="input_ids .B, M, T. of M choices"):
+        model(tokens)
+
+
+def test_evidence() -> None:
+    rows = [[BOS, 5, 6, BOS, 7, EOS, EOS, BOS, 8, 9, BOS, 9, BOS, 4, EOS], [BOS, 5, EOS, EOS, BOS, 8, BOS, 9, EOS]]
+    tokens = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=PAD)
+    sizes = {"encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_layers": 2, "encoder_attention_heads": 4}
+    heads = {"evidence": {"level": "evidence", "classes": 1, "inner_dim": None}}
+    config = hf.HatConfig(
+        "hat_evidence", sizes | {"max_positions": 20, "segment_length": 9}, vocab_size=60, heads=heads
+    )
+    model = hf.HatForSegmentClassification(config).eval()
+    labels = torch.tensor([[[1, 0, 0], [0, 0, 1]], [[1, 0, -100], [-100] * 3]])
+    out = model(tokens, labels=labels)
+    assert out.logits.shape == (2, 2, 3)
+    counted = labels != -100
+    assert_close(out.loss, binary_cross_entropy_with_logits(out.logits[counted], labels[counted].float()))
+
+
+def test_settings_by_their_flat_names(tmp_path: Path) -> None:
+    _, peer = writer("bart")
+    peer.save_pretrained(tmp_path)
+    loaded = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dropout=0.25, attention_dropout=0.5)
+    assert loaded.decoder.layers[0].dropout.p == 0.25 and loaded.encoder.layers[0].self_attn.dropout.p == 0.5
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    sizes = config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.max_position_embeddings
+    assert sizes == (24, 2, 4, 64) and config.encoder_embed_dim == 24 and config.activation_fn == "gelu"
+    segments = encoder("segments", {})[1]
+    assert (segments.num_hidden_layers, segments.hidden_size, segments.max_position_embeddings) == (2, 24, 256)
+    assert hf.HatConfig("hat_roberta", hidden_size=32, vocab_size=9).settings == {"encoder_embed_dim": 32}
+    with pytest.raises(TypeError, match="dropuot"):
+        transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dropuot=0.25)
+    kept = {type(module).__name__ for module in loaded.modules()} & set(loaded._no_split_modules)
+    assert kept == {"EncoderLayer", "HierarchicalDecoderLayer"}
