@@ -29,7 +29,7 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         Args:
             reduce: False asks for the loss of every token, which fairseq's own computation gives.
         Raises:
-            ValueError: a model without an output projection that has no bias.
+            ValueError: the model has no output projection, or one with a bias.
         """
         if not reduce:
             return super().forward(model, sample, reduce)

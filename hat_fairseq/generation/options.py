@@ -25,7 +25,7 @@ SEARCHED = (  # of our beam search, and of fairseq
     Option("nbest", 1, "texts of a document", 1),
     Option("max_len_a", 0.0, "A in the greatest length, A times the length of the source plus B", 0),
     Option("max_len_b", 200, "B in the greatest length", 0),
-    Option("min_len", 1, "least length, with </s>", 0),
+    Option("min_len", 1, "least length, without </s>", 0),
     Option("unnormalized", False, "compare sums of log-probabilities, not their means"),
     Option("lenpen", 1.0, "length penalty: more than 1 favours longer texts"),
     Option("unkpen", 0.0, "penalty of <unk>"),
@@ -65,7 +65,7 @@ def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: 
 
 
 def search_options(options: Mapping[str, Any], source_tokens: int, positions: int, vocabulary: int) -> SearchOptions:
-    """Maps fairseq's options, or else its defaults, to of our beam search, and of fairseq.
+    """Maps fairseq's options, or else its defaults, to those of our beam search.
 
     Args:
         source_tokens: of the longest source of the batch.

@@ -14,8 +14,8 @@ from .search import FORBIDDEN, NOT_NUMBERS, block_repeated_ngrams
 class SharedMemoryGenerator(SequenceGenerator):
     """fairseq's generator, with all of its arguments, for models whose decoder has `reorder_beams`.
 
-    Repeated n-grams are blocked on the device. fairseq's loop fails with more hypotheses than tokens that go on, so
-    there are at most two fewer than words.
+    Repeated n-grams are blocked on the device. fairseq's loop fails if the beam exceeds the symbols that can continue a
+    text, which are all but `</s>` and padding; so the beam is at most that number.
 
     Raises:
         ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores.
@@ -48,7 +48,9 @@ class SharedMemoryGenerator(SequenceGenerator):
         if not self.match_source_len:
             source = sample["net_input"]["src_tokens"].size(1)
             longest_text(self.max_len_a, self.max_len_b, self.min_len, source, self.max_len)
-        if isinstance(self.search, DiverseBeamSearch):  # its table has a row for each document of the batch
+        if isinstance(
+            self.search, DiverseBeamSearch
+        ):  # it would index its penalties, a row for each document of the batch, by `id`
             sample = {key: value for key, value in sample.items() if key != "id"}
         try:
             return super()._generate(sample, prefix_tokens, constraints, bos_token)

@@ -14,6 +14,7 @@ Legend: B documents, T tokens, N segments or paragraphs of the document with mos
 """
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -309,6 +310,7 @@ class HatForHead(HatModel):
         if len(levels) != 1 or levels[0] not in self.levels:
             about = " or ".join(f"{level}s" for level in self.levels)
             raise ValueError(f"the heads {', '.join(heads)} are not one head about {about}: load with AutoModel")
+        config = deepcopy(config)
         config.heads = {name: head | {"classes": self._classes(config, head)} for name, head in heads.items()}
         super().__init__(config)
 
@@ -436,6 +438,7 @@ class HatForMaskedLM(HatModel):
     """An encoder with the masked-LM head."""
 
     def __init__(self, config: HatConfig):
+        config = deepcopy(config)
         config.heads = {}
         super().__init__(config)
 

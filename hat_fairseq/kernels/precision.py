@@ -35,7 +35,7 @@ def check_precision(precision: str, device: torch.device | str) -> None:
     if kind == "cpu":
         if precision == "fp16":
             raise ValueError(f"precision fp16 is GPU-only; on this CPU use {' or '.join(cpu_precisions())}")
-        if not torch_private.INT8:
+        if precision == "int8" and not torch_private.INT8:
             raise ValueError(f"precision {precision} needs a torch with oneDNN; this one has none: use fp32")
         if precision == "bf16" and not torch_private.BF16:
             raise ValueError(f"precision bf16: this CPU cannot multiply bf16; use {' or '.join(cpu_precisions())}")

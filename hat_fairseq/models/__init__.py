@@ -1,4 +1,4 @@
-"""fairseq models: each composes `modules`, reads its flags once into a dataclass, and names its architectures."""
+"""fairseq's side of the networks: flags, architectures, checkpoints, and the signatures that fairseq calls."""
 
 from hat_fairseq.register import register
 

@@ -21,14 +21,14 @@ from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 Sizes = dict[str, Any]
 
 
-def encoder_sizes(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
+def encoder_flags(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
     sizes = {"encoder_embed_dim": width, "encoder_ffn_embed_dim": ffn, "encoder_attention_heads": heads}
     return sizes if layers is None else sizes | {"encoder_layers": layers}
 
 
 def both(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
     """Returns the sizes of encoder and decoder."""
-    sizes = encoder_sizes(width, ffn, heads, layers)
+    sizes = encoder_flags(width, ffn, heads, layers)
     return sizes | {name.replace("encoder", "decoder"): value for name, value in sizes.items()}
 
 
@@ -53,19 +53,19 @@ WMT: Sizes = (
     TRANSFORMER | both(1024, 4096, 16) | {"share_all_embeddings": True, "activation_fn": "gelu", "dropout": 0.1}
 )
 BART_BASE, BART_LARGE = (BART | both(768, 3072, 12, 6), BART | both(1024, 4096, 16, 12))
-ROBERTA_BASE, ROBERTA_LARGE = (ROBERTA | encoder_sizes(768, 3072, 12, 12), ROBERTA | encoder_sizes(1024, 4096, 16, 24))
+ROBERTA_BASE, ROBERTA_LARGE = (ROBERTA | encoder_flags(768, 3072, 12, 12), ROBERTA | encoder_flags(1024, 4096, 16, 24))
 MINILM = {"layer_norm_eps": 1e-12}
-ROBERTA_MINILM = ROBERTA | encoder_sizes(384, 1536, 12, 6) | MINILM
-ROBERTA_TINY = ROBERTA | encoder_sizes(64, 128, 4, 4)
+ROBERTA_MINILM = ROBERTA | encoder_flags(384, 1536, 12, 6) | MINILM
+ROBERTA_TINY = ROBERTA | encoder_flags(64, 128, 4, 4)
 
 
-def pooling(layers: str, global_tokens: str) -> Sizes:
+def poolingformer_flags(layers: str, global_tokens: str) -> Sizes:
     """Returns Poolingformer's attention; windows of 128 and 512, kernel 5 and stride 4 are defaults of the options."""
     pattern = {"encoder_attention": "pooling", "encoder_attention_layers": layers, "global_tokens": global_tokens}
     return {"no_hierarchy": True, "extend_positions": "tile"} | pattern
 
 
-def representatives(weights: str) -> Sizes:
+def ernie_sparse_flags(weights: str) -> Sizes:
     """Returns ERNIE-Sparse's attention: two global blocks at the beginning."""
     return {"sparse_first": 2, "sparse_last": 0, "representative_weights": weights}
 
@@ -79,7 +79,7 @@ def lra(width: int, ffn: int, heads: int, layers: int, positions: int, dropout: 
     common = {"dropout": dropout, "attention_dropout": 0.1, "activation_dropout": dropout, "activation_fn": "gelu"}
     common |= {"encoder_normalize_before": True, "no_scale_embedding": True, "max_positions": positions}
     head = {"pooler_inner_dim": ffn, "pooler_activation_fn": "relu", "init": "xavier"}
-    return encoder_sizes(width, ffn, heads, layers) | common | head | more
+    return encoder_flags(width, ffn, heads, layers) | common | head | more
 
 
 LRA = {
@@ -90,7 +90,7 @@ LRA = {
     "pathfinder": lra(64, 64, 2, 4, 1026, 0.2, encoder_learned_pos=True, encoder_qkv_dim=32),
 }
 LRA_MODELS = {
-    "ernie_sparse": representatives("separate"),
+    "ernie_sparse": ernie_sparse_flags("separate"),
     "bigbird": BIGBIRD,
     "transformer": {"no_hierarchy": True, "encoder_attention": "full"},
 }
@@ -107,17 +107,19 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         "hat_bart_large": BART_LARGE,
         "hat_bart_base": BART_BASE,
         "hat_bart_minilm": BART | both(384, 1536, 12, 6) | MINILM,
-        "poolingformer_bart_large": BART_LARGE | pooling("6-11", "first"),
-        "poolingformer_bart_base": BART_BASE | pooling("3-5", "first"),
+        "poolingformer_bart_large": BART_LARGE | poolingformer_flags("6-11", "first"),
+        "poolingformer_bart_base": BART_BASE | poolingformer_flags("3-5", "first"),
     },
     "hat_roberta": {
         "hat_roberta_base": ROBERTA_BASE,
         "hat_roberta_large": ROBERTA_LARGE,
         "hat_roberta_minilm": ROBERTA_MINILM,
         "hat_roberta_tiny": ROBERTA_TINY,
-        "poolingformer_base": ROBERTA_BASE | pooling("6-8", "question") | {"max_positions": 4096},
-        "poolingformer_large": ROBERTA_LARGE | pooling("15-20", "question") | {"max_positions": 4096},
-        "poolingformer_tiny": ROBERTA_TINY | pooling("2-3", "question") | {"attention_window": 8, "pooling_window": 32},
+        "poolingformer_base": ROBERTA_BASE | poolingformer_flags("6-8", "question") | {"max_positions": 4096},
+        "poolingformer_large": ROBERTA_LARGE | poolingformer_flags("15-20", "question") | {"max_positions": 4096},
+        "poolingformer_tiny": ROBERTA_TINY
+        | poolingformer_flags("2-3", "question")
+        | {"attention_window": 8, "pooling_window": 32},
     },
     "hat_evidence": {
         "hat_evidence_minilm": ROBERTA_MINILM,
@@ -125,18 +127,18 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
     },
     "ernie_sparse": {
         "ernie_sparse_base": ROBERTA_BASE
-        | representatives("shared")
+        | ernie_sparse_flags("shared")
         | {"max_positions": 4096, "extend_positions": "tile"},
-        "ernie_sparse_tiny": ROBERTA_TINY | representatives("shared") | {"sparse_block": 8, "sparse_random": 1},
+        "ernie_sparse_tiny": ROBERTA_TINY | ernie_sparse_flags("shared") | {"sparse_block": 8, "sparse_random": 1},
         **{f"{model}_lra_{name}": LRA[name] | LRA_MODELS[model] for model in LRA_MODELS for name in LRA},
     },
     "hierarchical_transformer": {
         "hierarchical_transformer": {},
         "hierarchical_transformer_base_4096": {},
-        "hierarchical_transformer_mini_1024": encoder_sizes(256, 1024, 4)
+        "hierarchical_transformer_mini_1024": encoder_flags(256, 1024, 4)
         | {"layout": "S|SD|S|SD|S|SD|S|SD", "max_segments": 8},
-        "hierarchical_transformer_minilm": encoder_sizes(384, 1536, 12) | MINILM | {"layout": "S|S|SD|S|S|SD"},
-        "hierarchical_transformer_tiny": encoder_sizes(64, 128, 4) | {"layout": "S|SD|S|SD", "segment_length": 16},
+        "hierarchical_transformer_minilm": encoder_flags(384, 1536, 12) | MINILM | {"layout": "S|S|SD|S|S|SD"},
+        "hierarchical_transformer_tiny": encoder_flags(64, 128, 4) | {"layout": "S|SD|S|SD", "segment_length": 16},
     },
 }
 

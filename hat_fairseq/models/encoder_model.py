@@ -1,4 +1,6 @@
-"""fairseq's side of the encoder-only models: `hat_roberta`, `ernie_sparse` and `hierarchical_transformer`.
+"""fairseq's side of the encoder-only models.
+
+They are `hat_roberta`, `hat_evidence`, `ernie_sparse` and `hierarchical_transformer`.
 
 For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
 `sentence_prediction` and `sentence_ranking`. All start from fairseq's RoBERTa; `hat_roberta` with `--no-hierarchy`

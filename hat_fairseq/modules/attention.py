@@ -80,9 +80,9 @@ class HeadProjections(nn.Module):
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def project(self, projection: nn.Module, x: Tensor) -> Tensor:
-        """Maps (B, T, C) -> (B, H, T, E) by one of `q_proj`, `k_proj`, `v_proj`, to the one data type of attention.
+        """Maps (B, T, C) -> (B, H, T, E) by one of `q_proj`, `k_proj`, `v_proj`.
 
-        That of the cache if the keys' weights are packed.
+        With packed weights the result has `k_proj.cache_dtype`, so that queries, keys and values agree.
         """
         out = self.heads(projection(x))
         return out.to(self.k_proj.cache_dtype) if isinstance(self.k_proj, PackedLinear) else out
@@ -98,7 +98,7 @@ class HeadProjections(nn.Module):
         out = self.attend(x, x, mask.allowed)
         if mask.empty is None:
             return out
-        # Equal weights on all values give the value of the mean state.
+        # There is nothing to attend to. Equal weights on all values, so that all kernels agree, give that of the mean.
         uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
         return torch.where(mask.empty, uniform, out)
 

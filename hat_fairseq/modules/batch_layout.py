@@ -2,8 +2,8 @@
 
 Which positions are padding, which tokens represent spans of the document (sentences, segments, blocks), which tokens
 are global, and the slot of each input token. The layers see a sequence of slots. Moving padding to the right, cutting a
-document into segments, inserting representatives and rolling are one map from tokens to slots. Building a layout is the
-only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all layers.
+document into segments, inserting representatives and rolling are one map from tokens to slots. `arrange_documents`
+synchronises host and device once. Attention masks are derived from a layout once and reused by all layers.
 
 Sentences: Rohde et al. 2021, section 3.1.
 
@@ -40,7 +40,12 @@ def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | No
 
 @dataclass(frozen=True)
 class Slots:
-    """The slot of each input token: (B, T) `index` from 0, T' for padding, and their number `size`, T'."""
+    """The slot of each input token.
+
+    Attributes:
+        index: (B, T) the slot of each token, from 0; T', one beyond the last slot, for padding.
+        size: T'.
+    """
 
     index: Tensor
     size: int
@@ -70,20 +75,20 @@ class Representatives:
         padding: (B, S) True = the document has no such representative; None when all have S.
         unit: what a representative stands for: sentence, segment or block.
         inserted: the representatives are no tokens of the document.
-        spans: (B, T') the representative of each slot, from 0, whose state is the mean of these slots; -1 for padding.
-            None: its state is that of its own slot.
+        owners: None: the state of a representative is that of its slot. Else (B, T') the representative that each slot
+            belongs to, from 0, -1 for padding; the state is the mean of these slots.
     """
 
     positions: Tensor
     padding: Tensor | None = None
     unit: str = "sentence"
     inserted: bool = False
-    spans: Tensor | None = None
+    owners: Tensor | None = None
 
     def gather(self, x: Tensor) -> Tensor:
         """Maps (B, T', C) states of all slots -> (B, S, C) states of the representatives; without a slot, of slot 0."""
-        if self.spans is not None:
-            return span_means(x, self.spans, self.positions.size(1))[0]
+        if self.owners is not None:
+            return span_means(x, self.owners, self.positions.size(1))[0]
         positions = self.positions.masked_fill(self.positions == x.size(1), 0)
         return x.gather(1, positions.unsqueeze(-1).expand(-1, -1, x.size(-1)))
 
@@ -100,7 +105,7 @@ class KeyMask:
     Attributes:
         allowed: (R, 1, 1, L) of `kernels.prepare_mask`: True = attends to it, or on a GPU 0 and -inf, to add to scores.
             All keys in an empty row: a softmax over no key is NaN.
-        empty: (R, 1, 1) True = a row of nothing but padding; None where there is none.
+        empty: (R, 1, 1) True = a row of nothing but padding; None where no document is empty, see `empty_rows`.
     """
 
     allowed: Tensor
@@ -202,7 +207,7 @@ def span_means(states: Tensor, spans: Tensor, most: int) -> tuple[Tensor, Tensor
 
     Args:
         spans: (B, T) span of each token, from 0; -1 for tokens in no span.
-        most: N.
+        most: N, the spans of the document with most.
     Returns:
         (B, N, C) means, zeros for a span without tokens; and (B, N), True = a span without tokens.
     """
@@ -283,10 +288,10 @@ def arrange_documents(
     facts = torch.cat([torch.stack([x.long() for x in on_device]), (~padding).sum(dim=1)]).tolist()
     any_padding, any_empty, any_moved, fewest, most, fewest_global, most_global, *row_lengths = facts
     any_global = mark_global is not None and most_global
-    spans = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
+    owners = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
     layout = BatchLayout(
         padding=padding if any_padding else None,
-        representatives=None if bos is None else replace(representatives_at(starts, most, fewest), spans=spans),
+        representatives=None if bos is None else replace(representatives_at(starts, most, fewest), owners=owners),
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         slots=slots if any_moved else None,
         empty_rows=bool(any_empty),

@@ -118,7 +118,8 @@ class SparseRows:
         blocks: the keys that each block of queries attends to.
         global_positions: (B, G) positions of the tokens of global blocks.
         real: mask of the (B, 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
-        tail_padding: (B, 1, N L, 1) True = padding after the blocks of a short document; None: there are none.
+        tail_padding: (B, 1, N L, 1) True = padding after the blocks of a short document, whose outputs become
+            zero, as those of other padding; None: there is none.
     """
 
     blocks: KeyBlocks
@@ -135,7 +136,7 @@ class BlockSparse:
     width: Width = Width()  # noqa: RUF009 - frozen
 
     def check_length(self, longest: int) -> None:
-        """Raises ValueError if a document of `longest` tokens has fewer blocks than the pattern names."""
+        """Raises ValueError if a document of `longest` tokens has fewer blocks than an option, not a default, names."""
         most = -(-longest // self.pattern.block)
         for name in ("window", "random"):
             if (number := getattr(self.pattern, name)) > most and number != getattr(BlockPattern, name):

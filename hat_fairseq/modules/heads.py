@@ -22,7 +22,7 @@ from .batch_layout import safe_padding_mask
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
 # The granularity of a classification head's input. `paragraph`: each paragraph; `paragraphs`: their mean; `pair`: two
 # documents.
-LEVELS = ("document", "segment", "token", "paragraph", "paragraphs", "pair")
+LEVELS = ("document", "segment", "token", "paragraph", "paragraphs", "pair")  # `EvidenceHead` has a level of its own
 POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
 
 

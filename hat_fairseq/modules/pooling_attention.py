@@ -58,7 +58,7 @@ class SecondLevel:
         if self.cells != OWN_CELLS:
             raise ValueError(
                 f"--pooling-cells {self.cells}: pooled keys begin in the token's own window; a model that has them "
-                "at multiples of the stride runs with hat_fairseq 0.5"
+                "at multiples of the stride runs with hat_fairseq 0.5.0"
             )
 
 

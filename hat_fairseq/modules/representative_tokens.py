@@ -33,7 +33,7 @@ def insert_representatives(
         own_positions: a representative has a position of its own in the sequence, not that of its block's first token.
     """
     tokens, layout, lengths = batch.tokens, batch.layout, batch.layout.row_lengths
-    rows, length = tokens.shape
+    documents, length = tokens.shape
     number = count_blocks(length, num_global, block)
     size = length + number
 
@@ -47,9 +47,9 @@ def insert_representatives(
     ids = insert(tokens, torch.where(empty, pad, representative))
     positions = position_rows(ids, pad) if own_positions else insert(batch.rows, batch.rows[:, num_global::block])
     places = num_global + torch.arange(number, device=tokens.device) * (block + 1)
-    places = places.expand(rows, -1).masked_fill(empty, size)
+    places = places.expand(documents, -1).masked_fill(empty, size)
     if not number:
-        places, empty = tokens.new_full((rows, 1), size), empty.new_ones(rows, 1)
+        places, empty = tokens.new_full((documents, 1), size), empty.new_ones(documents, 1)
     slots = layout.slots_of(tokens)
     earlier = (slots - num_global).div(block, rounding_mode="floor") + 1  # representatives before the token
     inserted = BatchLayout(

@@ -41,16 +41,18 @@ def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
     index = real.cumsum(dim=1) - 1
     first = torch.where(tokens.eq(bos), index, 0).cummax(dim=1).values  # the segment's first token, as an index
     offset = index - first
-    heads = real & (offset % length == 0)
-    size = max(1, int(heads.sum(dim=1).max())) * length  # a batch of nothing but padding has one empty segment
-    slots = (heads.cumsum(dim=1) - 1) * length + offset % length
+    begins = real & (offset % length == 0)
+    size = max(1, int(begins.sum(dim=1).max())) * length  # a batch of nothing but padding has one empty segment
+    slots = (begins.cumsum(dim=1) - 1) * length + offset % length
     return Slots(slots.masked_fill(~real, size), size)
 
 
 def arrange_segments(
     tokens: Tensor, slots: Slots, length: int, pad: int, attend_padding: bool = False, means: bool = False
 ) -> Arranged:
-    """Lays out (B, T) ids in segments; positions count from 0 in each, padding has row 0 of the position table.
+    """Lays out (B, T) ids in segments; positions count from 0 in each.
+
+    Padding has row 0 of the position table, as in the released weights, where a segment's padding may be attended to.
 
     `attend_padding`: padding inside a segment is attended to. `means`: the state of a representative is the mean of its
     segment.
@@ -61,10 +63,10 @@ def arrange_segments(
     masked = empty.repeat_interleave(length, dim=1) if attend_padding else padding
     any_masked, any_empty = torch.stack([masked.any(), empty.any()]).tolist()
     positions = (torch.arange(empty.size(1), device=empty.device) * length).expand_as(empty)
-    spans = (torch.arange(slots.size, device=ids.device) // length).masked_fill(padding, -1) if means else None
+    owners = (torch.arange(slots.size, device=ids.device) // length).masked_fill(padding, -1) if means else None
     layout = BatchLayout(
         padding=masked if any_masked else None,
-        representatives=Representatives(positions, empty if any_empty else None, unit="segment", spans=spans),
+        representatives=Representatives(positions, empty if any_empty else None, unit="segment", owners=owners),
         slots=slots,
         empty_rows=any_empty,
     )

@@ -1,4 +1,6 @@
-"""The networks of the four papers, made of `modules`: torch only, without fairseq and without a dictionary.
+"""The networks of the four papers and that of evidence, made of `modules`.
+
+They need torch only, no fairseq and no dictionary.
 
 config.py       the config of every encoder, and the table of its self-attentions
 encoder.py      the base of all encoders
@@ -43,6 +45,6 @@ def build(description: Mapping[str, Any]) -> nn.Module:
         source = Vocabulary(description["source_vocab_size"])
         return EncoderDecoder(config, source, Vocabulary(target), positions, description["num_roles"])
     model = EncoderWithHeads(ENCODERS[name], config, Vocabulary(target))
-    for name, head in description["heads"].items():
-        model.add_head(name, head["classes"], head["inner_dim"], head["level"])
+    for head_name, head in description["heads"].items():
+        model.add_head(head_name, head["classes"], head["inner_dim"], head["level"])
     return model

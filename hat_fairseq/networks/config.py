@@ -13,11 +13,10 @@ from argparse import Namespace
 from dataclasses import dataclass, field, make_dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
-from torch import Tensor, nn
+from torch import nn
 
 from ..kernels import ACTIVATIONS
 from ..modules.attention import Full
-from ..modules.batch_layout import BatchLayout
 from ..modules.block_sparse import BlockSparse
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.fields import option, options_of, read
@@ -25,13 +24,6 @@ from ..modules.layers import LayerSizes
 from ..modules.pooling_attention import OWN_CELLS, TwoLevels
 from ..modules.segments import Segments
 from ..modules.sliding_window import SlidingWindow
-
-
-class EncoderAttention(Protocol):
-    """Attention of an encoder layer."""
-
-    def __call__(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """Maps (B, T, C) -> (B, T, C)."""
 
 
 class AttentionOptions(Protocol):
@@ -42,7 +34,7 @@ class AttentionOptions(Protocol):
     """
 
     def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        """Builds the `EncoderAttention` of one layer."""
+        """Builds the attention of one layer: a module that maps (B, T, C) and a `BatchLayout` -> (B, T, C)."""
 
 
 ATTENTIONS: dict[str, type[AttentionOptions]] = {
@@ -97,6 +89,8 @@ def _attention_flags() -> list[tuple[str, Any, Any]]:
     return list(flags.values())
 
 
+# Its fields are the options of all attentions; the name of one is the prefix of its class and the field, as in
+# `sparse_block`, or the name that the option gives.
 AttentionFlags = make_dataclass("AttentionFlags", _attention_flags())
 
 

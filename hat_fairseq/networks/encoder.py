@@ -44,11 +44,11 @@ class EncoderOut:
     """The output of an encoder: one row for each document, which all its hypotheses share.
 
     Attributes:
-        tokens: (B, T, C); the states of padding have no meaning.
+        tokens: (B, T, C); the states of padding have no meaning. Of `hat_evidence`, which has none, the spans.
         tokens_padding: (B, T) True = padding, no row all padding; None when nothing is padded.
         spans: (B, S, C) states of sentences, segments or blocks; None without spans.
         spans_padding: (B, S) True = no such span; None when every document has S.
-        layout: that of the batch; None after `select`.
+        layout: that of the batch; None after `select`, and of `hat_evidence`.
     """
 
     tokens: Tensor
@@ -115,6 +115,7 @@ class Encoder(Embeds, nn.Module):
     """
 
     config_class: ClassVar[type[EncoderConfig]]
+    counts_in_segments: ClassVar = False  # positions begin anew in each segment, so no document has too many
     config: Any
 
     def __init__(
@@ -166,7 +167,7 @@ class Encoder(Embeds, nn.Module):
                 the markers are.
         """
         arguments, batch = self.layer_arguments(), self.arrange(src_tokens)
-        if self.max_tokens <= self.embedding_sizes.positions:  # otherwise positions begin anew in each segment
+        if not self.counts_in_segments:
             self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)

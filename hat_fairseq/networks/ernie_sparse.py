@@ -8,6 +8,7 @@ representatives; with `--sparse-first 1 --sparse-last 1` it is BigBird.
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..modules.attention import FullAttention
@@ -118,8 +119,14 @@ class ErnieSparseEncoder(RobertaEncoder):
         return self.config.no_hierarchy or self.config.document_pooling == "first"
 
     def document_state(self, head: nn.Module, encoded: EncoderOut) -> Tensor:
-        """Pools the representatives to (B, C), or takes the states of the first tokens."""
+        """Pools the representatives to (B, C), or takes the states of the first tokens.
+
+        A document without representatives is read at its first token.
+        """
+        first = super().document_state(head, encoded)
         if self.reads_first_token:
-            return super().document_state(head, encoded)
+            return first
         assert encoded.spans is not None and encoded.spans_padding is not None
-        return pool(self.config.document_pooling, encoded.spans, safe_padding_mask(encoded.spans_padding))
+        padding = encoded.spans_padding
+        pooled = pool(self.config.document_pooling, encoded.spans, safe_padding_mask(padding))
+        return torch.where(padding.all(dim=1, keepdim=True), first, pooled)

@@ -88,6 +88,7 @@ class EvidenceEncoder(RobertaEncoder):
 
     config_class = HatEvidenceConfig
     has_masked_lm = False
+    counts_in_segments = True
     reads_first_token = False
     config: HatEvidenceConfig
 
@@ -95,7 +96,7 @@ class EvidenceEncoder(RobertaEncoder):
         sizes, attentions = config.encoder_sizes(), build_attentions(config, config.encoder_layers)
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
-        self.memory: KeptVectors | None = None  # in a training, also for its validation
+        self.kept: KeptVectors | None = None  # in a training, also for its validation
         if config.freeze_encoder:
             self.requires_grad_(False)
         elif config.freeze_layers:
@@ -106,10 +107,10 @@ class EvidenceEncoder(RobertaEncoder):
         """Sets the mode; what is frozen has no dropout. New vectors are written."""
         frozen = self.config.freeze_encoder
         super().train(mode and not frozen)
-        if frozen and self.memory is not None:
-            self.memory.save()
+        if frozen and self.kept is not None:
+            self.kept.save()
         elif frozen and mode:
-            self.memory = KeptVectors(self.config.vectors)
+            self.kept = KeptVectors(self.config.vectors)
         return self
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
@@ -131,7 +132,7 @@ class EvidenceEncoder(RobertaEncoder):
             raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
         rows = [list(self.segments(row)) for row in src_tokens.tolist()]
         flat = [segment for row in rows for segment in row]
-        vectors = self.encode(flat) if self.memory is None else self.memory.get(flat, self)
+        vectors = self.encode(flat) if self.kept is None else self.kept.get(flat, self)
         spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
         lengths = torch.tensor(list(map(len, rows)), device=spans.device)
         padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)
@@ -195,13 +196,13 @@ class KeptVectors:
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)
         self.vectors: dict[bytes, np.ndarray] = {}
-        self.encoder = b""  # digest of the weights that the vectors are of
+        self.weights_digest = b""  # of the encoder that the vectors are of
         self.saved = 0
 
     def get(self, segments: list[tuple[int, ...]], encoder: EvidenceEncoder) -> Tensor:
         """Returns the (N, C) vectors of segments; those that are not kept yet are computed."""
-        if not self.encoder:
-            self.encoder = digest_of(encoder)
+        if not self.weights_digest:
+            self.weights_digest = digest_of(encoder)
             self._load()
         keys = [hashlib.sha256(np.array(segment, "<i4").tobytes()).digest()[:16] for segment in segments]
         if new := {key: segment for key, segment in zip(keys, segments, strict=True) if key not in self.vectors}:
@@ -217,7 +218,7 @@ class KeptVectors:
             return
         try:
             with np.load(self.path) as arrays:
-                if arrays["encoder"].tobytes() == self.encoder:
+                if arrays["encoder"].tobytes() == self.weights_digest:
                     self.vectors = dict(zip(map(bytes, arrays["keys"]), arrays["vectors"], strict=True))
                     self.saved = len(self.vectors)
         except (AttributeError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
@@ -233,7 +234,7 @@ class KeptVectors:
         with part.open("wb") as file:
             np.savez(
                 file,
-                encoder=np.frombuffer(self.encoder, np.uint8),
+                encoder=np.frombuffer(self.weights_digest, np.uint8),
                 keys=keys,
                 vectors=np.stack(list(self.vectors.values())),
             )

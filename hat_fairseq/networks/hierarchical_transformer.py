@@ -58,6 +58,14 @@ class HierarchicalTransformerConfig(EncoderConfig):
     init: ClassVar = "bert"
     own_options = ("segment_length",)
 
+    def check(self) -> None:
+        super().check()
+        if self.segment_by == "marker" and self.encoder_attention == "block-sparse":
+            raise ValueError(
+                "--segment-by marker with --encoder-attention block-sparse: its blocks need padding at the end of a "
+                "document only, and each segment ends with padding; give --segment-by length, or another attention"
+            )
+
 
 class HierarchicalTransformerEncoder(Encoder):
     """Segment-wise and cross-segment layers, and what the classification heads read.
@@ -66,6 +74,7 @@ class HierarchicalTransformerEncoder(Encoder):
     """
 
     config_class = HierarchicalTransformerConfig
+    counts_in_segments = True
     has_masked_lm: ClassVar = True
     reads_first_token: ClassVar = False
     config: HierarchicalTransformerConfig

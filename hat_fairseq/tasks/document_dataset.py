@@ -20,13 +20,17 @@ class DocumentPairDataset(LanguagePairDataset):
         target_sizes: tokens of each target, or None without targets.
         cfg: of the task; its options for padding.
         roles: the ids of each document, as many as it has tokens, or None.
-        split: its name; the order of the test split stays.
+        split: its name; the order of a test split (test, test1, ...) stays.
     """
 
     def __init__(
         self, pair: LanguagePairDataset, target_sizes: np.ndarray | None, cfg: Any, roles: Any, split: str
     ) -> None:
-        options = {"left_pad_source": cfg.left_pad_source, "left_pad_target": False, "shuffle": split != "test"}
+        options = {
+            "left_pad_source": cfg.left_pad_source,
+            "left_pad_target": False,
+            "shuffle": not split.startswith("test"),
+        }
         options |= {"num_buckets": cfg.num_batch_buckets, "pad_to_multiple": cfg.required_seq_len_multiple}
         source = pair.src, pair.src_sizes, pair.src_dict
         super().__init__(*source, pair.tgt, target_sizes, pair.tgt_dict, **options)

@@ -60,6 +60,8 @@ class EncoderTask(PluginTask, FairseqTask):
         has_labels = self.kind.names_labels or Path(cfg.data, self.streams["label"][1]).exists()
         self.label_dictionary = self._load_dictionary("label") if has_labels else None
         self._model: EncoderModel | None = None
+        self._split: str | None = None  # of the last iterator
+        self._f1_sums: Any = None  # by threshold, in a validation of a training
 
     @classmethod
     def setup_task(cls, cfg: EncoderTaskConfig, **kwargs: Any) -> "EncoderTask":
@@ -129,7 +131,7 @@ class EncoderTask(PluginTask, FairseqTask):
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """fairseq's hook after each batch; keeps in the model the best threshold for evidence in `valid`."""
         super().reduce_metrics(logging_outputs, criterion)
-        if F1_SUMS in logging_outputs[0] and self._split == "valid":
+        if self._f1_sums is not None and F1_SUMS in logging_outputs[0] and self._split == "valid":
             self._f1_sums = self._f1_sums + sum(log[F1_SUMS] for log in logging_outputs)
             best = THRESHOLDS[int(torch.as_tensor(self._f1_sums).argmax())]
             assert self._model is not None

@@ -117,14 +117,15 @@ def test_the_second_pass_of_self_attention_regularization() -> None:
     assert not torch.allclose(encoded.tokens[0], model.encoder(source).tokens[0], atol=1e-3)
 
 
+@pytest.mark.parametrize("roll", [0, 2])
 @pytest.mark.parametrize("pooling", ["mean", "max", "min", "first"])
-def test_how_a_document_is_read(pooling: str) -> None:
+def test_how_a_document_is_read(pooling: str, roll: int) -> None:
     model, lengths = small(f" --document-pooling {pooling}"), [33, 8, 9]
     model.register_classification_head("head", 3)
     head = model.classification_head("head")
-    logits = model(documents(lengths), classification_head_name="head")[0]
+    logits = model(documents(lengths), classification_head_name="head", roll=roll)[0]
     for row, length in enumerate(lengths):
-        tokens, states = literal(model, documents(lengths)[row, :length])
+        tokens, states = literal(model, documents(lengths)[row, :length], roll)
         reduce = {"mean": lambda x: x.mean(0), "max": lambda x: x.amax(0), "min": lambda x: x.amin(0)}
         state = tokens[0] if pooling == "first" or not len(states) else reduce[pooling](states)
         assert_close(logits[row], head.out_proj(torch.tanh(head.dense(state))))
