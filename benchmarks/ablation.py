@@ -62,7 +62,7 @@ def blocks_to_checkpoint() -> None:
     def attend(q: Tensor, k: Tensor, v: Tensor, table: blocks.KeyBlocks, dropout: float = 0.0) -> Tensor:
         shape, chunk = q.shape, max(1, KEYS // table.added.size(1))
         q, k, v = (x.flatten(0, 2) for x in (q, k, v))
-        parts = zip(q.split(chunk), table.numbers.split(chunk), table.added.split(chunk), strict=True)
+        parts = zip(q.split(chunk), table.block_ids.split(chunk), table.added.split(chunk), strict=True)
         out = [checkpoint(_blocks, part, k, v, *pair, dropout, use_reentrant=False) for part, *pair in parts]
         return torch.cat(out).view(shape)
 

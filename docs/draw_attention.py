@@ -14,7 +14,7 @@ import torch
 from attention_patterns import attends_to
 
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.options import read
+from hat_fairseq.modules.fields import read
 from hat_fairseq.networks.config import entry
 
 CELL = 8  # pixels a token

@@ -85,7 +85,7 @@ def commands():
 
 def models():
     """The flags of fairseq-train that each model has; `hat_bart` has those of `hat_transformer`."""
-    from hat_fairseq.modules.options import options_of
+    from hat_fairseq.modules.fields import options_of
     from hat_fairseq.networks import NETWORKS
 
     for network in (name for name in NETWORKS if name != "hat_bart"):

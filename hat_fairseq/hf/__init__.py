@@ -1,6 +1,6 @@
 """The models and the tokenizer for Hugging Face's transformers; importing this package registers them there.
 
-modeling.py         `HatConfig`, the numbers of a model; the encoders as models of transformers
+modeling.py         `HatConfig`, the settings of a model; the encoders as models of transformers
 generation.py       the encoder-decoder, and `generate`
 tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them, and ids to text
 modeling_hat.py     the file of a saved folder with which `trust_remote_code=True` finds this package

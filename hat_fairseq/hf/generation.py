@@ -112,7 +112,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)  # type: ignore[arg-type]
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
-        """Shifts (B, U) ids, -100 for none, behind a `</s>`; collators call this."""
+        """Shifts (B, U) ids, -100 for none, after a `</s>`; collators call this."""
         if labels is None:
             raise ValueError("give decoder_input_ids, or labels, or call generate")
         return F.pad(labels[:, :-1].masked_fill(labels[:, :-1] < 0, PAD), (1, 0), value=EOS)

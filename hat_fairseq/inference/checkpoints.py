@@ -22,7 +22,7 @@ def load_checkpoints(paths: list[str], data: Data, device: str, precision: str) 
     """Loads models that write texts or predict labels, with their task; see `loading.load`.
 
     The dictionaries of the data must be those of the training: their fingerprints are in the checkpoint
-    (`models/loading.py`).
+    (`models/adapting.py`).
     """
     folder = Path(paths[0], BIN) if data is None else Path(data)
     if not folder.is_dir():

@@ -184,5 +184,5 @@ def _window_view(x: Tensor, windows: Windows, num_blocks: int) -> Tensor:
     row, count = num_blocks * windows.step, len(x) * num_blocks
     # all rows one after the other, so that the windows of all rows are at equal distances
     flat = F.pad(x, (0, 0, 0, row - x.size(2))).transpose(1, 2).flatten(0, 1)
-    behind = (count - 1) * windows.step + windows.size - windows.before - len(flat)
-    return F.pad(flat, (0, 0, 0, 0, windows.before, behind)).unfold(0, windows.size, windows.step).transpose(2, 3)
+    after = (count - 1) * windows.step + windows.size - windows.before - len(flat)
+    return F.pad(flat, (0, 0, 0, 0, windows.before, after)).unfold(0, windows.size, windows.step).transpose(2, 3)

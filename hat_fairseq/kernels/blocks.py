@@ -27,35 +27,35 @@ class KeyBlocks:
     """Which blocks of keys each block of queries attends to.
 
     Attributes:
-        numbers: (R N, K) int64 numbers of key blocks, counted over all rows.
+        block_ids: (R N, K) int64 ids of key blocks, counted over all rows.
         added: (R N, K L) what is added to the scores of these keys: 0, or -inf for a key that is hidden.
     """
 
-    numbers: Tensor
+    block_ids: Tensor
     added: Tensor
 
 
-def key_blocks(numbers: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
+def key_blocks(block_ids: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
     """Makes the table for `attend_blocks`, for queries of this type.
 
     Args:
-        numbers: (B, H, N, K) numbers of key blocks, -1 for none; no number twice in a query block.
+        block_ids: (B, H, N, K) ids of key blocks, -1 for none; no id twice in a query block.
         real: (B, N, L) True = a token, False = padding. A query block without real keys attends to one of them.
     """
-    batch, heads, num_blocks, _ = numbers.shape
+    batch, heads, num_blocks, _ = block_ids.shape
     rows = torch.arange(batch * heads, device=real.device).view(batch, heads, 1, 1)
-    numbers, absent = numbers.clamp(min=0), (numbers < 0).unsqueeze(-1)
-    allowed = real[rows // heads, numbers].masked_fill(absent, False).flatten(0, 2).flatten(1)
+    block_ids, absent = block_ids.clamp(min=0), (block_ids < 0).unsqueeze(-1)
+    allowed = real[rows // heads, block_ids].masked_fill(absent, False).flatten(0, 2).flatten(1)
     allowed[:, 0] |= ~allowed.any(dim=1)
     added = torch.zeros(allowed.shape, dtype=dtype, device=real.device).masked_fill_(~allowed, float("-inf"))
-    return KeyBlocks((numbers + rows * num_blocks).flatten(0, 2), added)
+    return KeyBlocks((block_ids + rows * num_blocks).flatten(0, 2), added)
 
 
 def attend_blocks(queries: Tensor, keys: Tensor, values: Tensor, blocks: KeyBlocks, dropout: float = 0.0) -> Tensor:
     """Attends from each query to the keys of its block's key blocks; (B, H, N, L, E) each, also the output."""
     seed = int(torch.empty((), dtype=torch.int64).random_(1 << 62)) if dropout else 0
     flat = (x.flatten(0, 2) for x in (queries, keys, values))
-    return _BlockAttention.apply(*flat, blocks.numbers, blocks.added, dropout, seed).view(queries.shape)
+    return _BlockAttention.apply(*flat, blocks.block_ids, blocks.added, dropout, seed).view(queries.shape)
 
 
 class _BlockAttention(torch.autograd.Function):
@@ -63,28 +63,28 @@ class _BlockAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        q, k, v, numbers, added, dropout, seed = args
+        q, k, v, block_ids, added, dropout, seed = args
         out = torch.empty_like(q)
         flash = FLASH and not dropout and q.device.type == "cpu"
         logsumexp = q.new_empty(q.shape[:2], dtype=torch.promote_types(q.dtype, torch.float32)) if flash else None
-        for part, _, inputs, chunk_mask in _chunks(q, k, v, numbers, added):
+        for part, _, inputs, chunk_mask in _chunks(q, k, v, block_ids, added):
             if logsumexp is None:
                 result = _attend(inputs, chunk_mask, dropout, seed + part.start)
             else:
                 result, sums = flash_attention(*inputs, attn_mask=chunk_mask)
                 logsumexp[part] = sums.squeeze(1)
             out[part] = result.squeeze(1)
-        ctx.save_for_backward(q, k, v, numbers, added, out, logsumexp)
+        ctx.save_for_backward(q, k, v, block_ids, added, out, logsumexp)
         ctx.dropout = dropout, seed
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, numbers, added, out, logsumexp = ctx.saved_tensors
+        q, k, v, block_ids, added, out, logsumexp = ctx.saved_tensors
         dropout, seed = ctx.dropout
         grad_queries, grad_keys, grad_values = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        for part, index, inputs, chunk_mask in _chunks(q, k, v, numbers, added):
+        for part, index, inputs, chunk_mask in _chunks(q, k, v, block_ids, added):
             gradient = gradients[0][part].unsqueeze(1)
             if logsumexp is None:
                 with torch.enable_grad():
@@ -103,16 +103,16 @@ class _BlockAttention(torch.autograd.Function):
 
 
 def _chunks(
-    q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, added: Tensor
+    q: Tensor, k: Tensor, v: Tensor, block_ids: Tensor, added: Tensor
 ) -> Iterator[tuple[slice, Tensor, list[Tensor], Tensor]]:
-    """Yields slices of the query blocks and the numbers of their key blocks in one row, with the inputs of SDPA.
+    """Yields slices of the query blocks and the ids of their key blocks in one row, with the inputs of SDPA.
 
     These are (n, 1, L, E) queries, (n, 1, K L, E) keys and values, and (n, 1, 1, K L) added to the scores.
     """
     size = max(1, GATHERED // added.size(1)) if q.device.type == "cpu" else len(q)
     for first in range(0, len(q), size):
         part = slice(first, first + size)
-        index = numbers[part].flatten()
+        index = block_ids[part].flatten()
         gathered = [x.index_select(0, index).view(len(q[part]), 1, -1, x.size(2)) for x in (k, v)]
         yield part, index, [q[part].unsqueeze(1), *gathered], added[part, None, None]
 

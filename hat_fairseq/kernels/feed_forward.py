@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .naive import activated
+from .naive import ACTIVATIONS
 from .precision import Linear, PackedLinear
 
 
@@ -26,7 +26,7 @@ def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dro
     autocast = torch.is_autocast_enabled(x.device.type)
     if isinstance(fc2, Linear) and torch.is_grad_enabled() and not (dropout or autocast):
         return _ActivatedLinear.apply(fc1(x), fc2.weight, fc2.bias, activation)
-    hidden = fc1(x, activation) if isinstance(fc1, PackedLinear) else activated(fc1(x), activation)
+    hidden = fc1(x, activation) if isinstance(fc1, PackedLinear) else ACTIVATIONS[activation](fc1(x))
     return fc2(F.dropout(hidden, dropout))
 
 
@@ -37,7 +37,7 @@ class _ActivatedLinear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.activation = activation
-        return F.linear(activated(x, activation), weight, bias)
+        return F.linear(ACTIVATIONS[activation](x), weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -46,7 +46,7 @@ class _ActivatedLinear(torch.autograd.Function):
         grad_x = grad_weight = grad_bias = None
         with torch.enable_grad():
             x = x.detach().requires_grad_()
-            hidden = activated(x, ctx.activation)
+            hidden = ACTIVATIONS[ctx.activation](x)
         if ctx.needs_input_grad[0]:
             (grad_x,) = torch.autograd.grad(hidden, x, gradient @ weight)
         rows = gradient.reshape(-1, gradient.size(-1))

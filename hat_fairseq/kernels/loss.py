@@ -20,8 +20,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .naive import wide
-
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
 FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's smallest number
 FP16_LIMIT = 6e4  # a product below it does not overflow
@@ -56,12 +54,13 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
         features, weight, target, smoothing, pad, count_correct, wanted = args
-        sums = wide(features.new_zeros(3))
+        wide = torch.promote_types(features.dtype, torch.float32)
+        sums = features.new_zeros(3, dtype=wide)
         gradients = _Gradients(features, weight) if wanted else None
         size = max(1, CHUNK // len(weight))
         for first in range(0, len(target), size):
             chunk = slice(first, first + size)
-            logits = wide(F.linear(features[chunk], weight))
+            logits = F.linear(features[chunk], weight).to(wide)
             if count_correct:
                 sums[2] += (logits.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
             log_probabilities = torch.log_softmax(logits, -1, out=logits)
@@ -95,7 +94,8 @@ class _Gradients:
         self._is_fp16 = weight.dtype is torch.float16
         # a row of gradients of logits sums up to less than 2
         self._scale = _power_of_two(FP16_LIMIT / 2 / _largest(weight), FP16_SCALE) if self._is_fp16 else 1.0
-        self._grad_features, self._grad_weight = torch.empty_like(features), wide(torch.zeros_like(weight))
+        wide = torch.promote_types(weight.dtype, torch.float32)
+        self._grad_features, self._grad_weight = torch.empty_like(features), torch.zeros_like(weight, dtype=wide)
 
     def add(self, chunk: slice, grad_logits: Tensor) -> None:
         """`grad_logits`: (rows, V) fp32; it is overwritten."""

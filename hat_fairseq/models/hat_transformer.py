@@ -13,10 +13,10 @@ from fairseq.models import register_model
 from torch import Tensor
 
 from ..kernels import set_precision
-from ..modules.options import add_options
+from ..modules.fields import add_options
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatConfig, HatEncoder, build_parts
-from .loading import adapt_state, config_of, fingerprint, is_roberta, start_encoder_from_roberta
+from .adapting import adapt_state, config_of, fingerprint, is_roberta, start_encoder_from_roberta
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 

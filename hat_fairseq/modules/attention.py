@@ -13,15 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Linear, PackedLinear, attend, naive, prepare_mask
+from ..kernels import Linear, PackedLinear, attend, naive
 from .batch_layout import BatchLayout, KeyMask
 from .cache import KeyCache
-from .options import option
-
-
-def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Maps (D, K) padding mask -> (D, 1, 1, K) mask for `kernels.attend`; no row is all padding. None stays None."""
-    return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
+from .fields import option
 
 
 @dataclass(frozen=True)

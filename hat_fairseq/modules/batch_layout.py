@@ -33,6 +33,11 @@ def safe_padding_mask(padding_mask: Tensor) -> Tensor:
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
 
+def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Maps (D, K) padding mask -> (D, 1, 1, K) mask for `kernels.attend`; no row is all padding. None stays None."""
+    return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
+
+
 @dataclass(frozen=True)
 class Slots:
     """The slot of each input token: (B, T) `index` from 0, T' for padding, and their number `size`, T'."""
@@ -187,17 +192,17 @@ def on_representatives(x: Tensor, layout: BatchLayout, function: Callable[[Tenso
     return layout.representatives.scatter(x, function(layout.representatives.gather(x)))
 
 
-def span_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
+def span_means(states: Tensor, spans: Tensor, most: int) -> tuple[Tensor, Tensor]:
     """Averages the (B, T, C) states of each span, such as a sentence or paragraph, in fp32 or wider.
 
     Args:
-        numbers: (B, T) span of each token, from 0; -1 for tokens in no span.
+        spans: (B, T) span of each token, from 0; -1 for tokens in no span.
         most: N.
     Returns:
         (B, N, C) means, zeros for a span without tokens; and (B, N), True = a span without tokens.
     """
     # The states of tokens in no span go to a spare last slot.
-    slots = torch.where(numbers < 0, most, numbers)
+    slots = torch.where(spans < 0, most, spans)
     summed = naive.wide(states)
     total = summed.new_zeros(len(states), most + 1, states.size(2))
     total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(summed), summed)[:, :most]

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
 from .attention import HeadProjections, Width
 from .batch_layout import BatchLayout
-from .options import option
+from .fields import option
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)
@@ -118,13 +118,13 @@ class SparseRows:
         blocks: the keys that each block of queries attends to.
         global_positions: (B, G) positions of the tokens of global blocks.
         real: mask of the (B, 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
-        behind: (B, 1, N L, 1) True = padding behind the blocks of a short document; None if there are no short ones.
+        tail_padding: (B, 1, N L, 1) True = padding after the blocks of a short document; None: there are none.
     """
 
     blocks: KeyBlocks
     global_positions: Tensor
     real: Tensor
-    behind: Tensor | None
+    tail_padding: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class BlockSparseAttention(HeadProjections):
             where = rows.global_positions[:, None, :, None].expand(-1, self.num_heads, -1, out.size(-1))
             everything = attend(queries.gather(2, where), keys, values, rows.real, self.dropout_rate)
             out = out.scatter(2, where, everything)
-        out = out if rows.behind is None else out.masked_fill(rows.behind, 0)
+        out = out if rows.tail_padding is None else out.masked_fill(rows.tail_padding, 0)
         return self.merge(out[:, :, :length])
 
     def _rows(self, x: Tensor, layout: BatchLayout) -> SparseRows:
@@ -196,12 +196,12 @@ class BlockSparseAttention(HeadProjections):
         real = positions < torch.tensor(lengths, device=x.device)[:, None]
         blocks = key_blocks(table.to(x.device), real.unflatten(1, (most, block)), x.dtype)
         real[:, 0] = True  # a softmax over no key is NaN
-        behind = None
+        tail_padding = None
         if min(counts) <= dense:
             short = torch.tensor([count <= dense for count in counts], device=x.device)[:, None]
-            behind = (short & (positions >= dense * block))[:, None, :, None]
+            tail_padding = (short & (positions >= dense * block))[:, None, :, None]
         global_positions = torch.tensor(ends, device=x.device, dtype=torch.long)
-        return SparseRows(blocks, global_positions, prepare_mask(real[:, None, None], x.dtype), behind)
+        return SparseRows(blocks, global_positions, prepare_mask(real[:, None, None], x.dtype), tail_padding)
 
     def _visible(self, count: int) -> tuple[Tensor, list[int]]:
         """`visible_blocks` of a document of `count` blocks, and the G positions of its global tokens.

@@ -43,9 +43,9 @@ class LearnedPositions(nn.Embedding):
 def sines_and_cosines(rows: int, embed_dim: int, device: torch.device | None = None) -> Tensor:
     """Computes (rows, C) sines, then cosines as in fairseq (Vaswani et al. 2017, section 3.5)."""
     half = embed_dim // 2
-    numbers = torch.arange(max(rows, half), device=device, dtype=torch.float32)
-    frequencies = torch.exp(numbers[:half] * (-math.log(10000) / max(half - 1, 1)))
-    angles = numbers[:rows, None] * frequencies
+    steps = torch.arange(max(rows, half), device=device, dtype=torch.float32)
+    frequencies = torch.exp(steps[:half] * (-math.log(10000) / max(half - 1, 1)))
+    angles = steps[:rows, None] * frequencies
     return torch.cat([angles.sin(), angles.cos(), angles.new_zeros(rows, embed_dim % 2)], dim=1)
 
 
@@ -106,7 +106,7 @@ def extend_positions(
 
 @dataclass(frozen=True)
 class EmbeddingSizes:
-    """The numbers of an embedding."""
+    """Hyperparameters of an embedding."""
 
     positions: int
     learned: bool = True

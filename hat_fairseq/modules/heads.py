@@ -162,7 +162,7 @@ class PooledClassificationHead(ClassificationHead):
         return pool(self.pools_by, segments, mask, scores)
 
 
-def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
+def paragraphs_of_tokens(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
     """Finds the paragraph of each of the (B, T) tokens, whose `starts` are True where a sentence or segment starts.
 
     A row is `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 </s>`, padded on either side. A paragraph is the
@@ -177,6 +177,6 @@ def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: i
     parts = is_end.sum(dim=1, keepdim=True)
     in_last = ((is_end.cumsum(dim=1) - is_end.long()) == (parts - 1).clamp(min=0)) & tokens.ne(pad)
     begins = in_last & ~F.pad(in_last[:, :-1], (1, 0))  # also without a marker
-    numbers = (in_last & (starts | begins)).cumsum(dim=1)
+    paragraphs = (in_last & (starts | begins)).cumsum(dim=1)
     inside = in_last & ~is_end & tokens.ne(bos)
-    return (numbers - 1).masked_fill(~inside, -1), numbers[:, -1]
+    return (paragraphs - 1).masked_fill(~inside, -1), paragraphs[:, -1]

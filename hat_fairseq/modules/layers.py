@@ -14,33 +14,31 @@ document with most, U target tokens, H heads, C channels.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 from ..kernels import Linear, feed_forward
 from .attention import CrossAttention, HeadProjections, SelfAttention
 from .batch_layout import BatchLayout, on_representatives
-from .cache import DecoderLayerCache, KeyCache
+from .cache import DecoderLayerCache
 
 QUERIES = ("tokens", "bos")
 NO_CACHE = (None, None, None)
 
 
 class Memory(Protocol):
-    """What a decoder reads of the source: (D, T, C) states of the tokens, (D, S, C) of the sentences, or None.
-
-    The masks are those of `mask_of_keys`, None where nothing is padded. `networks.encoder.EncoderOut` is one.
-    """
-
-    tokens: Tensor
-    spans: Tensor | None
+    """What a decoder reads of the source, `networks.encoder.EncoderOut`: states and their mask, see `mask_of_keys`."""
 
     @property
-    def tokens_mask(self) -> Tensor | None: ...
+    def token_memory(self) -> tuple[Tensor, Tensor | None]:
+        """Returns (D, T, C) states of the tokens."""
 
     @property
-    def spans_mask(self) -> Tensor | None: ...
+    def span_memory(self) -> tuple[Tensor, Tensor | None]:
+        """Returns (D, S, C) states of the sentences."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,16 @@ class LayerSizes:
     def final_norm(self) -> nn.LayerNorm | None:
         """Builds the norm after the last layer of a pre-norm stack."""
         return self.norm() if self.normalize_before else None
+
+
+def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
+    """Calls `layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
+
+    fairseq's own wrapper is reentrant: it fails if a layer uses a tensor that needs a gradient and is no argument.
+    """
+    if checkpoint and torch.is_grad_enabled():
+        return torch_checkpoint(layer, *args, use_reentrant=False, **kwargs)
+    return layer(*args, **kwargs)
 
 
 class TransformerLayer(nn.Module):
@@ -184,15 +192,10 @@ class HierarchicalDecoderLayer(TransformerLayer):
             (B, U, C).
         """
         own, of_tokens, of_sentences = NO_CACHE if cache is None else cache
-        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, own))
-        tokens = memory.tokens, memory.tokens_mask
-        x = self.residual(x, self.encoder_attn_layer_norm, lambda h: self.encoder_attn(h, *tokens, cache=of_tokens))
-        if self.sentence_attn is not None:
-            x = self._attend_to_sentences(x, memory, of_sentences)
-        return self.residual(x, self.final_layer_norm, self.feed_forward)
-
-    def _attend_to_sentences(self, x: Tensor, memory: Memory, cache: KeyCache | None) -> Tensor:
         sentence_attn, norm = self.sentence_attn, self.sentence_attn_layer_norm
-        assert sentence_attn is not None and norm is not None and memory.spans is not None
-        sentences = memory.spans, memory.spans_mask
-        return self.residual(x, norm, lambda h: sentence_attn(h, *sentences, cache=cache))
+        tokens, sentences = memory.token_memory, None if sentence_attn is None else memory.span_memory
+        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, own))
+        x = self.residual(x, self.encoder_attn_layer_norm, lambda h: self.encoder_attn(h, *tokens, cache=of_tokens))
+        if sentence_attn is not None and sentences is not None and norm is not None:
+            x = self.residual(x, norm, lambda h: sentence_attn(h, *sentences, cache=of_sentences))
+        return self.residual(x, self.final_layer_norm, self.feed_forward)

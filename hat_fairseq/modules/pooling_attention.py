@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .options import option
+from .fields import option
 from .pooling import POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, SlidingWindow, SlidingWindowAttention
 
@@ -169,15 +169,15 @@ class PoolingAttention(SlidingWindowAttention):
         tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
         real, masks = cells_of(tokens, num_cells, level.kernel, 1), []
         for token, cell, group_windows in self._groups(length, num_cells):
-            numbers = len(range(length)[token]), len(range(num_cells)[cell])
-            queries, keys = group_windows.positions(*numbers, x.device)
+            counts = len(range(length)[token]), len(range(num_cells)[cell])
+            queries, keys = group_windows.positions(*counts, x.device)
             queries, keys = token.start + (token.step or 1) * queries, cell.start + (cell.step or 1) * keys
             mask = self._allowed_cells(queries, keys, real).expand(len(x), -1, -1, -1)
             masks.append(prepare_mask(mask.flatten(0, 1).unsqueeze(1), x.dtype))
         return real, masks
 
     def _allowed_cells(self, query: Tensor, cell: Tensor, real: Tensor) -> Tensor:
-        """Whether positions `query` attend to the cells of these numbers, (B or 1, ...)."""
+        """Whether positions `query` attend to these cells, (B or 1, ...)."""
         num_cells = real.size(1)
         filled = real.any(dim=-1)[:, cell.clamp(0, num_cells - 1)] & (cell >= 0) & (cell < num_cells)
         # The first cell is always allowed: a softmax over no key is NaN.

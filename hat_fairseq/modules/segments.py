@@ -9,6 +9,7 @@ layer pattern such as `S|S|SD` lists the layers; SD is S followed by D. O(T L + 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,8 +19,8 @@ from torch import Tensor, nn
 
 from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .fields import option
 from .layers import EncoderLayer, LayerSizes
-from .options import option
 
 LAYERS = ("S", "D", "SD")
 
@@ -120,13 +121,13 @@ class SegmentLayer(nn.Module):
         self.segment_wise = None if segment_attn is None else EncoderLayer(sizes, segment_attn)
         self.cross_segment = None if cross_attn is None else EncoderLayer(sizes, cross_attn)
 
-    def forward(self, x: Tensor, layout: BatchLayout, positions: nn.Module | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Maps (B, T, C) -> (B, T, C).
 
         Args:
             layout: its representatives are the segments' first slots.
-            positions: table of the positions of segments, added before the cross-segment layer; None: none are. Row
-                1 + n is segment n, row 0 a segment of padding. The encoder has it, all its layers use it.
+            positions: (B, N) rows -> (B, N, C) positions of segments, added before the cross-segment layer; None: none
+                are. Row 1 + n is segment n, row 0 a segment of padding. The table belongs to the encoder.
         """
         if self.segment_wise is not None:
             x = self.segment_wise(x, layout)
@@ -134,7 +135,7 @@ class SegmentLayer(nn.Module):
             x = on_representatives(x, layout, lambda states: self._cross(states, layout, positions))
         return x
 
-    def _cross(self, states: Tensor, layout: BatchLayout, positions: nn.Module | None) -> Tensor:
+    def _cross(self, states: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None) -> Tensor:
         assert self.cross_segment is not None and layout.representatives is not None
         if positions is not None:
             rows = torch.arange(1, states.size(1) + 1, device=states.device).expand(len(states), -1)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..kernels import Windows, attend, attend_windows, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .options import option
+from .fields import option
 
 CHUNK = 128  # queries computed together: fewer compute fewer masked scores, more share more keys
 GLOBAL_TOKENS = ("first", "question")

@@ -1,6 +1,6 @@
 """The configs of every encoder, and the table of its self-attentions: `--encoder-attention NAME` chooses an entry.
 
-A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`modules/options.py`).
+A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`modules/fields.py`).
 Flags that fairseq has keep their names. An entry of `ATTENTIONS` is a frozen dataclass, whose fields are the flags of
 the attention. It works in every model; docs/modules.md says how to add one.
 
@@ -20,8 +20,8 @@ from ..modules.attention import Full
 from ..modules.batch_layout import BatchLayout
 from ..modules.block_sparse import BlockSparse
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
+from ..modules.fields import option, options_of, read
 from ..modules.layers import LayerSizes
-from ..modules.options import option, options_of, read
 from ..modules.pooling_attention import OWN_CELLS, TwoLevels
 from ..modules.segments import Segments
 from ..modules.sliding_window import SlidingWindow

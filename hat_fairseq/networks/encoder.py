@@ -14,11 +14,17 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
-from ..modules.attention import mask_of_keys
-from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents, rolled, safe_padding_mask
+from ..modules.batch_layout import (
+    Arranged,
+    BatchLayout,
+    arrange_documents,
+    mask_of_keys,
+    rolled,
+    safe_padding_mask,
+)
 from ..modules.embedding import EmbeddingSizes, Embeds
+from ..modules.layers import run_layer
 from ..modules.sliding_window import global_tokens
 from .config import EncoderConfig, TokenEncoderConfig, parse_layers
 
@@ -52,29 +58,20 @@ class EncoderOut:
     layout: BatchLayout | None = None
 
     @cached_property
-    def tokens_mask(self) -> Tensor | None:
-        """Returns the mask of the tokens for a decoder; see `mask_of_keys`."""
-        return mask_of_keys(self.tokens_padding, self.tokens.dtype)
+    def token_memory(self) -> tuple[Tensor, Tensor | None]:
+        """Returns the tokens and their mask for a decoder, see `mask_of_keys`; made once for all steps of a search."""
+        return self.tokens, mask_of_keys(self.tokens_padding, self.tokens.dtype)
 
     @cached_property
-    def spans_mask(self) -> Tensor | None:
-        """Returns the mask of the spans for a decoder."""
-        return mask_of_keys(self.spans_padding, self.tokens.dtype)
+    def span_memory(self) -> tuple[Tensor, Tensor | None]:
+        """Returns the spans and their mask for a decoder."""
+        assert self.spans is not None
+        return self.spans, mask_of_keys(self.spans_padding, self.spans.dtype)
 
     def select(self, documents: Tensor) -> EncoderOut:
         """Selects the rows of the (D,) documents, without their layout."""
         tensors = (self.tokens, self.tokens_padding, self.spans, self.spans_padding)
         return EncoderOut(*(None if x is None else x.index_select(0, documents) for x in tensors))  # type: ignore[arg-type]
-
-
-def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
-    """Calls `layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
-
-    fairseq's own wrapper is reentrant: it fails if a layer uses a tensor that needs a gradient and is no argument.
-    """
-    if checkpoint and torch.is_grad_enabled():
-        return torch_checkpoint(layer, *args, use_reentrant=False, **kwargs)
-    return layer(*args, **kwargs)
 
 
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
@@ -164,12 +161,12 @@ class Encoder(Embeds, nn.Module):
             roll: shift the tokens of each document cyclically by so many positions for the layers, see `rolled`. The
                 outputs are in the order of the input.
         """
-        batch = self.arrange(src_tokens)
+        arguments, batch = self.layer_arguments(), self.arrange(src_tokens)
         if self.max_tokens <= self.embedding_sizes.positions:  # otherwise positions begin anew in each segment
             self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)
-        layout, arguments = batch.layout, self.layer_arguments()
+        layout = batch.layout
         if roles is not None and layout.slots is not None:
             roles = layout.slots.scatter(roles, self.pad)
         x = self.embed(batch.tokens, batch.rows, roles)

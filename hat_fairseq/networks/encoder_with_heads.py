@@ -15,14 +15,16 @@ from torch import Tensor, nn
 from ..modules.batch_layout import representatives_at, safe_padding_mask, sentence_starts, span_means
 from ..modules.embedding import initialise
 from ..modules.evidence import evidence_scores
-from ..modules.heads import MaskedLMHead, paragraph_numbers, pool
-from .encoder import Encoder, EncoderOut, Vocabulary
+from ..modules.heads import MaskedLMHead, paragraphs_of_tokens, pool
+from .encoder import EncoderOut, Vocabulary
 from .ernie_sparse import ErnieSparseEncoder
 from .evidence import EvidenceEncoder
 from .hierarchical_transformer import HierarchicalTransformerEncoder
 from .roberta import HatRobertaEncoder
 
-ENCODERS: dict[str, Any] = {
+RobertaBased = HatRobertaEncoder | EvidenceEncoder | ErnieSparseEncoder
+HeadedEncoder = RobertaBased | HierarchicalTransformerEncoder
+ENCODERS: dict[str, type[HeadedEncoder]] = {
     "hat_roberta": HatRobertaEncoder,
     "hat_evidence": EvidenceEncoder,
     "ernie_sparse": ErnieSparseEncoder,
@@ -33,9 +35,13 @@ ENCODERS: dict[str, Any] = {
 class NamedAsRoberta(nn.Module):
     """An encoder and its masked-LM head under the names of fairseq's RoBERTa."""
 
-    def __init__(self, sentence_encoder: Encoder, lm_head: MaskedLMHead | None) -> None:
+    def __init__(self, sentence_encoder: RobertaBased, lm_head: MaskedLMHead | None) -> None:
         super().__init__()
         self.sentence_encoder, self.lm_head = sentence_encoder, lm_head
+
+    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
+        """Encodes (B, T) token ids; see `Encoder.forward`."""
+        return self.sentence_encoder(src_tokens, roll=roll)
 
 
 class EncoderWithHeads(nn.Module):
@@ -46,26 +52,26 @@ class EncoderWithHeads(nn.Module):
         config: of its `config_class`.
     """
 
-    encoder: Any
+    encoder: NamedAsRoberta | HierarchicalTransformerEncoder
 
-    def __init__(self, encoder_class: type[Any], config: Any, vocabulary: Vocabulary) -> None:
+    def __init__(self, encoder_class: type[HeadedEncoder], config: Any, vocabulary: Vocabulary) -> None:
         nn.Module.__init__(self)  # not super(): fairseq's or transformers' class stands beside this one
         encoder, sizes = encoder_class(config, vocabulary), config.encoder_sizes()
         tied = not getattr(config, "untie_weights_roberta", False)
         table = encoder.embed_tokens.weight if tied else None
         head = MaskedLMHead(sizes.embed_dim, vocabulary.size, sizes.activation, table, sizes.layer_norm_eps)
         lm_head = head if encoder.has_masked_lm else None
-        if encoder.named_as_roberta:
-            self.encoder = NamedAsRoberta(encoder, lm_head)
-        else:
+        if isinstance(encoder, HierarchicalTransformerEncoder):
             self.encoder, encoder.lm_head = encoder, lm_head
+        else:
+            self.encoder = NamedAsRoberta(encoder, lm_head)
         initialise(self, config.init)
         self.classification_heads = nn.ModuleDict()
 
     @property
-    def core(self) -> Any:
+    def core(self) -> HeadedEncoder:
         """Returns the encoder without heads."""
-        return getattr(self.encoder, "sentence_encoder", self.encoder)
+        return self.encoder.sentence_encoder if isinstance(self.encoder, NamedAsRoberta) else self.encoder
 
     def encode(self, tokens: Tensor, roll: int = 0) -> EncoderOut:
         """Encodes (B, T) ids; see `Encoder.forward`."""
@@ -96,8 +102,8 @@ class EncoderWithHeads(nn.Module):
             return evidence_scores(head, encoded.spans, tokens, vocabulary.bos, vocabulary.eos)
         starts = sentence_starts(tokens, vocabulary.bos, vocabulary.pad)
         if head.level in ("paragraph", "paragraphs"):
-            numbers, counts = paragraph_numbers(tokens, starts, vocabulary.bos, vocabulary.eos, vocabulary.pad)
-            states, empty = span_means(encoded.tokens, numbers, max(1, int(counts.max())))
+            paragraphs, counts = paragraphs_of_tokens(tokens, starts, vocabulary.bos, vocabulary.eos, vocabulary.pad)
+            states, empty = span_means(encoded.tokens, paragraphs, max(1, int(counts.max())))
             if head.level == "paragraphs":
                 states = pool("mean", states, safe_padding_mask(empty))  # the states of empty paragraphs are zeros
             return head(states)

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents, safe_padding_mask
 from ..modules.block_sparse import BlockPattern
+from ..modules.fields import changed, option
 from ..modules.heads import pool
 from ..modules.layers import EncoderLayer
-from ..modules.options import changed, option
 from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, count_blocks, insert_representatives
 from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, Vocabulary, build_attentions, token_and_span_states, token_states

@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.evidence import EvidenceHead, EvidenceSizes
+from ..modules.fields import changed, option
 from ..modules.layers import EncoderLayer
-from ..modules.options import changed, option
 from .encoder import EncoderOut, Vocabulary, build_attentions
 from .roberta import RobertaConfig, RobertaEncoder
 
@@ -79,7 +79,7 @@ class HatEvidenceConfig(RobertaConfig):
             )
 
     def evidence_sizes(self) -> EvidenceSizes:
-        """Returns the numbers of the layers over turns or sentences."""
+        """Returns the sizes of the layers over turns or sentences."""
         return EvidenceSizes(*(getattr(self, f"evidence_{item.name}") for item in fields(EvidenceSizes)))
 
 

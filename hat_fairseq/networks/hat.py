@@ -19,10 +19,10 @@ from ..modules.attention import FullAttention
 from ..modules.batch_layout import BatchLayout
 from ..modules.cache import DecoderCache
 from ..modules.embedding import EmbeddingSizes, Embeds, initialise, position_rows, token_table
-from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, Memory
-from ..modules.options import option
+from ..modules.fields import option
+from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, Memory, run_layer
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
-from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, run_layer, token_states
+from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, token_states
 
 E = TypeVar("E", bound="HatEncoder")
 D = TypeVar("D", bound="Decoder")
@@ -127,11 +127,11 @@ class HatEncoder(DocumentEncoder):
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """Returns the states of tokens and of sentences."""
-        out = token_states(x, layout)
         if self.hierarchical_encoder is None:
-            return out
+            return token_states(x, layout)
         assert layout.representatives is not None
-        return replace(out, spans=self.hierarchical_encoder(x, layout), spans_padding=layout.representatives.padding)
+        spans, padding = self.hierarchical_encoder(x, layout), layout.representatives.padding
+        return replace(token_states(x, layout), spans=spans, spans_padding=padding)
 
 
 class Decoder(Embeds, nn.Module):

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, token_table
+from ..modules.fields import changed, option
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
-from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
 from .config import EncoderConfig, span_pooling
 from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states
@@ -66,10 +66,10 @@ class HierarchicalTransformerEncoder(Encoder):
     """
 
     config_class = HierarchicalTransformerConfig
-    named_as_roberta: ClassVar = False
     has_masked_lm: ClassVar = True
     reads_first_token: ClassVar = False
     config: HierarchicalTransformerConfig
+    lm_head: nn.Module | None
 
     def __init__(self, config: HierarchicalTransformerConfig, vocabulary: Vocabulary) -> None:
         sizes, kinds, width = config.encoder_sizes(), parse_pattern(config.layout), config.encoder_embed_dim

@@ -12,9 +12,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from ..modules.embedding import EmbeddingSizes, token_table
+from ..modules.fields import option
 from ..modules.heads import HEAD_ACTIVATIONS, ClassificationHead, PairClassificationHead
 from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
-from ..modules.options import option
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
 
@@ -56,7 +56,6 @@ class HatRobertaConfig(RobertaConfig):
 class RobertaEncoder(DocumentEncoder):
     """RoBERTa's encoder, and what its classification heads read."""
 
-    named_as_roberta: ClassVar = True  # its tensors are named as in fairseq's RoBERTa
     has_masked_lm: ClassVar = True
     config: RobertaConfig
 

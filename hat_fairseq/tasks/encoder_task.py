@@ -28,8 +28,8 @@ from ..data.kinds import KINDS, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.manifest import check_files
 from ..data.rows import read_ids
+from ..models.adapting import LABELS, fingerprint
 from ..models.encoder_model import EncoderModel
-from ..models.loading import LABELS, fingerprint
 from ..networks.evidence import UNLIMITED
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline
 from .row_dataset import RowDataset

@@ -40,7 +40,7 @@ SEQ2SEQ = ("hat_bart_base", "hat_bart_large", "hat_bart_minilm")
 POOLED_LAYERS = {12: "6-8", 24: "15-20"}  # of the paper, by the number of layers
 WINDOW = 256  # tokens on either side in a folder for long documents: as in Longformer
 LONGEST = 4096  # tokens of the starts for long documents
-SOURCE = "encoder.dictionary_fingerprint"  # as `models/loading.py` compares it with the dictionary of the data
+SOURCE = "encoder.dictionary_fingerprint"  # as `models/adapting.py` compares it with the dictionary of the data
 MOST_UNUSED = 127  # rows beyond the vocabulary: tables are filled up to a multiple of 128 at most
 
 

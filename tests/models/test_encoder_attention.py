@@ -11,7 +11,7 @@ from layouts import dense
 from torch import Tensor
 
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
-from hat_fairseq.modules.options import read
+from hat_fairseq.modules.fields import read
 from hat_fairseq.networks.config import entry, parse_layers
 
 CASES: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ from building import BOS, EOS, PAD, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.loading import LABELS, fingerprint
+from hat_fairseq.models.adapting import LABELS, fingerprint
 from hat_fairseq.modules.heads import ClassificationHead, PairClassificationHead
 
 MODELS = pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from helpers import assert_close, assert_same_run, padding, states
 from references import attention as reference
 from torch import Tensor
 
-from hat_fairseq.modules.attention import CrossAttention, HeadProjections, SelfAttention, mask_of_keys
-from hat_fairseq.modules.batch_layout import safe_padding_mask
+from hat_fairseq.modules.attention import CrossAttention, HeadProjections, SelfAttention
+from hat_fairseq.modules.batch_layout import mask_of_keys, safe_padding_mask
 from hat_fairseq.modules.cache import DecoderCache, KeyCache
 
 DTYPES = [torch.float32, torch.bfloat16]

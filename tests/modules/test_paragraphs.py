@@ -5,7 +5,7 @@ from helpers import assert_same_run
 from torch import Tensor, nn
 
 from hat_fairseq.modules.batch_layout import safe_padding_mask, sentence_starts, span_means
-from hat_fairseq.modules.heads import paragraph_numbers, pool
+from hat_fairseq.modules.heads import paragraphs_of_tokens, pool
 
 BOS, PAD, EOS = 0, 1, 2
 ROWS = {
@@ -40,7 +40,7 @@ def batch(rows: list[list[int]], left: int = 0, right: int = 0) -> Tensor:
 
 
 def numbers(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    return paragraph_numbers(tokens, sentence_starts(tokens, BOS, PAD), BOS, EOS, PAD)
+    return paragraphs_of_tokens(tokens, sentence_starts(tokens, BOS, PAD), BOS, EOS, PAD)
 
 
 def test_tokens_of_the_last_part_belong_to_paragraphs() -> None:

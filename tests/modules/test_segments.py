@@ -98,11 +98,12 @@ def layer_of(kind: str) -> SegmentLayer:
 
 
 def run(layer: SegmentLayer, x: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
+    positions = None
     """(B, N, L, C) -> (B, N, L, C)."""
     if added is not None:  # row 1 + n of the table is segment n, row 0 a segment of padding
         table = F.pad(added, (0, 0, 1, 0))
-        layer.positions = lambda rows: table.gather(1, rows.unsqueeze(-1).expand(-1, -1, table.size(2)))
-    return layer(x.flatten(1, 2), segment_layout(mask)).view_as(x)
+        positions = lambda rows: table.gather(1, rows.unsqueeze(-1).expand(-1, -1, table.size(2)))  # noqa: E731
+    return layer(x.flatten(1, 2), segment_layout(mask), positions).view_as(x)
 
 
 DOCUMENTS = [[[1]], [[5, 5], [5, 5]], [[5, 5, 2], [1], [3, 5]]]  # lengths of the segments

@@ -26,7 +26,7 @@ def option(
 
     Args:
         text: for the help.
-        name: of the flag, with underscores; None: the field's name behind the `prefix` of its class.
+        name: of the flag, with underscores; None: the field's name after the `prefix` of its class.
         choices: the only values.
         least, most: limits of the value; with `most` give both.
     """
