@@ -151,8 +151,11 @@ def _register(model: str, name: str, sizes: Sizes) -> None:
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:
                 setattr(args, flag, value)
-        if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
-            args.pooling_cells = OWN_CELLS  # recorded, because models of older versions have others
+        # Recorded when flags are parsed. fairseq also calls this for those of a checkpoint, which have a `_name`. A
+        # checkpoint without a record is of an older version, whose cells are others.
+        is_new = not hasattr(args, "_name") and getattr(args, "pooling_cells", None) is None
+        if is_new and getattr(args, "encoder_attention", None) == "pooling":
+            args.pooling_cells = OWN_CELLS
 
     register_model_architecture(model, name)(architecture)
 

@@ -92,7 +92,7 @@ def test_texts_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, t
     assert type(peer).__name__ == CLASSES.get(model.parent.name, "HatForConditionalGeneration")
     inputs = tokenizer([turns(text) for text in texts], return_tensors="pt")
     out = peer.generate(**inputs, return_dict_in_generate=True, output_scores=True)
-    sample = {"src_tokens": inputs["input_ids"], "src_lengths": torch.tensor([1])}
+    sample = {"src_tokens": inputs["input_ids"], "src_lengths": inputs["input_ids"].ne(1).sum(1)}
     sample |= {"roles": inputs["role_ids"]} if "role_ids" in inputs else {}
     best = task.inference_step(generator, summarizer.models, {"net_input": sample})
     lengths = []
