@@ -10,7 +10,7 @@ readers.py, tables.py          finds a reader of a dataset, or reads a folder of
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
 kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
-text.py, word_tokenizer.py     text before the BPE: characters, sentences, aligned segments; words
+text.py, word_tokenizer.py     text before the BPE: characters, sentences; words
 bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepiece_bpe.py and tokenizer_bpe.py those of
                                pretrained models
 rows.py                        a `Row`, the tokens of a sample, and the steps from texts to rows that kinds share

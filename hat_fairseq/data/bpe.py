@@ -19,7 +19,6 @@ from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import cut
 from hat_fairseq.workers import Workers
 
-KINDS = ("learned", "gpt2", "sentencepiece", "tokenizer")
 CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
 _WORD_END = "</w>"

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hat_fairseq.data.dictionary import NO_LABEL, label_token
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import PACKING, ROWS, TEXT, Settings
+from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row, RowEncoder, normalised
 
@@ -115,8 +114,11 @@ class Kind(ABC):
 
     def divides_text(self, settings: Settings) -> bool:
         """Whether these settings divide running text into sentences, so that a splitter has an effect."""
-        fills_rows = self.packs and settings.max_source_tokens is not None
-        return self.has_running_text and (settings.segments != "none" or fills_rows)
+        return self.has_running_text and (settings.segments != "none" or self.fills_rows(settings))
+
+    def fills_rows(self, settings: Settings) -> bool:
+        """Whether rows are filled with the segments of several records, up to the limit of these settings."""
+        return self.packs and settings.max_source_tokens is not None
 
     @property
     def packs(self) -> bool:

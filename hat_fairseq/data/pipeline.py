@@ -71,7 +71,7 @@ class TextPipeline:
 
     def encoder(self, by_source: bool = False) -> RowEncoder:
         """Returns the encoder, which adds to the counts of this pipeline."""
-        return RowEncoder(self.kind, self.settings, self.bpe, by_source, self.counts)
+        return RowEncoder(self.settings, self.bpe, self.kind.policies, by_source, self.counts)
 
     def decode(self, line: str, side: str = "target") -> str:
         """Returns the text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.

@@ -3,34 +3,30 @@
 Training and inference use the same code. `SPLIT.ids` names the record of each row.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import LongInputError, fit_parts, pack_segments, segment_limit, token_limit
-from hat_fairseq.data.options import Settings
+from hat_fairseq.data.options import POLICIES, Settings
 from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.round_trip import compare, is_exact, running_text
 from hat_fairseq.data.text import (
-    BOS,
-    EOS,
+    BOS_TOKEN,
+    EOS_TOKEN,
     EmptyDocumentError,
     escape_control_tokens,
     normalise,
     split_lines,
     split_sentences,
 )
-
-if TYPE_CHECKING:
-    from hat_fairseq.data.kind import Kind
+from hat_fairseq.data.word_tokenizer import word_tokenizer_of
 
 LONG_SENTENCE = 512  # tokens: such a sentence was probably not split
 NOTHING = "no sentence with text in it"
@@ -69,7 +65,7 @@ class Row:
     @property
     def segments(self) -> int:
         """The number of its markers."""
-        return self.tokens.count(BOS)
+        return self.tokens.count(BOS_TOKEN)
 
 
 def unit(tokens: Iterable[str], reference: Any = None) -> Unit:
@@ -79,14 +75,16 @@ def unit(tokens: Iterable[str], reference: Any = None) -> Unit:
 
 def marked(units: Sequence[Unit], references: Iterable[Any] = repeat(None)) -> Unit:
     """Returns the units of a part, each behind its marker; `references`: what the markers stand for."""
-    return [pair for each, reference in zip(units, references, strict=False) for pair in ((BOS, reference), *each)]
+    return [
+        pair for each, reference in zip(units, references, strict=False) for pair in ((BOS_TOKEN, reference), *each)
+    ]
 
 
 def tokens_of(pairs: Unit) -> list[str]:
     return list(map(itemgetter(0), pairs))
 
 
-PART_SEPARATOR = unit((EOS, EOS))  # as in RoBERTa (Liu et al. 2019)
+PART_SEPARATOR = unit((EOS_TOKEN, EOS_TOKEN))  # as in RoBERTa (Liu et al. 2019)
 
 
 class Sentence(NamedTuple):
@@ -99,11 +97,11 @@ class Sentence(NamedTuple):
 
 @dataclass
 class RowEncoder:
-    """Encodes records of one kind."""
+    """Encodes the texts of records; what a record is, kinds know."""
 
-    kind: Kind
     settings: Settings
     bpe: Bpe
+    policies: tuple[str, ...] = POLICIES  # for sources that are too long, of the kind of data
     by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
     counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced, cut or lost
     # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators. A
@@ -115,11 +113,6 @@ class RowEncoder:
         """Longest source or target without its `</s>`."""
         longest = getattr(self.settings, f"max_{side}_tokens")
         return None if longest is None else longest - 1
-
-    @property
-    def packs(self) -> bool:
-        """Whether rows are filled with the segments of several records, up to the limit."""
-        return self.kind.packs and self.settings.max_source_tokens is not None
 
     @property
     def whole(self) -> bool:
@@ -156,7 +149,7 @@ class RowEncoder:
 
         Joined, the tokens decode to the sentences joined by single spaces.
         """
-        tokenizer = self.settings.word_tokenizer(side)
+        tokenizer = word_tokenizer_of(self.settings, side)
         sentences = []
         for number, text in enumerate(clean):
             words = tokenizer.tokenize(escape_control_tokens(text, self.counts))
@@ -213,8 +206,8 @@ class RowEncoder:
         self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
     ) -> list[Unit]:
         """Truncates the parts of a row by the policy if they are too long; `name` counts these rows."""
-        markers, settings = [list(map(BOS.__eq__, tokens_of(part))) for part in parts], self.settings
-        policies = self.kind.policies[1:] if side == "source" else ("truncate",)
+        markers, settings = [list(map(BOS_TOKEN.__eq__, tokens_of(part))) for part in parts], self.settings
+        policies = self.policies[1:] if side == "source" else ("truncate",)
         advice = f"choose --long-{side} {' or '.join(policies)}"
         limits = []
         if (longest := getattr(settings, f"max_{side}_tokens")) is not None:
@@ -227,8 +220,8 @@ class RowEncoder:
             raise LongInputError(f"{record.name}: its {side} is too long: {error}") from error
         self.counts[name] += bool(cost)
         for what, number in cost.items():
-            # Targets have no markers, and sequences no sentences.
-            if "sentences" not in what or (side == "source" and self.kind.is_text):
+            # Targets have no markers, and sequences no sentences that could stay whole.
+            if "sentences" not in what or (side == "source" and "truncate-sentences" in self.policies):
                 self.counts[f"{side}_{what}"] += number
         return [part[:end] for part, end in zip(parts, ends, strict=True)]
 

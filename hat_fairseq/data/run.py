@@ -31,7 +31,7 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.word_tokenizer import leaves_as_it_is
+from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
 from hat_fairseq.workers import progress
 
 EXPANSION = 5  # bytes of the results, and of the blocks beside them, for each byte of records
@@ -62,7 +62,7 @@ class Run:
         check_splits(self.reader.splits)
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package is reported before the long stages start
-            self.options.word_tokenizer(side)
+            word_tokenizer_of(self.options, side)
             name, language = (getattr(self.options, f"{side}_{what}") for what in ("tokenizer", "language"))
             if leaves_as_it_is(name, language):
                 words = f"--{side}-tokenizer {name} leaves text of the language {language} as it is"
@@ -155,7 +155,7 @@ class Run:
         """Write the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
         encoder, report = pipeline.encoder(by_source=split.startswith("test")), self.reports[split]
         archives = self._encoded(split, encoder)
-        if encoder.packs:
+        if self.kind.fills_rows(encoder.settings):
             documents = chain.from_iterable(map(stages.stored_units, archives))
             texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
         else:

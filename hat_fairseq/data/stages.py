@@ -11,6 +11,7 @@ from hat_fairseq.data.blocks import Members, digest, read_member
 from hat_fairseq.data.bpe import NoBpe
 from hat_fairseq.data.files import json_text, parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.kinds.aligned import MisalignedError, dropped_words
 from hat_fairseq.data.kinds.pretraining import units_to_pack
 from hat_fairseq.data.kinds.windows import sample_negatives
 from hat_fairseq.data.manifest import SplitReport
@@ -18,7 +19,7 @@ from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, record_from_json
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.text import EmptyDocumentError, MisalignedError, count_words, dropped_words
+from hat_fairseq.data.text import EmptyDocumentError, count_words
 
 
 def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Members:
@@ -99,7 +100,7 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Members:
     """Tells how often each word of the stored records goes into the BPE, in the order in which they occur first."""
     kind = kind_of(settings.kind)
     unlimited = replace(settings, max_source_tokens=None, max_target_tokens=None, max_segments=None, roles=False)
-    encoder = RowEncoder(kind, unlimited, counter := _WordCounter())
+    encoder = RowEncoder(unlimited, counter := _WordCounter(), kind.policies)
     for record in chain.from_iterable(stored_records(archive, kind) for archive in archives):
         kind.encode(encoder, record if kind.has_target else record.without_gold())
     return {"words": json_text(counter.words, ensure_ascii=True)}
@@ -107,13 +108,13 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Members:
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:
     """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
-    report = SplitReport(kind := encoder.kind)
+    report = SplitReport(kind := kind_of(encoder.settings.kind))
     encoder = replace(encoder, counts=report.treatments, totals=report.totals, round_trip=report.round_trip)
     rows: list[Row] = []
     units: list[str] = []
     for record in stored_records(archive, kind):
-        report.totals.update(_words_of_texts(record, encoder))
-        if encoder.packs:
+        report.totals.update(_words_of_texts(record, encoder.settings) if kind.is_text else ())
+        if kind.fills_rows(encoder.settings):
             units += [*map(" ".join, units_to_pack(encoder, record)), ""]
             continue
         encoded = kind.encode(encoder, record)
@@ -122,14 +123,12 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
     return files | {"units": "\n".join(units), "figures": report.to_add()}
 
 
-def _words_of_texts(record: Record, encoder: RowEncoder) -> Counter[str]:
-    words: Counter[str] = Counter()
-    if encoder.kind.is_text:
-        source, target = encoder.settings.source_language, encoder.settings.target_language
-        texts = ((text,) if isinstance(text, str) else text for text in record.texts())
-        words["source_words"] = sum(count_words(sentence, source) for text in texts for sentence in text)
-        words["target_words"] = sum(count_words(sentence, target) for sentence in record.target or ())
-    return words
+def _words_of_texts(record: Record, settings: Settings) -> Counter[str]:
+    texts = ((text,) if isinstance(text, str) else text for text in record.texts())
+    return Counter(
+        source_words=sum(count_words(sentence, settings.source_language) for text in texts for sentence in text),
+        target_words=sum(count_words(sentence, settings.target_language) for sentence in record.target or ()),
+    )
 
 
 def stored_units(archive: Path) -> Iterator[list[list[str]]]:

@@ -26,12 +26,13 @@ from ..data.files import json_text, sha256_of
 from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
+from ..data.options import SPLITTERS
 from ..data.outputs import atomic_file, check_output, locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
-from ..data.text import SPLITTERS, EmptyDocumentError
+from ..data.text import EmptyDocumentError
 from ..kernels import PRECISIONS
 from ..package_files import BIN, GENERATION, MANIFEST, is_package
 from ..versions import versions

@@ -28,7 +28,7 @@ from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
 from ..data.record import Record, Text
-from ..data.rows import BOS, Unit, tokens_of, unit
+from ..data.rows import BOS_TOKEN, Unit, tokens_of, unit
 from . import command
 from .loading import Loaded
 from .rows import Line, batches, check_batch_size, padded, row_of
@@ -173,7 +173,7 @@ class Embedder:
         total = sum(1 + len(segment) for segment in segments)
         for number in count(-(-total // longest)):
             groups = list(group_within(segments, lambda each, _: (1 + len(each),), (-(-total // number),)))
-            rows = [[pair for each in group for pair in ((BOS, each[0][1]), *each)] for group in groups]
+            rows = [[pair for each in group for pair in ((BOS_TOKEN, each[0][1]), *each)] for group in groups]
             if all(map(self.fits, rows)) or len(groups) == len(segments):
                 break
         return rows

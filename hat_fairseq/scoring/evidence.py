@@ -120,7 +120,7 @@ def _encoder(path: str) -> RowEncoder:
     """What divides running text as `hat preprocess` did, if the file is of its folder `text`."""
     data = Path(path).resolve().parent.with_name("bin")
     settings = TextPipeline.load(data).settings if (data / FILE_NAME).is_file() else Settings(EvidenceKind.name)
-    return RowEncoder(EvidenceKind(), settings, NoBpe())
+    return RowEncoder(settings, NoBpe(), EvidenceKind.policies)
 
 
 def average_precision(scores: np.ndarray, gold: np.ndarray) -> float:

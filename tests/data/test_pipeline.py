@@ -12,7 +12,7 @@ from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record, Turn
-from hat_fairseq.data.rows import BOS
+from hat_fairseq.data.rows import BOS_TOKEN
 from hat_fairseq.data.text import EmptyDocumentError
 
 ROLES = ("ID", "ME", "PM", "UI")
@@ -34,8 +34,8 @@ def test_a_meeting_there_and_back(bpes: list[Bpe], meetings: list[Record]) -> No
         for meeting in meetings:
             (encoded,) = pipeline.encode(meeting)
             assert (encoded.id, encoded.number, encoded.count) == (meeting.id, 0, 1)
-            assert encoded.tokens[0] == BOS
-            assert encoded.tokens.count(BOS) == len(meeting.sentences or ())
+            assert encoded.tokens[0] == BOS_TOKEN
+            assert encoded.tokens.count(BOS_TOKEN) == len(meeting.sentences or ())
             assert all(token == clean(token) and token for token in encoded.tokens)
             assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
             (row,) = pipeline.rows(meeting)
@@ -82,7 +82,10 @@ def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
         pipeline = TextPipeline(Settings(), bpe)
         document = Document("a", sentences=(LITERALS, "<s>"), target=(LITERALS,))
         (encoded,) = pipeline.encode(document)
-        assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [BOS, BOS]
+        assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [
+            BOS_TOKEN,
+            BOS_TOKEN,
+        ]
         assert pipeline.decode(" ".join(encoded.tokens)) == f"{LITERALS} <s>"
         pipeline.counts.clear()
         assert pipeline.decode(" ".join(pipeline.rows(document)[0].streams["target"])) == LITERALS

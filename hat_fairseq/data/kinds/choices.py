@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.dictionary import EOS as EOS_ID
+from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.rows import BOS, EOS, Row, RowEncoder, marked, tokens_of
+from hat_fairseq.data.rows import BOS_TOKEN, EOS_TOKEN, Row, RowEncoder, marked, tokens_of
 from hat_fairseq.data.text import is_blank
 
 RIGHT, WRONG = "right", "wrong"  # the labels of choices
@@ -139,9 +138,9 @@ class CandidateKind(ChoiceKind):
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row; its label is a number. The spans have the number of each candidate at its marker."""
         question, context = record.parts
-        pairs = [(BOS, None), *encoder.one_segment(record, question), (EOS, None)]
+        pairs = [(BOS_TOKEN, None), *encoder.one_segment(record, question), (EOS_TOKEN, None)]
         for number, candidate in enumerate(record.choices):
-            pairs += [(BOS, number), *encoder.one_segment(record, candidate)]
+            pairs += [(BOS_TOKEN, number), *encoder.one_segment(record, candidate)]
         pairs = encoder.row(record, [pairs, marked(encoder.text(record, context))], truncated=1)
         return [Row(record.id, 0, 1, labelled(record, tokens_of(pairs)), [number for _, number in pairs])]
 
@@ -162,7 +161,7 @@ class CandidateKind(ChoiceKind):
 
 def _candidate_markers(tokens: Any) -> Any:
     """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
-    return (tokens == BOS_ID) & ((tokens == EOS_ID).cumsum(1) == 1)
+    return (tokens == BOS) & ((tokens == EOS).cumsum(1) == 1)
 
 
 def numbers(like: Tensor, length: int) -> Tensor:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
+from hat_fairseq.data.dictionary import BOS
 from hat_fairseq.data.kind import Array, Prediction, Tensor
 from hat_fairseq.data.kinds.choices import numbers
 from hat_fairseq.data.kinds.questions import (
@@ -154,7 +154,7 @@ class DocumentQuestionKind(QuestionKind):
             in the row; `type` (B, 5).
         """
         paragraphs = outputs["answer_paragraph"].float().squeeze(-1)
-        counts = (tokens == BOS_ID).sum(1)[:, None] - 1  # the first one is the question's
+        counts = (tokens == BOS).sum(1)[:, None] - 1  # the first one is the question's
         beyond = numbers(counts, paragraphs.size(1)) >= counts
         scores = paragraphs.new_zeros(len(tokens), 1 + paragraphs.size(1))
         scores[:, 1:] = paragraphs.masked_fill(beyond, float("-inf"))
@@ -163,7 +163,7 @@ class DocumentQuestionKind(QuestionKind):
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns first and last token of the short answer, number of the paragraph's marker, type; zeros for none."""
-        text, markers = " ".join(label), int((tokens == BOS_ID).sum())
+        text, markers = " ".join(label), int((tokens == BOS).sum())
         if len(label) != 4 or not all(map(str.isdigit, label[:3])) or label[3] not in ANSWER_TYPES:
             raise ValueError(f"{text!r:.80} is no answer in a document")
         start, end, number = map(int, label[:3])

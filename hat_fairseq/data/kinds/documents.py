@@ -10,11 +10,12 @@ from itertools import chain
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
-from hat_fairseq.data.options import TARGETS, TEXT, Settings
+from hat_fairseq.data.kinds.aligned import align
+from hat_fairseq.data.long_input import cut, exceeds, group_within
+from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn, set_turns
-from hat_fairseq.data.rows import BOS, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
-from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, align, escape_control_tokens, normalise
+from hat_fairseq.data.rows import BOS_TOKEN, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
+from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, normalise
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class DocumentKind(Kind):
     folder = ""
 
     def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Document:
-        """Cleans a document and divides it into sentences; `policy`: of `text.align`. Idempotent.
+        """Cleans a document and divides it into sentences; `policy`: of `align`. Idempotent.
 
         EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
         `split_sentences`.
@@ -76,8 +77,6 @@ class DocumentKind(Kind):
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         if question == ("",):
             raise EmptyDocumentError(f"{record.name} has an empty question")
-        if settings.aligned and record.sentences is not None and record.target is not None:
-            record = align(record, policy, (settings.source_language, settings.target_language), counts)
         if record.text is None:
             sentences = _normalised(record.sentences, counts)
         else:
@@ -86,6 +85,10 @@ class DocumentKind(Kind):
         if not any(sentences) or (target is not None and not any(target)):
             what = "target" if any(sentences) else "source"
             raise EmptyDocumentError(f"{record.name} has an empty {what}: {NOTHING}")
+        if settings.aligned and record.text is None and target is not None:
+            languages = settings.source_language, settings.target_language
+            aligned = align(record.name, sentences, target, policy, languages, counts)
+            sentences, target = map(list, zip(*aligned, strict=True))
         roles = None
         if record.roles is not None:
             pairs = zip(record.roles, sentences, strict=True)
@@ -119,7 +122,7 @@ class DocumentKind(Kind):
         if settings.roles:
             roles = [role_token(role) for role in _roles_of(record, settings.role_labels)]
         marked = [
-            unit((BOS, *piece), role)
+            unit((BOS_TOKEN, *piece), role)
             for tokens, role in zip(map(tokens_of, units), roles, strict=True)
             for piece in _cut_sentence(encoder, tokens)
         ]
@@ -175,7 +178,7 @@ def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], targ
         encoder.counts.update(documents_cut_into_chunks=1, chunks=len(chunks))
     rows = []
     for number, chunk in enumerate(chunks):
-        streams = {"source": [token for i in chunk for token in (BOS, *tokens_of(units[i]))]}
+        streams = {"source": [token for i in chunk for token in (BOS_TOKEN, *tokens_of(units[i]))]}
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
         if most := encoder.settings.max_chunk_tokens:

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.dictionary import EOS as EOS_ID
+from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT
@@ -254,8 +253,8 @@ def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> lis
 def count_questions_and_units(tokens: Any) -> tuple[int, int]:
     """Counts the questions and the units of a row of (T,) ids, which may be padded on the right."""
     ids = tokens.tolist()
-    end = ids.index(EOS_ID) if EOS_ID in ids else len(ids)
-    return ids[:end].count(BOS_ID), ids[end:].count(BOS_ID)
+    end = ids.index(EOS) if EOS in ids else len(ids)
+    return ids[:end].count(BOS), ids[end:].count(BOS)
 
 
 def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float | None]:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.dictionary import NO_LABEL, label_token
+from hat_fairseq.data.dictionary import BOS, NO_LABEL, label_token
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
 from hat_fairseq.data.record import Label, Record, Text, Texts
 from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked, tokens_of
@@ -79,7 +78,7 @@ class SegmentKind(LabelledKind):
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns a class for each `<s>`."""
-        return class_numbers(label, int((tokens == BOS_ID).sum()), classes)
+        return class_numbers(label, int((tokens == BOS).sum()), classes)
 
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
         return [0] * num_markers

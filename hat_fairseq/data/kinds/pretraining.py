@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES, pack_rows
-from hat_fairseq.data.options import PACKING, ROWS, TEXT
+from hat_fairseq.data.long_input import pack_rows
+from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder, tokens_of
 

@@ -26,8 +26,7 @@ from hat_fairseq.data.kinds.windows import (
     units_with_characters,
     window_rows,
 )
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
+from hat_fairseq.data.options import POLICIES, ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row, RowEncoder, marked
 from hat_fairseq.data.text import is_blank

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from hat_fairseq.data.kind import LabelledKind, labelled
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import Settings
+from hat_fairseq.data.options import POLICIES, Settings
 from hat_fairseq.data.record import Label, Record, Text, Texts
-from hat_fairseq.data.rows import BOS, Row, RowEncoder, tokens_of, unit
+from hat_fairseq.data.rows import BOS_TOKEN, Row, RowEncoder, tokens_of, unit
 from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError, is_blank
 
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
@@ -62,7 +61,7 @@ class SequenceKind(LabelledKind):
         """Returns one row for each part: `<s>` and the symbols of the part, which is truncated by itself."""
         rows = []
         for number, text in enumerate(record.parts):
-            tokens = unit([BOS, *self._symbols(record, text)])
+            tokens = unit([BOS_TOKEN, *self._symbols(record, text)])
             encoder.totals["source_tokens"] += len(tokens) - 1
             streams = labelled(record, tokens_of(encoder.truncate(record, tokens, "source")))
             rows.append(Row(record.id, number, len(record.parts), streams))

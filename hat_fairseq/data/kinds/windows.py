@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.long_input import LongInputError, Piece, count_segments, cut_windows
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.rows import BOS, PART_SEPARATOR, Row, RowEncoder, Sentence, Unit, marked, tokens_of
+from hat_fairseq.data.rows import BOS_TOKEN, PART_SEPARATOR, Row, RowEncoder, Sentence, Unit, marked, tokens_of
 from hat_fairseq.data.text import is_blank, split_lines
 
 Span = tuple[int, int]  # characters, begin inclusive, end exclusive
@@ -58,7 +58,7 @@ def _windows(
     if limit is not None:
         room = limit - len(before)
     if max_segments is not None:
-        is_bos = [token == BOS for token, _ in before]
+        is_bos = [token == BOS_TOKEN for token, _ in before]
         max_segments -= int(count_segments(is_bos, settings.segment_length, following=0)[-1])
         room = min(room, max_segments * settings.segment_length - 1)
     if room < 2:
