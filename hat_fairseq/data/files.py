@@ -4,6 +4,7 @@ import codecs
 import hashlib
 import json
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from hat_fairseq.data.text import is_blank
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # byte order marks
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
 
 
@@ -146,6 +148,17 @@ def json_text(value: Any, **layout: Any) -> str:
         return json.dumps(value, allow_nan=False, **{"ensure_ascii": False, **layout})
     except ValueError as error:
         raise ValueError(f"a number is NaN or infinite, which JSON does not have ({error})") from None
+
+
+def is_unicode(text: str) -> bool:
+    """Tells whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
+    return text.isascii() or not _SURROGATE.search(text)
+
+
+def unicode_json(value: Any) -> str:
+    """Returns a value as JSON that UTF-8 can represent, although a text as given may hold lone surrogates."""
+    text = json_text(value)
+    return text if is_unicode(text) else json_text(value, ensure_ascii=True)
 
 
 def _finite(digits: str) -> float:

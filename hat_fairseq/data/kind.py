@@ -17,7 +17,8 @@ import numpy as np
 from hat_fairseq.data.dictionary import NO_LABEL, label_token
 from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row, RowEncoder, normalised
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -60,17 +61,22 @@ class Kind(ABC):
     hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
 
     @abstractmethod
-    def encode(self, encoder: RowEncoder, record: Record) -> list[Row]:
-        """Returns the rows of a stored record."""
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns what the model reads of a record in sentences, segments or words, in the order of `encode`.
 
-    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        """Returns the record as it is stored; here as it is. Idempotent.
-
-        Everything replaced or dropped is added to `counts`. EmptyDocumentError if nothing is left of a text.
+        EmptyDocumentError if nothing is left of a text.
         """
-        for text in record.texts():  # what normalisation replaces is counted when a text is encoded
-            normalised(record, text, self.element, Counter())
-        return record
+
+    @abstractmethod
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns the rows of a prepared record."""
+
+    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
+        """Returns the record as it is stored, here as it is, with its divided texts. Idempotent.
+
+        Everything replaced or dropped is added to `counts`. ValueError as of `divide`.
+        """
+        return Prepared(record, self.divide(Divider(settings, counts), record))
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         """What is counted of a record with a gold target or label: its labels, where the training split has all."""

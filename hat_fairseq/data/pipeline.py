@@ -19,6 +19,7 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.round_trip import running_text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
+from hat_fairseq.data.sentences import Prepared
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
 from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 
@@ -59,15 +60,15 @@ class TextPipeline:
         ValueError: EmptyDocumentError, MisalignedError or LongInputError; or it lacks something that the settings need.
         """
         self.kind.check(record)
-        return self.rows(self.prepare(record).without_gold())
+        return self.kind.encode(self.encoder(), self.prepare(record).without_gold())
 
-    def prepare(self, record: Record) -> Record:
-        """Returns the record as `text/SPLIT.jsonl` has it; see `Kind.prepare`."""
+    def prepare(self, record: Record) -> Prepared:
+        """Returns a raw record with its divided texts; see `Kind.prepare`."""
         return self.kind.prepare(record, self.settings, self.counts)
 
     def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """Returns the rows of a prepared record with its target, labels and answers; `by_source`: see `RowEncoder`."""
-        return self.kind.encode(self.encoder(by_source), record)
+        """Returns the rows of a raw record with its target, labels and answers; `by_source`: see `RowEncoder`."""
+        return self.kind.encode(self.encoder(by_source), self.prepare(record))
 
     def encoder(self, by_source: bool = False) -> RowEncoder:
         """Returns the encoder, which adds to the counts of this pipeline."""

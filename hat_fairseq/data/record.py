@@ -1,22 +1,15 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
-from hat_fairseq.data.files import is_deeper, json_text
+from hat_fairseq.data.files import is_deeper, is_unicode, json_text
 from hat_fairseq.data.text import is_blank
 
 Texts = tuple[str, ...]
 Text = str | Texts  # running text, still to be split into sentences; or sentences, segments, turns or words
-_SURROGATE = re.compile("[\ud800-\udfff]")
 DEEPEST_META = 100  # levels; others that read the predictions have limits, too
-
-
-def is_unicode(text: str) -> bool:
-    """Tells whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
-    return text.isascii() or not _SURROGATE.search(text)
 
 
 def _storable(meta: Any) -> Any:

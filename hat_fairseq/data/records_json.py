@@ -1,5 +1,6 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -9,10 +10,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
-from hat_fairseq.data.files import at, json_text, of_type
+from hat_fairseq.data.files import at, of_type, unicode_json
 from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.record import Record, is_unicode
+from hat_fairseq.data.record import Record
 
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
@@ -97,9 +98,14 @@ def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
 def json_line(record: Record) -> str:
     """Returns the record as a line of a JSON lines file; ValueError for NaN or infinity in its `meta`."""
     with at(record.name):
-        line = json_text(value := record_to_json(record))
-    # A text as given may hold lone surrogates, which UTF-8 cannot represent.
-    return line if is_unicode(line) else json_text(value, ensure_ascii=True)
+        return unicode_json(record_to_json(record))
+
+
+def stored_record(line: str, where: str, kind: Kind) -> Record:
+    """Returns the record of a `json_line`, which was checked when it was written; `where`: its origin."""
+    record: Record = decode(kind.record, _with_references(json.loads(line)), where)
+    object.__setattr__(record, "origin", where)
+    return record
 
 
 def decode(cls: Any, value: Any, where: str) -> Any:

@@ -34,7 +34,7 @@ from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
 from hat_fairseq.workers import progress
 
-EXPANSION = 5  # bytes of the results, and of the blocks beside them, for each byte of records
+EXPANSION = 6  # bytes of the results, and of the blocks beside them, for each byte of records
 
 
 @dataclass
@@ -70,8 +70,9 @@ class Run:
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
+        self.learns = bpe is None
         self.clean()
-        pipeline = TextPipeline(self.options.settings(self.roles()), bpe or self.learn())
+        pipeline = TextPipeline(self.options.settings(self.roles()), self.learn() if bpe is None else bpe)
         pipeline.save(self.bin)
         for split in self.reports:
             self.encode(split, pipeline)
@@ -85,10 +86,11 @@ class Run:
         key = digest("clean", self.options)
         for split, report in self.reports.items():
             counts: Counter[str] = Counter()  # of what the reader drops
-            function = partial(stages.clean_block, self.options, split.startswith("test"))
+            to_learn = self.learns and split == self.reader.splits[0]
+            function = partial(stages.clean_block, self.options, split.startswith("test"), to_learn)
             with recorded_inputs() as inputs:
                 lines = islice(self.reader.lines(split, self.root, counts), self.options.limit)
-                blocks = blocks_of_lines(lines, digest(key, split))
+                blocks = blocks_of_lines(lines, digest(key, split, to_learn))
                 self.store(split, self.blocks.map(function, blocks), earlier)
             self.inputs |= inputs
             report.treatments.update(counts)
@@ -146,7 +148,7 @@ class Run:
         train, stored = next(iter(self.stored.items()))
         groups = cut(stored, -(-len(stored) // MOST_COUNTS))
         blocks = [Block(digest("words", [path.name for path in paths]), paths, f"{train}: words") for paths in groups]
-        archives = self.blocks.map(partial(stages.words_of_blocks, self.options), blocks)
+        archives = self.blocks.map(stages.words_of_blocks, blocks)
         for archive in progress(archives, f"{train}: count words", len(blocks), "blocks"):
             words.update(json.loads(read_member(archive, "words")))
         return LearnedBpe.learn(words, self.options.num_codes)

@@ -226,6 +226,8 @@ def _library_splitter(language: str) -> Any:
 
 def count_words(text: str, language: str) -> int:
     """Counts words between white space, or for languages without it the characters that are no white space."""
+    if has_spaces(language) and text.isprintable() and "  " not in text:  # white space is single spaces
+        return (stripped := text.strip(" ")).count(" ") + bool(stripped)
     words = text.split()
     return len(words) if has_spaces(language) else sum(map(len, words))
 

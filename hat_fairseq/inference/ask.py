@@ -25,6 +25,7 @@ from ..data.kinds.evidence import (
     Unit,
     passages,
     raw_text,
+    units_of_row,
 )
 from ..data.outputs import atomic_file, check_folder, check_output
 from ..data.text import is_blank, normalise
@@ -74,7 +75,7 @@ def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None
     refuse_nan(record, outputs)
     prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, options)
     assert isinstance(prediction, EvidencePrediction)
-    return Answers(record, [each for each in rows[0].spans if each is not None], prediction)
+    return Answers(record, units_of_row(rows[0]), prediction)
 
 
 def check_answers(loaded: Loaded) -> None:

@@ -15,7 +15,8 @@ from ..analysis.recording import Recorder, segment_weights
 from ..data.kinds import LabelledKind, Prediction
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
-from ..data.rows import EOS_TOKEN, Row
+from ..data.rows import Row
+from ..data.text import EOS_TOKEN
 from .loading import Loaded
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 

@@ -87,7 +87,7 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
     assert pipeline.counts["segments_longer_than_chunk"] > 0
     differ = 0
     for page in translations:
-        alone, prepared = pipeline.encode(replace(page, target=None)), pipeline.prepare(page)
+        alone, prepared = pipeline.encode(replace(page, target=None)), pipeline.prepare(page).record
         tested, trained = pipeline.rows(prepared, by_source=True), pipeline.rows(prepared)
         assert pipeline.encode(page) == alone
         assert [row.tokens for row in alone] == [row.tokens for row in tested]

@@ -25,6 +25,7 @@ from hat_fairseq.data.kinds.evidence import (
     count_questions_and_units,
     raw_text,
     units_of,
+    units_of_row,
 )
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
@@ -73,7 +74,7 @@ def test_turns_sentences_and_running_text_become_the_same_rows() -> None:
             "without evidence",
         )
         numbers = [0, 1, 2] if name == "spans" else [0, 2, 3]
-        assert [each.number for each in row.spans if each is not None] == numbers
+        assert [each.number for each in units_of_row(row)] == numbers
         assert encoder.counts["sentences_empty"] == (name != "spans")
         (blind,) = pipeline(splitter="punctuation").encode(record)
         assert blind.tokens == row.tokens and blind.label is None
@@ -90,7 +91,7 @@ def test_roles_stand_before_turns_and_outside_of_the_places() -> None:
     (row,) = pipeline().rows(record)
     assert said(row) == [QUESTIONS[0], "PM: we will make it .", "UI: Goodbye"] and row.label == ["0", "1"]
     raw = raw_text(record)
-    units = list(dict.fromkeys(each for each in row.spans if each is not None))
+    units = units_of_row(row)
     assert [raw[each.begin : each.end] for each in units] == ["we will\tmake it .", "Goodbye"]
 
 
@@ -117,7 +118,8 @@ def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: 
         record = Evidence("a", questions=QUESTIONS, text="\n\n".join(texts))
     encoder, raw = pipeline(**settings), raw_text(record)
     rows = encoder.encode(record)
-    sentences, units = units_of(encoder.encoder(), record)
+    prepared = encoder.prepare(record)
+    units, sentences = units_of(prepared, encoder.settings), prepared.texts[-1].sentences
     assert [letters(raw[each.begin : each.end]) for each in units] == [
         sentence.text.replace(" ", "") for sentence in sentences
     ]

@@ -15,7 +15,7 @@ LANGUAGES = ("en", "de")
 def align(page: Document, policy: str, languages: tuple[str, str], counts: Counter[str]) -> Document:
     """The document as it is stored with `--aligned`."""
     settings = Settings(aligned=True, source_language=languages[0], target_language=languages[1])
-    return DocumentKind().prepare(page, settings, counts, policy)
+    return DocumentKind().prepare(page, settings, counts, policy).record
 
 
 def document(*pairs: tuple[str, str]) -> Document:

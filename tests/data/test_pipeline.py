@@ -47,12 +47,13 @@ def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record
         asked = replace(meetings[0], question="What  did they\tdecide?")
         sentences = ("What did they decide?", *(meetings[0].sentences or ()))
         pipeline = TextPipeline(Settings(), bpe)
-        prepared = pipeline.prepare(asked)
+        prepared = pipeline.prepare(asked).record
         assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
-        assert pipeline.prepare(prepared) == prepared
+        assert pipeline.prepare(prepared).record == prepared
         assert pipeline.encode(asked) == pipeline.encode(meetings[0].with_sentences(sentences, None, None))
         text = TextPipeline(Settings(splitter="punctuation"), bpe)
-        assert text.prepare(Document("a", question="Who?", text="One. Two.")).sentences == ("Who?", "One.", "Two.")
+        running = text.prepare(Document("a", question="Who?", text="One. Two.")).record
+        assert running.sentences == ("Who?", "One.", "Two.")
         with pytest.raises(ValueError, match="has a question, and --aligned is for translations"):
             TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", question="Who?", sentences=("x",)))
 
@@ -105,7 +106,7 @@ def test_empty_documents_are_refused(learned_bpe: LearnedBpe) -> None:
 def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: LearnedBpe) -> None:
     pipeline = TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe)
     document = Document("a", turns=(Turn("x", role="PM"), Turn(" ", role="ME"), Turn("y", role="UI")), target=("", "z"))
-    prepared = pipeline.prepare(document)
+    prepared = pipeline.prepare(document).record
     assert (prepared.sentences, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
     assert pipeline.counts == Counter(sentences_empty=1, target_sentences_empty=1)
 
@@ -157,6 +158,6 @@ def test_chinese_sentences_come_back_without_spaces_between_them() -> None:
         bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
         pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
         sentences = ("今天 很好。", "明天会下雨。")
-        (row,) = pipeline.rows(pipeline.prepare(Document("a", sentences=sentences, target=sentences)))
+        (row,) = pipeline.rows(Document("a", sentences=sentences, target=sentences))
         assert pipeline.decode(" ".join(row.streams["target"])) == text
         assert pipeline.decode(" ".join(row.tokens), "source") == text

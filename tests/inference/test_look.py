@@ -97,7 +97,7 @@ def test_a_classifier(fine_tuned) -> None:
     (one,) = look.maps
     assert (one.name, one.queries, look.unit) == ("attention among segments", "source", "segment")
     assert len(look.source) == one.weights.size(-1) and look.target == ()
-    assert look.source[1] in " ".join(model.pipeline.prepare(record).parts[0])
+    assert look.source[1] in " ".join(model.pipeline.prepare(record).record.parts[0])
     row = model.pipeline.encode(record)[0]
     tokens = row_of(row.tokens, model.loaded.source)
     (net,) = model.models

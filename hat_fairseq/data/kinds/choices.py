@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.rows import BOS_TOKEN, EOS_TOKEN, Row, RowEncoder, marked, tokens_of
-from hat_fairseq.data.text import is_blank
+from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
+from hat_fairseq.data.text import EOS_TOKEN, is_blank
 
 RIGHT, WRONG = "right", "wrong"  # the labels of choices
 
@@ -74,13 +75,18 @@ class ChoiceKind(LabelledKind):
     hub_task = "multiple-choice"
     has_segment_weights = True
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the text and each choice."""
+        choices = (divider.short_text(record, choice) for choice in record.choices)
+        return [divider.text(record, record.parts[0]), *choices]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row for each choice: the text, which is truncated, and the choice with its question."""
-        context = marked(encoder.text(record, record.parts[0]))  # all choices share it
-        choices = [marked(encoder.short_text(record, choice)) for choice in record.choices]
+        record: Any = prepared.record
+        context, *choices = (Part(marked(encoder.text(text))) for text in prepared.texts)  # all choices share it
         rows = []
         for number, choice in enumerate(choices):
-            streams = {"source": tokens_of(encoder.row(record, [context, choice], truncated=0))}
+            streams = {"source": encoder.row(record, [context, choice], truncated=0).tokens}
             if record.label is not None:
                 streams["label"] = [RIGHT if number == record.label else WRONG]
             rows.append(Row(record.id, number, len(choices), streams))
@@ -135,14 +141,20 @@ class CandidateKind(ChoiceKind):
     rows_of_sample = 1
     has_segment_weights = False
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """Returns one row; its label is a number. The spans have the number of each candidate at its marker."""
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the text; the question and each candidate are one segment."""
         question, context = record.parts
-        pairs = [(BOS_TOKEN, None), *encoder.one_segment(record, question), (EOS_TOKEN, None)]
-        for number, candidate in enumerate(record.choices):
-            pairs += [(BOS_TOKEN, number), *encoder.one_segment(record, candidate)]
-        pairs = encoder.row(record, [pairs, marked(encoder.text(record, context))], truncated=1)
-        return [Row(record.id, 0, 1, labelled(record, tokens_of(pairs)), [number for _, number in pairs])]
+        short = (divider.one_segment(record, text) for text in (question, *record.choices))
+        return [divider.text(record, context), *short]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns one row; its label is a number, and the markers of candidates stand for their numbers."""
+        record, (text, *short) = prepared.record, prepared.texts
+        question, *candidates = map(encoder.one_segment, short)
+        segments = [[*question, EOS_TOKEN], *candidates]
+        first = Part(marked(segments), at_markers(segments, [None, *range(len(candidates))]))
+        row = encoder.row(record, [first, Part(marked(encoder.text(text)))], truncated=1)
+        return [Row(record.id, 0, 1, labelled(record, row.tokens), row.elements)]
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """(B, K) scores in fp32, -inf beyond a row's candidates."""

@@ -5,8 +5,8 @@ So segment i of the source and segment i of the target are always in the same ch
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
@@ -14,7 +14,8 @@ from hat_fairseq.data.kinds.aligned import align
 from hat_fairseq.data.long_input import cut, exceeds, group_within
 from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn, set_turns
-from hat_fairseq.data.rows import BOS_TOKEN, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
+from hat_fairseq.data.rows import Row, RowEncoder, marked
+from hat_fairseq.data.sentences import NOTHING, Divided, Divider, Prepared, split_text
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, normalise
 
 
@@ -66,7 +67,7 @@ class DocumentKind(Kind):
     options = (TEXT, TARGETS)
     folder = ""
 
-    def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Document:
+    def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
         """Cleans a document and divides it into sentences; `policy`: of `align`. Idempotent.
 
         EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
@@ -105,42 +106,54 @@ class DocumentKind(Kind):
             record = replace(record, other_references=tuple(filter(None, others)))
             counts["references_not_trained_on"] += len(record.other_references)
         sentences = [*question, *filter(None, sentences)]
-        return record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))
+        record = record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))
+        divider = Divider(settings, counts)
+        return Prepared(
+            record, self.divide(divider, record), None if target is None else Divided(divider.words(target, "target"))
+        )
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """Encodes a prepared document, with its target if it has one; ValueError if it lacks roles."""
-        settings, sentences = encoder.settings, record.sentences
-        if settings.role_in_text:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Separates the words of a cleaned document, whose sentences are divided; ValueError if it lacks roles."""
+        sentences = record.sentences
+        if divider.settings.role_in_text:
             pairs = zip(_roles_of(record), sentences, strict=True)
-            sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
-        units = encoder.units(record, sentences)
+            sentences = [f"{role} : {sentence}" for role, sentence in pairs]
+        return [Divided(divider.words(sentences, "source"))]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Encodes a document, with its target if it has one; ValueError if it lacks roles."""
+        settings, record = encoder.settings, prepared.record
+        units = encoder.units(*prepared.texts)
         encoder.count_undivided(units)
-        target = None if record.target is None else encoder.target(record.target)
+        target = None if prepared.target is None else encoder.target(prepared.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
-        roles: list[str | None] = [None] * len(units)
-        if settings.roles:
-            roles = [role_token(role) for role in _roles_of(record, settings.role_labels)]
-        marked = [
-            unit((BOS_TOKEN, *piece), role)
-            for tokens, role in zip(map(tokens_of, units), roles, strict=True)
-            for piece in _cut_sentence(encoder, tokens)
+        roles = list(map(role_token, _roles_of(record, settings.role_labels))) if settings.roles else [""] * len(units)
+        pieces = [
+            (piece, role) for tokens, role in zip(units, roles, strict=True) for piece in _cut_sentence(encoder, tokens)
         ]
         if settings.long_source == "chunk":
-            chunks = list(group_within(marked, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
+            chunks = list(group_within(pieces, lambda piece, _: (1 + len(piece[0]),), (encoder.limit("source"),)))
             if len(chunks) > 1:
                 encoder.counts.update(source_documents_over_limit=1, source_chunks=len(chunks))
-            sources: list[Unit] = [list(chain.from_iterable(chunk)) for chunk in chunks]
+            streams = [_streams(chunk, settings.roles) for chunk in chunks]
         else:
-            sources = [encoder.truncate(record, list(chain.from_iterable(marked)), "source")]
-        streams = [{"source": tokens_of(pairs)} for pairs in sources]
-        if settings.roles:
-            streams = [row | {"role": [role for _, role in pairs]} for row, pairs in zip(streams, sources, strict=True)]
+            whole = _streams(pieces, settings.roles)
+            end = encoder.end(record, whole["source"], "source")
+            streams = [{name: tokens[:end] for name, tokens in whole.items()}]
         if target is not None:
-            whole = tokens_of(encoder.truncate(record, unit(_joined(encoder, target)), "target"))
+            joined = encoder.truncate(record, _joined(encoder, target), "target")
             encoder.counts["targets_repeated_for_chunks"] += len(streams) - 1
-            streams = [row | {"target": whole} for row in streams]
+            streams = [row | {"target": joined} for row in streams]
         return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
+
+
+def _streams(pieces: Sequence[tuple[list[str], str]], with_roles: bool) -> dict[str, list[str]]:
+    """The source of some pieces of sentences, and in parallel their roles."""
+    streams = {"source": marked([tokens for tokens, _ in pieces])}
+    if with_roles:
+        streams["role"] = [role for tokens, role in pieces for _ in range(1 + len(tokens))]
+    return streams
 
 
 def role_token(role: str) -> str:
@@ -162,7 +175,7 @@ def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
     return [normalise(sentence, counts) for sentence in sentences or ()]
 
 
-def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
+def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: Pieces | None) -> list[Row]:
     """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
     by_source = target is None or encoder.by_source
     limits = encoder.limit("source"), None if by_source else encoder.limit("target")
@@ -178,7 +191,7 @@ def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], targ
         encoder.counts.update(documents_cut_into_chunks=1, chunks=len(chunks))
     rows = []
     for number, chunk in enumerate(chunks):
-        streams = {"source": [token for i in chunk for token in (BOS_TOKEN, *tokens_of(units[i]))]}
+        streams = {"source": marked([units[i] for i in chunk])}
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
         if most := encoder.settings.max_chunk_tokens:

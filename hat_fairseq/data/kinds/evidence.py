@@ -17,9 +17,10 @@ import numpy as np
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
-from hat_fairseq.data.options import ROWS, TEXT
+from hat_fairseq.data.options import ROWS, TEXT, Settings
 from hat_fairseq.data.record import Answer, Record, Sentences, Turn, set_turns
-from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
+from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
+from hat_fairseq.data.sentences import NOTHING, Divided, Divider, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
 HEAD = "evidence"
@@ -144,14 +145,30 @@ class EvidenceKind(LabelledKind):
     keeps_segments = True
     prediction_options = EvidenceOptions
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns each question as one segment, and the turns or sentences that have text as the last one."""
+        questions = [divider.one_segment(record, question) for question in record.questions]
+        if record.text is not None:
+            return [*questions, divider.sentences(record, record.text)]
+        numbers = with_text(record)
+        if not numbers:
+            raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
+        divider.counts["sentences_empty"] += len(record.sentences) - len(numbers)
+        texts = tuple(f"{_prefix(record, number)}{record.sentences[number]}" for number in numbers)
+        return [*questions, divider.sentences(record, texts)]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row; its label has a class for each question and unit."""
-        questions = [encoder.one_segment(record, question) for question in record.questions]
-        sentences, units = units_of(encoder, record)
-        pairs = encoder.row(record, [marked(questions), marked([unit(each.tokens) for each in sentences], units)], 1)
-        row = Row(record.id, 0, 1, {"source": tokens_of(pairs)}, [reference for _, reference in pairs])
+        record: Any = prepared.record
+        *questions, text = prepared.texts
+        units, first = units_of(prepared, encoder.settings), Part(marked(list(map(encoder.one_segment, questions))))
+        segments = encoder.units(text)
+        elements = at_markers(segments, (each.number for each in units))
+        characters = at_markers(segments, ((each.begin, each.end) for each in units))
+        part = encoder.row(record, [first, Part(marked(segments), elements, characters)], truncated=1)
+        row = Row(record.id, 0, 1, {"source": part.tokens}, part.elements, part.characters)
         if record.is_labelled:
-            in_row = [each for each in row.spans if each is not None]
+            in_row = units_of_row(row)
             gold = evidence_of(record, units, encoder.counts)
             encoder.counts["evidence_truncated"] += sum(
                 each.number in numbers for numbers in gold for each in units[len(in_row) :]
@@ -198,7 +215,7 @@ class EvidenceKind(LabelledKind):
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> EvidencePrediction:
-        units = [each for each in rows[0].spans if each is not None]
+        units = units_of_row(rows[0])
         assert isinstance(record, Evidence)
         questions = record.questions
         scores = outputs[0][: len(questions) * len(units)].reshape(len(questions), len(units))
@@ -214,26 +231,34 @@ class EvidenceKind(LabelledKind):
         return EvidencePrediction(record.id, options.threshold, answers)
 
 
-def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Unit]]:
-    """Returns the turns or sentences that have text, with their tokens, and where they are in the text."""
+def units_of(prepared: Prepared, settings: Settings) -> list[Unit]:
+    """Returns the turns or sentences that have text, and where they are in the text."""
+    record: Any = prepared.record
+    texts = [sentence.text for sentence in prepared.texts[-1].sentences]
     if record.text is not None:
-        sentences = encoder.sentences(record, record.text)
-        numbers = list(range(len(sentences)))
-        positions = kept_characters(record.text, encoder.settings.line_breaks)
-        places = places_of((sentence.text for sentence in sentences), positions)
+        numbers, positions = list(range(len(texts))), kept_characters(record.text, settings.line_breaks)
     else:
-        clean = [normalise(text, Counter()) for text in record.sentences]
-        numbers = [number for number, text in enumerate(clean) if text]
-        if not numbers:
-            raise EmptyDocumentError(f"{record.name} has no text")
-        encoder.counts["sentences_empty"] += clean.count("")
-        roles = record.roles or [None] * len(clean)
-        texts = [
-            text if role is None else f"{role}: {text}" for role, text in zip(roles, record.sentences, strict=True)
-        ]
-        sentences = encoder.sentences(record, tuple(texts[number] for number in numbers))
-        places = places_of((clean[number] for number in numbers), kept_characters(record.sentences))
-    return sentences, [Unit(number, *place) for number, place in zip(numbers, places, strict=True)]
+        numbers, positions = with_text(record), kept_characters(record.sentences)
+        prefixes = (normalise(_prefix(record, number), Counter()) for number in numbers)
+        texts = [text[len(prefix) :] for prefix, text in zip(prefixes, texts, strict=True)]
+    return [Unit(number, *place) for number, place in zip(numbers, places_of(texts, positions), strict=True)]
+
+
+def units_of_row(row: Row) -> list[Unit]:
+    """Returns the units whose markers are in a row."""
+    pairs = zip(row.elements, row.characters, strict=True)
+    return [Unit(number, *place) for number, place in pairs if number is not None and place is not None]
+
+
+def with_text(record: Any) -> list[int]:
+    """Returns the numbers of the turns or sentences that have text."""
+    return [number for number, text in enumerate(record.sentences) if not is_blank(text)]
+
+
+def _prefix(record: Any, number: int) -> str:
+    """What stands before a turn: `PM: `, or nothing where its role is not known."""
+    role = None if record.roles is None else record.roles[number]
+    return "" if role is None else f"{role}: "
 
 
 def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]]:

@@ -1,14 +1,14 @@
 """Labels of sequences of symbols: tokens, bytes or pixels, without BPE."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from hat_fairseq.data.kind import LabelledKind, labelled
-from hat_fairseq.data.options import POLICIES, Settings
+from hat_fairseq.data.options import POLICIES
 from hat_fairseq.data.record import Label, Record, Text, Texts
-from hat_fairseq.data.rows import BOS_TOKEN, Row, RowEncoder, tokens_of, unit
-from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError, is_blank
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, Sentence
+from hat_fairseq.data.text import BOS_TOKEN, CONTROL_TOKENS, EmptyDocumentError, is_blank
 
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
@@ -52,19 +52,20 @@ class SequenceKind(LabelledKind):
     policies = POLICIES[:2]
     options = ()
 
-    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        for text in record.texts():
-            self._symbols(record, text)
-        return record
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns the symbols of each part as the words of one sentence."""
+        lines = (" ".join(self._symbols(record, text)) for text in record.parts)
+        return [Divided([Sentence(line, line)]) for line in lines]
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row for each part: `<s>` and the symbols of the part, which is truncated by itself."""
-        rows = []
-        for number, text in enumerate(record.parts):
-            tokens = unit([BOS_TOKEN, *self._symbols(record, text)])
-            encoder.totals["source_tokens"] += len(tokens) - 1
-            streams = labelled(record, tokens_of(encoder.truncate(record, tokens, "source")))
-            rows.append(Row(record.id, number, len(record.parts), streams))
+        record, rows = prepared.record, []
+        for number, text in enumerate(prepared.texts):
+            (sentence,) = text.sentences
+            symbols = encoder.bpe.encode(sentence.words)
+            encoder.totals["source_tokens"] += len(symbols)
+            tokens = encoder.truncate(record, [BOS_TOKEN, *symbols], "source")
+            rows.append(Row(record.id, number, len(prepared.texts), labelled(record, tokens)))
         return rows
 
     def _symbols(self, record: Record, text: Text) -> list[str]:
