@@ -18,7 +18,7 @@ from hat_fairseq.data.dictionary import NO_LABEL, label_token
 from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.sentences import Divided, Divider, Prepared
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -59,6 +59,11 @@ class Kind(ABC):
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
     hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
+
+    def check_texts(self, record: Any) -> None:
+        """Raises EmptyDocumentError for a record with a text that shows nothing; `prepare` does so, too."""
+        for text in record.texts():
+            check_visible(record, text, self.element)
 
     @abstractmethod
     def divide(self, divider: Divider, record: Any) -> list[Divided]:

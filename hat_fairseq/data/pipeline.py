@@ -4,7 +4,9 @@
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, Self
@@ -123,10 +125,21 @@ class TextPipeline:
                 f"{path} cannot be read ({error}); make the data again, with the options that manifest.json records: "
                 "hat preprocess READER --out NEW_DIRECTORY"
             ) from error
-        for name, sha256 in expected.items():
-            if not (directory / name).is_file() or sha256_of(directory / name) != sha256:
-                raise ValueError(f"{directory / name} is missing or was changed after {FILE_NAME} was written")
-        return cls(settings, LOAD[kind](*(directory / name for name in expected)))
+        if missing := [name for name in expected if not (directory / name).is_file()]:
+            raise ValueError(f"{directory / missing[0]} is missing: {path} needs it")
+        stats = ((directory / name).stat() for name in expected)
+        state = tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
+        return cls(settings, _bpe(kind, directory.absolute(), tuple(expected.items()), state))
+
+
+@lru_cache(maxsize=8)
+def _bpe(kind: str, directory: Path, hashes: Sequence[tuple[str, str]], state: object) -> Bpe:
+    """Loads a BPE once a process, as long as its files are the same; ValueError if one does not have its hash."""
+    for name, sha256 in hashes:
+        if sha256_of(directory / name) != sha256:
+            raise ValueError(f"{directory / name} was changed after {FILE_NAME} was written")
+    bpe: Bpe = LOAD[kind](*(directory / name for name, _ in hashes))
+    return bpe
 
 
 @dataclass(frozen=True)

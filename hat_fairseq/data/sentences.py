@@ -13,6 +13,7 @@ from hat_fairseq.data.record import Record, Text, Texts
 from hat_fairseq.data.text import (
     EmptyDocumentError,
     escape_control_tokens,
+    is_blank,
     normalise,
     split_lines,
     split_sentences,
@@ -104,17 +105,14 @@ class Divider:
         `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of
         an element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.
         """
+        check_visible(record, text, element)
         if split and isinstance(text, str):
             way_out = "; or --segments none" if self.settings.splitter == "given" else ""
             clean = split_text(record, text, self.settings, self.counts, way_out)
-            if not clean:
-                raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
             return Divided(self.words(clean, "source"), by_splitter=True)
-        clean = normalised(record, text, element, self.counts)
-        if not isinstance(text, str):
-            self.counts["sentences_empty"] += clean.count("")
-            clean = list(filter(None, clean))
-        return Divided(self.words(clean, "source"))
+        clean = [normalise(each, self.counts) for each in ([text] if isinstance(text, str) else text)]
+        self.counts["sentences_empty"] += clean.count("")
+        return Divided(self.words(filter(None, clean), "source"))
 
     def text(self, record: Record, text: Text) -> Divided:
         """Divides a text that may be long."""
@@ -134,17 +132,16 @@ class Divider:
         return [Sentence(text, separate(escape_control_tokens(text, self.counts))) for text in clean]
 
 
-def normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
-    """Returns the whole text, or each of its elements, without line breaks and the like.
+def check_visible(record: Record, text: Text, element: str | None = None, part: str = "part") -> None:
+    """Raises EmptyDocumentError for a text that shows nothing, or, if elements have a name, an element that does not.
 
-    EmptyDocumentError if nothing is left, or nothing of an element that has a name.
+    `part`: what the text is called.
     """
-    clean = [normalise(each, counts) for each in ([text] if isinstance(text, str) else text)]
-    if element and not all(clean):
-        raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")
-    if not any(clean):
-        raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
-    return clean
+    blank = list(map(is_blank, [text] if isinstance(text, str) else text))
+    if element and any(blank):
+        raise EmptyDocumentError(f"{record.name}: its {element} {blank.index(True) + 1} is empty")
+    if all(blank):
+        raise EmptyDocumentError(f"{record.name} has an empty {part}: {NOTHING}")
 
 
 def split_text(record: Record, text: str, settings: Settings, counts: Counter[str], way_out: str = "") -> list[str]:

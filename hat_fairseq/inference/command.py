@@ -289,7 +289,7 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
     for record in records:
         try:
             pipeline.kind.check(record)
-            pipeline.kind.prepare(record, pipeline.settings, Counter())
+            pipeline.kind.check_texts(record)
         except EmptyDocumentError as error:
             if on_empty == "error":
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None

@@ -1,7 +1,9 @@
 """Between disk and row a record is parsed once, and each of its texts is normalised once."""
 
+import gzip
 import json
 import re
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from commands import hat, write_lines
+from commands import REPOSITORY, hat, write_lines
 
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.text import normalise
@@ -86,3 +88,33 @@ def test_a_record_is_parsed_once_and_a_text_normalised_once(kind: str, tmp_path:
         sys.setprofile(None)
     assert parsed == Counter(record["id"] for record in made)
     assert normalised == Counter(set(WORD.findall(json.dumps(made))))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "predict model.pt data --device cpu --out predicted.jsonl",
+        "preprocess raw --kind classification --vocabulary data/bin --out other",
+    ],
+)
+def test_a_bpe_is_loaded_once(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(REPOSITORY / "tests/golden/predictions/classification", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "model.pt").write_bytes(gzip.decompress((tmp_path / "model.pt.gz").read_bytes()))
+    monkeypatch.chdir(tmp_path)
+    assert hat("preprocess", "raw", "--kind", "classification", "--num-codes", 60, "--out", "data") == 0
+    counts = Counter[str]()
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and Path(code.co_filename).parent.name == "data" and code.co_name in ("load", "normalise"):
+            text = frame.f_locals.get("text", "")
+            counts[f"{Path(code.co_filename).stem}.{code.co_name} {text}"] += 1
+
+    sys.setprofile(watch)
+    try:
+        assert hat(*words.split()) == 0
+    finally:
+        sys.setprofile(None)
+    assert counts["bpe.load "] == 1
+    texts = Counter(name for name in counts.elements() if name.startswith("text.normalise"))
+    assert len(texts) > 5 and set(texts.values()) == {1}

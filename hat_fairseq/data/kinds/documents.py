@@ -15,8 +15,8 @@ from hat_fairseq.data.long_input import cut, exceeds, group_within
 from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn, set_turns
 from hat_fairseq.data.rows import Row, RowEncoder, marked
-from hat_fairseq.data.sentences import NOTHING, Divided, Divider, Prepared, split_text
-from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, normalise
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible, split_text
+from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, is_blank, normalise
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,13 @@ class DocumentKind(Kind):
     options = (TEXT, TARGETS)
     folder = ""
 
+    def check_texts(self, record: Any) -> None:
+        if record.question is not None and is_blank(record.question):
+            raise EmptyDocumentError(f"{record.name} has an empty question")
+        check_visible(record, record.parts[-1], part="source")
+        if record.target is not None:
+            check_visible(record, record.target, part="target")
+
     def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
         """Cleans a document and divides it into sentences; `policy`: of `align`. Idempotent.
 
@@ -76,22 +83,19 @@ class DocumentKind(Kind):
         question = () if record.question is None else (normalise(record.question, counts),)
         if question and settings.aligned:
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
-        if question == ("",):
-            raise EmptyDocumentError(f"{record.name} has an empty question")
+        self.check_texts(record)
         if record.text is None:
             sentences = _normalised(record.sentences, counts)
         else:
             sentences = split_text(record, record.text, settings, counts)
         target = None if record.target is None else _normalised(record.target, counts)
-        if not any(sentences) or (target is not None and not any(target)):
-            what = "target" if any(sentences) else "source"
-            raise EmptyDocumentError(f"{record.name} has an empty {what}: {NOTHING}")
-        if settings.aligned and record.text is None and target is not None:
+        are_pairs = settings.aligned and record.text is None and target is not None
+        if are_pairs and target is not None:
             languages = settings.source_language, settings.target_language
             aligned = align(record.name, sentences, target, policy, languages, counts)
             sentences, target = map(list, zip(*aligned, strict=True))
         roles = None
-        if record.roles is not None:
+        if record.roles is not None and not are_pairs:
             pairs = zip(record.roles, sentences, strict=True)
             clean = [normalise(role, counts) if sentence else None for role, sentence in pairs]
             if "" in clean and (settings.roles or settings.role_in_text):

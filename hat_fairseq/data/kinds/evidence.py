@@ -20,7 +20,7 @@ from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
 from hat_fairseq.data.record import Answer, Record, Sentences, Turn, set_turns
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
-from hat_fairseq.data.sentences import NOTHING, Divided, Divider, Prepared
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
 HEAD = "evidence"
@@ -150,9 +150,8 @@ class EvidenceKind(LabelledKind):
         questions = [divider.one_segment(record, question) for question in record.questions]
         if record.text is not None:
             return [*questions, divider.sentences(record, record.text)]
+        check_visible(record, record.sentences)
         numbers = with_text(record)
-        if not numbers:
-            raise EmptyDocumentError(f"{record.name} has an empty part: {NOTHING}")
         divider.counts["sentences_empty"] += len(record.sentences) - len(numbers)
         texts = tuple(f"{_prefix(record, number)}{record.sentences[number]}" for number in numbers)
         return [*questions, divider.sentences(record, texts)]

@@ -52,8 +52,13 @@ class SequenceKind(LabelledKind):
     policies = POLICIES[:2]
     options = ()
 
+    def check_texts(self, record: Any) -> None:
+        if any(all(map(is_blank, [text] if isinstance(text, str) else text)) for text in record.parts):
+            raise EmptyDocumentError(f"{record.name} has an empty sequence")
+
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Returns the symbols of each part as the words of one sentence."""
+        self.check_texts(record)
         lines = (" ".join(self._symbols(record, text)) for text in record.parts)
         return [Divided([Sentence(line, line)]) for line in lines]
 
@@ -82,8 +87,6 @@ class SequenceKind(LabelledKind):
                         f"{record.name} has the token {symbol!r:.60}; tokens have no white space and are not "
                         f"{', '.join(CONTROL_TOKENS)}"
                     )
-        if all(map(is_blank, [text] if isinstance(text, str) else text)):
-            raise EmptyDocumentError(f"{record.name} has an empty sequence")
         return symbols
 
 
