@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
@@ -113,8 +112,13 @@ class Run:
         treatments = self.reports[split].treatments
         release = self.reader.release.get(split, ())
         expected = self.options.limit or next(iter(release), None)
+        headers = ((path, each) for path in archives for each in json.loads(read_member(path, "headers")))
         with open(self.text / f"{split}.jsonl", "wb") as file:
-            for record_id, source, name in progress(self._headers(split, archives, file), f"{split}: read", expected):
+            for archive, (record_id, source, name) in progress(headers, f"{split}: read", expected):
+                if self.stored[split][-1:] != [archive]:  # the first record of a block
+                    self.stored[split].append(archive)
+                    file.write(read_member(archive, "records"))
+                    self.reports[split].add(read_member(archive, "figures"))
                 if record_id in ids:
                     raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
                 ids.add(record_id)
@@ -131,17 +135,6 @@ class Run:
                 "--partial, or only the first N documents with --limit N"
             )
 
-    def _headers(self, split: str, archives: Iterable[Path], file: BinaryIO) -> Iterator[list[str]]:
-        """Yields id, digest of the source and name of each record.
-
-        On the way it adds each archive to `self.stored`, and writes its records to the file.
-        """
-        for archive in archives:
-            self.stored[split].append(archive)
-            file.write(read_member(archive, "records"))
-            self.reports[split].add(read_member(archive, "figures"))
-            yield from json.loads(read_member(archive, "headers"))
-
     def learn(self) -> Bpe:
         """Learn a joint BPE from all texts of the training split, sources and targets."""
         words: Counter[str] = Counter()
@@ -156,7 +149,7 @@ class Run:
     def encode(self, split: str, pipeline: TextPipeline) -> None:
         """Write the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
         encoder, report = pipeline.encoder(by_source=split.startswith("test")), self.reports[split]
-        archives = self._encoded(split, encoder)
+        archives = self._encode_blocks(split, encoder)
         if self.kind.fills_rows(encoder.settings):
             documents = chain.from_iterable(map(stages.stored_units, archives))
             texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
@@ -167,16 +160,17 @@ class Run:
         if not report.lengths["source"]:
             raise ValueError(f"{split}: no window has an answer, and the others are dropped; raise --negative-windows")
 
-    def _encoded(self, split: str, encoder: RowEncoder) -> Iterator[Path]:
-        """Yields the archive of each block, whose figures are added to the report."""
+    def _encode_blocks(self, split: str, encoder: RowEncoder) -> list[Path]:
+        """Encodes the blocks, and adds their figures to the report; returns their archives."""
         negatives = self.options.negative_windows if split == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
         names = ((path, read_member(path, "name").decode()) for path in self.stored[split])
         blocks = (Block(digest(key, path.name), path, name) for path, name in names)
         archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), blocks)
-        for archive in progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"):
+        encoded = list(progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"))
+        for archive in encoded:
             self.reports[split].add(read_member(archive, "figures"))
-            yield archive
+        return encoded
 
     def _packed(
         self, split: str, encoder: RowEncoder, documents: Iterable[list[list[str]]]
