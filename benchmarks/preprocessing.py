@@ -82,7 +82,7 @@ def write_documents(folder: Path, size: int) -> int:
     """Writes the raw data; returns the number of documents."""
     folder.mkdir()
     reader, number = find_reader("ami", None), 0
-    sentences = [text for record in reader.read("train", None, Counter()) for text in record.sentences or ()]
+    sentences = [text for record in reader.read("train", None, Counter()) for text in record.elements or ()]
     for split, share in SPLITS.items():
         rng, written = random.Random(split), 0
         with (folder / f"{split}.jsonl").open("w") as file:

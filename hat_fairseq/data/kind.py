@@ -87,6 +87,10 @@ class Kind(ABC):
         """What is counted of a record with a gold target or label: its labels, where the training split has all."""
         return ()
 
+    def roles(self, record: Any) -> Sequence[str]:
+        """Returns the roles of its sentences, which a parallel stream may have; here none."""
+        return ()
+
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
         """Further rows of the table of preprocessing, from the manifest's figures of a split."""
         return {}

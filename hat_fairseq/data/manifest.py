@@ -51,7 +51,7 @@ class SplitReport:
     def count_record(self, record: Record) -> None:
         """Count a record, its gold labels and its roles."""
         self.documents += 1
-        self.role_counts.update(record.roles or ())
+        self.role_counts.update(self.kind.roles(record))
         if not record.is_labelled:
             self.without_gold = self.without_gold or record.name
         else:

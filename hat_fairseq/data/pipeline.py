@@ -27,6 +27,7 @@ from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
+_CHANGED = f"{{}} is missing or was changed after {FILE_NAME} was written"
 LATER = {"max_chunk_tokens": None, "line_breaks": "space"}  # settings that earlier versions do not have: what they did
 BPE_FILES = {
     "learned": ("bpe.codes",),
@@ -126,7 +127,7 @@ class TextPipeline:
                 "hat preprocess READER --out NEW_DIRECTORY"
             ) from error
         if missing := [name for name in expected if not (directory / name).is_file()]:
-            raise ValueError(f"{directory / missing[0]} is missing: {path} needs it")
+            raise ValueError(_CHANGED.format(directory / missing[0]))
         stats = ((directory / name).stat() for name in expected)
         state = tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
         return cls(settings, _bpe(kind, directory.absolute(), tuple(expected.items()), state))
@@ -137,7 +138,7 @@ def _bpe(kind: str, directory: Path, hashes: Sequence[tuple[str, str]], state: o
     """Loads a BPE once a process, as long as its files are the same; ValueError if one does not have its hash."""
     for name, sha256 in hashes:
         if sha256_of(directory / name) != sha256:
-            raise ValueError(f"{directory / name} was changed after {FILE_NAME} was written")
+            raise ValueError(_CHANGED.format(directory / name))
     bpe: Bpe = LOAD[kind](*(directory / name for name, _ in hashes))
     return bpe
 

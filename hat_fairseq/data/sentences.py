@@ -76,15 +76,18 @@ class Prepared:
 
     def texts_to_json(self) -> list[Any]:
         """Returns all but the record; see `with_texts`."""
-        given = self.record.sentences
-        return [[text.to_json(given) for text in self.texts], self.target and [self.target.to_json(self.record.target)]]
+        given = self.record.elements
+        return [
+            [text.to_json(given) for text in self.texts],
+            self.target and [self.target.to_json(self.record.gold_value)],
+        ]
 
     @classmethod
     def with_texts(cls, record: Record, value: list[Any]) -> Self:
         """Returns a record with what `texts_to_json` returned."""
         texts, target = value
-        divided = [Divided.from_json(text, record.sentences) for text in texts]
-        return cls(record, divided, None if target is None else Divided.from_json(target[0], record.target))
+        divided = [Divided.from_json(text, record.elements) for text in texts]
+        return cls(record, divided, None if target is None else Divided.from_json(target[0], record.gold_value))
 
 
 @dataclass

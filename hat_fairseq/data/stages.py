@@ -36,7 +36,7 @@ def clean_block(options: Options, may_be_blind: bool, to_learn: bool, block: tup
     headers, stored, places, texts, words = [], [], [], [], Counter[str]()
     for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind)
-        headers.append((record.id, digest(record.source), record.name))
+        headers.append((record.id, digest(record.texts()), record.name))
         prepared = clean_record(record, kind, options, may_be_blind, report.treatments)
         if prepared is not None:
             report.count_record(prepared.record)
@@ -63,14 +63,14 @@ def clean_record(
 
     What was replaced or dropped is added to `counts`.
     """
-    if kind.has_target and record.sentences is not None and options.splitter != "given":
+    if kind.has_target and record.elements is not None and options.splitter != "given":
         raise ValueError(
             f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
             "use --splitter given"
         )
     record_counts: Counter[str] = Counter()
     try:
-        if kind.has_target and record.target is None and not may_be_blind:
+        if kind.has_target and not record.is_labelled and not may_be_blind:
             raise EmptyDocumentError(f"{record.name} has no target")
         prepared = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
@@ -83,7 +83,7 @@ def clean_record(
             raise
         counts["documents_misaligned_dropped"] += 1
         languages = options.source_language, options.target_language
-        counts.update(dropped_words(record.sentences or (), record.target or (), languages))
+        counts.update(dropped_words(record.elements or (), record.gold_value or (), languages))
         return None
     counts.update(record_counts)
     return prepared
@@ -112,7 +112,7 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
     rows: list[Row] = []
     units: list[str] = []
     for prepared in prepared_records(archive, kind):
-        report.totals.update(_words_of_texts(prepared.record, encoder.settings) if kind.is_text else ())
+        report.totals.update(_words_of_texts(prepared, encoder.settings) if kind.is_text else ())
         if kind.fills_rows(encoder.settings):
             units += [*map(" ".join, units_to_pack(encoder, prepared)), ""]
             continue
@@ -122,11 +122,12 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
     return files | {"units": "\n".join(units), "figures": report.to_add()}
 
 
-def _words_of_texts(record: Record, settings: Settings) -> Counter[str]:
-    texts = (text if isinstance(text, str) else " ".join(text) for text in record.texts())
+def _words_of_texts(prepared: Prepared, settings: Settings) -> Counter[str]:
+    texts = (text if isinstance(text, str) else " ".join(text) for text in prepared.record.texts())
+    target = () if prepared.target is None else (each.text for each in prepared.target.sentences)
     return Counter(
         source_words=sum(count_words(text, settings.source_language) for text in texts),
-        target_words=count_words(" ".join(record.target or ()), settings.target_language),
+        target_words=count_words(" ".join(target), settings.target_language),
     )
 
 

@@ -243,11 +243,11 @@ def place_of(passage: dict[str, Any], unit: str) -> str:
 
 def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[tuple[int, str]]:
     """Yields number and text of the turns of a passage, each behind its speaker; running text as a whole."""
-    if record.sentences is None:
+    if record.elements is None:
         yield passage["peak"], passage["text"]
         return
     for number in range(passage["first"], passage["last"] + 1):
-        role, text = record.roles and record.roles[number], record.sentences[number]
+        role, text = record.roles and record.roles[number], record.elements[number]
         if not is_blank(text):
             yield number, text if role is None else f"{role}: {text}"
 

@@ -69,7 +69,7 @@ class Reference:
     @property
     def count(self) -> int:
         """The number of turns or sentences, with and without text."""
-        return len(self.units if self.record.text is not None else self.record.sentences or ())
+        return len(self.units if self.record.text is not None else self.record.elements or ())
 
     @property
     def gold(self) -> np.ndarray:

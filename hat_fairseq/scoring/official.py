@@ -53,7 +53,7 @@ def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
 def meta_of(dataset: str, record: Record) -> Fields:
     """Returns what the reader kept; ValueError for other data."""
     meta = (record.meta or {}).get(dataset)
-    if meta is None or record.sentences is None or not record.id.lstrip("-").isdecimal():
+    if meta is None or record.elements is None or not record.id.lstrip("-").isdecimal():
         raise ValueError(f"{record.name} is not from {dataset}, or not from its development part")
     return Fields(meta, f"{record.name}: meta")
 
@@ -93,8 +93,8 @@ def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> 
     if prediction["paragraph"] is not None:
         numbers = candidates[prediction["paragraph"]][: 2 if in_words else 1]
         passage = tuple(numbers) if numbers[0] >= 0 else None
-    if prediction["start"] is not None and record.sentences is not None:
-        text, begin = record.sentences[prediction["answer_paragraph"]], prediction["start"]
+    if prediction["start"] is not None and record.elements is not None:
+        text, begin = record.elements[prediction["answer_paragraph"]], prediction["start"]
         around = text[:begin], text[: begin + len(prediction["answer"])]
         candidate = candidates[prediction["answer_paragraph"]]
         if in_words:

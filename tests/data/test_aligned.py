@@ -83,7 +83,7 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
     for page in translations:
         parts = pipeline.encode(replace(page, target=None))
         assert all(part.tokens[0] == BOS_TOKEN and (len(part.tokens) <= 30 or part.segments == 1) for part in parts)
-        assert sum(part.segments for part in parts) == len(page.sentences or ())
+        assert sum(part.segments for part in parts) == len(page.elements or ())
     assert pipeline.counts["segments_longer_than_chunk"] > 0
     differ = 0
     for page in translations:

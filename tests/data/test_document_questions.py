@@ -31,8 +31,8 @@ def letters(text: str) -> str:
 
 
 def paragraphs_of(record: Record) -> tuple[str, ...]:
-    assert record.sentences is not None
-    return record.sentences
+    assert record.elements is not None
+    return record.elements
 
 
 def pieces(row: Row) -> list[tuple[int, int, list[Any]]]:

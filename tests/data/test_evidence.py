@@ -237,7 +237,7 @@ def test_tables_have_a_line_for_each_question_and_sentence(tmp_path: Path) -> No
         csv.writer(file).writerows([("id", "questions", "sentences", "evidence"), *rows])
     records: list[Any] = list(read_records(tmp_path / "train.csv", "evidence"))
     assert [each.evidence for each in records] == [((0, 2), (1,)), ((), (0, 1, 2)), ((0,),)]
-    assert records[0].questions == ("who ?", "what ?") and records[0].sentences == ("One.", "Two.", "Three.")
+    assert records[0].questions == ("who ?", "what ?") and records[0].elements == ("One.", "Two.", "Three.")
     with open(tmp_path / "test.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "questions", "text"), ("a", "who ?", "One. Two.")])
     (record,) = read_records(tmp_path / "test.csv", "evidence")

@@ -24,7 +24,7 @@ def document(*pairs: tuple[str, str]) -> Document:
 
 
 def pairs_of(aligned: Document) -> list[tuple[str, str]]:
-    return list(zip(aligned.sentences or (), aligned.target or (), strict=True))
+    return list(zip(aligned.elements or (), aligned.target or (), strict=True))
 
 
 def test_pairs_empty_on_both_sides_are_dropped_and_counted() -> None:
@@ -68,7 +68,7 @@ def test_merging_loses_nothing() -> None:
             continue
         aligned = align(document(*pairs), "merge", LANGUAGES, Counter())
         assert all(all(pair) for pair in pairs_of(aligned))
-        assert " ".join(aligned.sentences or ()).split() == [a for a, _ in pairs if a]
+        assert " ".join(aligned.elements or ()).split() == [a for a, _ in pairs if a]
         assert " ".join(aligned.target or ()).split() == [b for _, b in pairs if b]
 
 

@@ -35,9 +35,9 @@ def test_a_meeting_there_and_back(bpes: list[Bpe], meetings: list[Record]) -> No
             (encoded,) = pipeline.encode(meeting)
             assert (encoded.id, encoded.number, encoded.count) == (meeting.id, 0, 1)
             assert encoded.tokens[0] == BOS_TOKEN
-            assert encoded.tokens.count(BOS_TOKEN) == len(meeting.sentences or ())
+            assert encoded.tokens.count(BOS_TOKEN) == len(meeting.elements or ())
             assert all(token == clean(token) and token for token in encoded.tokens)
-            assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
+            assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.elements or ()))
             (row,) = pipeline.rows(meeting)
             assert pipeline.decode(" ".join(row.streams["target"])) == clean(" ".join(meeting.target or ()))
 
@@ -45,7 +45,7 @@ def test_a_meeting_there_and_back(bpes: list[Bpe], meetings: list[Record]) -> No
 def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record]) -> None:
     for bpe in bpes:
         asked = replace(meetings[0], question="What  did they\tdecide?")
-        sentences = ("What did they decide?", *(meetings[0].sentences or ()))
+        sentences = ("What did they decide?", *(meetings[0].elements or ()))
         pipeline = TextPipeline(Settings(), bpe)
         prepared = pipeline.prepare(asked).record
         assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
@@ -53,7 +53,7 @@ def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record
         assert pipeline.encode(asked) == pipeline.encode(meetings[0].with_sentences(sentences, None, None))
         text = TextPipeline(Settings(splitter="punctuation"), bpe)
         running = text.prepare(Document("a", question="Who?", text="One. Two.")).record
-        assert running.sentences == ("Who?", "One.", "Two.")
+        assert running.elements == ("Who?", "One.", "Two.")
         with pytest.raises(ValueError, match="has a question, and --aligned is for translations"):
             TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", question="Who?", sentences=("x",)))
 
@@ -107,7 +107,7 @@ def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: L
     pipeline = TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe)
     document = Document("a", turns=(Turn("x", role="PM"), Turn(" ", role="ME"), Turn("y", role="UI")), target=("", "z"))
     prepared = pipeline.prepare(document).record
-    assert (prepared.sentences, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
+    assert (prepared.elements, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
     assert pipeline.counts == Counter(sentences_empty=1, target_sentences_empty=1)
 
 

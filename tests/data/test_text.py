@@ -115,7 +115,7 @@ def test_long_words_do_not_move_the_ends_of_sentences() -> None:
 
 def test_nothing_is_lost(meetings: list[Record]) -> None:
     for method in SPLITTING:
-        texts = [" ".join(meeting.sentences or ()) for meeting in meetings[:3]]
+        texts = [" ".join(meeting.elements or ()) for meeting in meetings[:3]]
         generator = random.Random(2)
         texts += ["".join(generator.choices("aB .!?…。”'\")(1é日 \u2028", k=80)) for _ in range(300)]
         for text in texts:

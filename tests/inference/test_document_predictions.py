@@ -150,7 +150,7 @@ def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
             (row,) = model.pipeline.rows(example)
             numbers = {each for each in row.elements if each is not None}
             assert prediction.paragraph in numbers and prediction.answer_paragraph in {None, *numbers}
-            assert len(numbers) < len(example.sentences)
+            assert len(numbers) < len(example.elements)
 
 
 def test_windows_without_text_do_not_count() -> None:

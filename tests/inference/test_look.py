@@ -37,7 +37,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     assert "".join(look.target).strip() == next(model.rows([record]))["text"].replace("\t", " ")
     assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
     assert look.unit == "sentence" and len(look.source) > 3
-    assert look.source[0] == f"{record.roles[0]} : {record.sentences[0]}"
+    assert look.source[0] == f"{record.roles[0]} : {record.elements[0]}"
     assert [(one.name, one.queries) for one in look.maps] == [
         ("attention to sentences", "target tokens"),
         ("attention to tokens, summed by sentence", "target tokens"),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
-from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.record import Record, Text, Texts
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import EOS_TOKEN, is_blank
@@ -32,6 +32,9 @@ class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), go
         object.__setattr__(self, "question", None)
         _check_choices(self, "choices")
 
+    def texts(self) -> tuple[Text, ...]:
+        return *self.parts, *self.choices
+
 
 @dataclass(frozen=True)
 class Candidates(Record, reads=("question", "text", "segments"), one_of=("text", "segments"), gold="label"):
@@ -51,8 +54,11 @@ class Candidates(Record, reads=("question", "text", "segments"), one_of=("text",
     def choices(self) -> Texts:
         return self.candidates
 
+    def texts(self) -> tuple[Text, ...]:
+        return *self.parts, *self.candidates
 
-def _check_choices(record: Record, name: str) -> None:
+
+def _check_choices(record: Any, name: str) -> None:
     if (count := len(record.choices)) < 2:
         raise ValueError(f"{record.name} has {count} {name}; at least two are needed")
     if record.label is not None and record.label not in range(count):
@@ -115,7 +121,7 @@ class ChoiceKind(LabelledKind):
         return targets.index(1)
 
     def predict(
-        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> LabelPrediction:
         output = outputs[0][: len(record.choices)]
         return LabelPrediction(record.id, str(int(output.argmax())), output.tolist())

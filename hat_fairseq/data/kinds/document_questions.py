@@ -236,7 +236,7 @@ def answer_document(
     record: Record, windows: Sequence[DocumentWindow], options: DocumentQuestionOptions
 ) -> DocumentAnswer:
     """Joins the windows of a document; ValueError if none has text."""
-    paragraphs, windows = record.sentences or (), [window for window in windows if window.answers.spans]
+    paragraphs, windows = record.elements or (), [window for window in windows if window.answers.spans]
     check_text(record, windows)
     chosen = max(windows, key=lambda window: window.best_paragraph()[0])
     score, number = chosen.best_paragraph()

@@ -6,42 +6,46 @@ So segment i of the source and segment i of the target are always in the same ch
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.kinds.aligned import align
 from hat_fairseq.data.long_input import cut, exceeds, group_within
 from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
-from hat_fairseq.data.record import Record, Sentences, Texts, Turn, set_turns
+from hat_fairseq.data.record import Record, Sentences, Texts, Turn, roles_of, texts_of
 from hat_fairseq.data.rows import Row, RowEncoder, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible, split_text
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, is_blank, normalise
 
 
 @dataclass(frozen=True)
-class Document(Record, reads=("question", "text", "sentences"), one_of=("text", "turns", "sentences"), gold="target"):
+class Document(Record, reads=("question", "text", "elements"), one_of=("text", "turns", "sentences"), gold="target"):
     """A document with its target: a summary, or a translation segment by segment."""
 
     question: str | None = None  # it becomes the first sentence
     turns: tuple[Turn, ...] | None = None
     text: str | None = None
-    sentences: Texts | None = None  # the texts of the turns where there are turns
+    sentences: Texts | None = None
     target: Sentences | None = None
     other_references: tuple[Texts, ...] = ()  # besides the target; in JSON they follow it in one list
-    summary: Sentences | None = None  # another name for the target when it is read
-    roles: Texts | None = field(default=None, init=False)  # one for each turn
 
     def __post_init__(self) -> None:
-        if self.summary is not None:
-            if self.target is not None:
-                raise ValueError(f"{self.name}: target and summary are two names for the same thing; give one of them")
-            self._set(target=self.summary, summary=None)
-        set_turns(self, super().__post_init__)
+        super().__post_init__()
+        if self.roles is not None and None in self.roles:
+            number = self.roles.index(None) + 1
+            raise ValueError(f"{self.name}: turn {number} has neither role nor speaker, but others have")
 
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    @cached_property
+    def elements(self) -> Texts | None:
+        """The sentences, or the texts of the turns."""
+        return self.sentences if self.turns is None else texts_of(self.turns)
+
+    @cached_property
+    def roles(self) -> Texts | None:
+        """The role of each turn; None without roles."""
+        return roles_of(self.turns)  # type: ignore[return-value]  # all or none, which is checked
 
     @property
     def references(self) -> tuple[Texts, ...]:
@@ -51,7 +55,8 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
     def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":
         """Returns the document with other sentences instead of its question and text, and another target."""
         turns = tuple(Turn(text, role=role) for text, role in zip(sentences, roles or (), strict=bool(roles)))
-        return replace(self, question=None, text=None, sentences=sentences, turns=turns or None, target=target)
+        given = None if turns else sentences
+        return replace(self, question=None, text=None, sentences=given, turns=turns or None, target=target)
 
 
 Pieces = list[list[str]]  # tokens of each sentence or segment
@@ -66,6 +71,9 @@ class DocumentKind(Kind):
     policies = POLICIES
     options = (TEXT, TARGETS)
     folder = ""
+
+    def roles(self, record: Any) -> Sequence[str]:
+        return record.roles or ()
 
     def check_texts(self, record: Any) -> None:
         if record.question is not None and is_blank(record.question):
@@ -85,7 +93,7 @@ class DocumentKind(Kind):
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
         if record.text is None:
-            sentences = _normalised(record.sentences, counts)
+            sentences = _normalised(record.elements, counts)
         else:
             sentences = split_text(record, record.text, settings, counts)
         target = None if record.target is None else _normalised(record.target, counts)
@@ -118,7 +126,7 @@ class DocumentKind(Kind):
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Separates the words of a cleaned document, whose sentences are divided; ValueError if it lacks roles."""
-        sentences = record.sentences
+        sentences = record.elements
         if divider.settings.role_in_text:
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = [f"{role} : {sentence}" for role, sentence in pairs]
@@ -165,14 +173,15 @@ def role_token(role: str) -> str:
     return escape_control_tokens("_".join(role.split()))
 
 
-def _roles_of(record: Record, known: Texts | None = None) -> Texts:
+def _roles_of(record: Any, known: Texts | None = None) -> Texts:
     """The roles of a record; ValueError if it has none, or one that is not known."""
     if record.roles is None:
         raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
     for role in record.roles:
         if known is not None and role not in known:
             raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")
-    return record.roles
+    roles: Texts = record.roles
+    return roles
 
 
 def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:

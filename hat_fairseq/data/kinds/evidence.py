@@ -9,6 +9,7 @@ Legend: B rows, Q questions of a row, N units of a row.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Annotated, Any, Self
 
@@ -18,7 +19,7 @@ from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
-from hat_fairseq.data.record import Answer, Record, Sentences, Turn, set_turns
+from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
@@ -38,9 +39,7 @@ def _numbers(evidence: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Evidence(
-    Record, reads=("questions", "text", "sentences"), one_of=("text", "turns", "sentences"), gold="evidence"
-):
+class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", "turns", "sentences"), gold="evidence"):
     """Questions on a document, and for each the turns or sentences that answer it.
 
     Attributes:
@@ -55,10 +54,9 @@ class Evidence(
     sentences: Sentences | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
-    roles: tuple[str | None, ...] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        set_turns(self, super().__post_init__, in_all=False)
+        super().__post_init__()
         if not self.questions or any(map(is_blank, self.questions)):
             raise EmptyDocumentError(f"{self.name} has an empty question")
         if self.evidence is not None and self.spans is not None:
@@ -68,11 +66,21 @@ class Evidence(
                 raise ValueError(f"{self.name}: {key} is for {len(values)} questions of {len(self.questions)}")
         if self.text is not None and self.evidence is not None:
             raise ValueError(f"{self.name}: evidence of running text is spans, because sentences are not numbered yet")
-        count = len(self.sentences or ())
+        count = len(self.elements or ())
         if wrong := [number for numbers in self.evidence or () for number in numbers if number not in range(count)]:
             raise ValueError(f"{self.name}: the evidence {wrong[0]} is not one of 0 to {count - 1}")
         for answer in (each for answers in self.spans or () for each in answers):
             answer.check(raw_text(self), self.name)
+
+    @cached_property
+    def elements(self) -> Texts | None:
+        """The sentences, or the texts of the turns."""
+        return self.sentences if self.turns is None else texts_of(self.turns)
+
+    @cached_property
+    def roles(self) -> tuple[str | None, ...] | None:
+        """The role of each turn, None for one without; None without roles."""
+        return roles_of(self.turns)
 
     def without_gold(self) -> Self:
         return replace(self, evidence=None, spans=None)
@@ -150,10 +158,10 @@ class EvidenceKind(LabelledKind):
         questions = [divider.one_segment(record, question) for question in record.questions]
         if record.text is not None:
             return [*questions, divider.sentences(record, record.text)]
-        check_visible(record, record.sentences)
+        check_visible(record, record.elements)
         numbers = with_text(record)
-        divider.counts["sentences_empty"] += len(record.sentences) - len(numbers)
-        texts = tuple(f"{_prefix(record, number)}{record.sentences[number]}" for number in numbers)
+        divider.counts["sentences_empty"] += len(record.elements) - len(numbers)
+        texts = tuple(f"{_prefix(record, number)}{record.elements[number]}" for number in numbers)
         return [*questions, divider.sentences(record, texts)]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
@@ -237,7 +245,7 @@ def units_of(prepared: Prepared, settings: Settings) -> list[Unit]:
     if record.text is not None:
         numbers, positions = list(range(len(texts))), kept_characters(record.text, settings.line_breaks)
     else:
-        numbers, positions = with_text(record), kept_characters(record.sentences)
+        numbers, positions = with_text(record), kept_characters(record.elements)
         prefixes = (normalise(_prefix(record, number), Counter()) for number in numbers)
         texts = [text[len(prefix) :] for prefix, text in zip(prefixes, texts, strict=True)]
     return [Unit(number, *place) for number, place in zip(numbers, places_of(texts, positions), strict=True)]
@@ -251,7 +259,7 @@ def units_of_row(row: Row) -> list[Unit]:
 
 def with_text(record: Any) -> list[int]:
     """Returns the numbers of the turns or sentences that have text."""
-    return [number for number, text in enumerate(record.sentences) if not is_blank(text)]
+    return [number for number, text in enumerate(record.elements) if not is_blank(text)]
 
 
 def _prefix(record: Any, number: int) -> str:
@@ -284,7 +292,7 @@ def count_questions_and_units(tokens: Any) -> tuple[int, int]:
 def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float | None]:
     """Returns the probability of each turn or sentence of a record."""
     probabilities = {each.number: round(float(score), 6) for each, score in zip(units, scores, strict=True)}
-    count = len(record.sentences) if record.text is None else len(units)
+    count = len(record.elements) if record.text is None else len(units)
     return list(map(probabilities.get, range(count)))
 
 

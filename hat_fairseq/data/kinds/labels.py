@@ -20,6 +20,9 @@ class LabelledText(Record, reads=("text", "segments", "second"), one_of=("text",
     segments: Texts | None = None
     label: Label | None = None
 
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
+
 
 @dataclass(frozen=True)
 class LabelledSegments(Record, reads=("segments",), gold="labels"):
@@ -28,6 +31,14 @@ class LabelledSegments(Record, reads=("segments",), gold="labels"):
     segments: Texts
     labels: tuple[Label, ...] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None and len(self.labels) != len(self.segments):
+            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.segments)} segments")
+
+    def labels_as_text(self) -> Texts:
+        return self.labels or ()
+
 
 @dataclass(frozen=True)
 class LabelledWords(Record, reads=("words",), gold="labels"):
@@ -35,6 +46,14 @@ class LabelledWords(Record, reads=("words",), gold="labels"):
 
     words: Texts
     labels: tuple[Label, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None and len(self.labels) != len(self.words):
+            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.words)} words")
+
+    def labels_as_text(self) -> Texts:
+        return self.labels or ()
 
 
 class ClassificationKind(LabelledKind):
@@ -114,7 +133,7 @@ class SegmentKind(LabelledKind):
         probabilities = {number: best[place] for place, number in self.places(rows[0])}
         return [
             {"text": text, "label": label, "probability": probabilities.get(number)}
-            for number, (text, label) in enumerate(zip(record.sentences or (), prediction.labels, strict=True))
+            for number, (text, label) in enumerate(zip(record.elements or (), prediction.labels, strict=True))
         ]
 
 

@@ -41,7 +41,7 @@ class Question(Record, reads=("question", "text"), gold="answers"):
     """A question with answers that are spans of a text; ValueError if one does not stand where it says."""
 
     question: str
-    text: str = field()  # without the default of `Record.text`
+    text: str
     answers: tuple[Answer, ...] | None = None  # empty if the text has no answer, None if that is not known
 
     def __post_init__(self) -> None:
@@ -144,7 +144,7 @@ class QuestionKind(LabelledKind):
         return [0, 0]
 
     def predict(
-        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> Any:
         options = options or QuestionOptions()
         windows = [window_answers(each, row.characters, options) for each, row in zip(outputs, rows, strict=True)]

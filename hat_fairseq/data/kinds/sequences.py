@@ -1,6 +1,6 @@
 """Labels of sequences of symbols: tokens, bytes or pixels, without BPE."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hat_fairseq.data.kind import LabelledKind, labelled
@@ -20,6 +20,9 @@ class SymbolSequence(Record, reads=("tokens",), gold="label"):
     tokens: Texts
     label: Label | None = None
 
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
+
 
 @dataclass(frozen=True)
 class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), gold="label"):
@@ -28,6 +31,9 @@ class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), 
     text: str | None = None
     pixels: tuple[int, ...] | None = None
     label: Label | None = None
+
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
 
     @property
     def parts(self) -> tuple[Text, ...]:
@@ -40,8 +46,11 @@ class BytePair(Record, reads=("text", "second"), gold="label"):
     """A pair of texts as bytes, which the model encodes separately, with a label."""
 
     second: str
-    text: str = field()  # as in `Question`
+    text: str
     label: Label | None = None
+
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
 
 
 class SequenceKind(LabelledKind):
