@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "weights": {"modules", "networks", "data", "hf", "package_files", "generation", "register", "fairseq_fixes"},
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
-    "doctor": set(),
+    "doctor": {"data"},  # when it compares a folder with its manifest
     "demo": set(),
     "fairseq_import": set(),
     "fairseq_commands": set(),  # fairseq_cli, by name

@@ -161,6 +161,11 @@ def unicode_json(value: Any) -> str:
     return text if is_unicode(text) else json_text(value, ensure_ascii=True)
 
 
+def json_lines(values: Iterable[Any], **layout: Any) -> Iterator[bytes]:
+    """Yields values as lines of JSON in UTF-8; `layout` as of `json_text`."""
+    return (json_text(value, **layout).encode() + b"\n" for value in values)
+
+
 def _finite(digits: str) -> float:
     if math.isinf(number := float(digits)):
         raise ValueError(f"the number {digits:.60} is too large: at most {sys.float_info.max:.4g}")
@@ -179,6 +184,11 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {repeated!r} occurs twice in one object")
     return record
+
+
+def files_below(directory: Path) -> list[str]:
+    """Lists the paths of all files below a directory, relative to it, sorted."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
 def sha256_of(path: str | Path) -> str:

@@ -1,6 +1,7 @@
 """The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
 import json
+import math
 import shlex
 import sys
 from collections import Counter
@@ -12,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data import round_trip
-from hat_fairseq.data.files import json_text, sha256_of
+from hat_fairseq.data.checksums import MANIFEST, Checksums
+from hat_fairseq.data.files import json_text
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
-from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 from hat_fairseq.versions import versions
 
-FILE_NAME = "manifest.json"
+FILE_NAME = MANIFEST
 HASHED = 1_000_000_000  # bytes; of a file up to this size the hash is always compared, in less than a second
 MAX_INPUTS = 1000  # files that are listed one by one
 LABEL_ROWS = 40  # of the table; the manifest has all
@@ -116,7 +117,6 @@ def write_manifest(
     directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: Iterable[Path]
 ) -> dict[str, Any]:
     """Write `manifest.json` into `directory` with the sizes and hashes of its files; return it."""
-    files = files_below(directory)
     manifest = {
         "reader": reader.name,
         "command": shlex.join(sys.argv),
@@ -126,8 +126,7 @@ def write_manifest(
         "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
         "splits": {split: report.to_json() for split, report in reports.items()},
         "paper": dict(reader.paper),
-        "sha256": {name: sha256_of(directory / name) for name in files},
-        "files": {name: (directory / name).stat().st_size for name in files},
+        **Checksums.of(directory).to_json(),
     }
     path = directory / FILE_NAME
     path.write_text(json_text(manifest, indent=2) + "\n", encoding="utf-8")
@@ -161,20 +160,16 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
     """
     root = Path(data).resolve()
     try:
-        manifest = json.loads(root.with_name(FILE_NAME).read_text(encoding="utf-8"))
-        sizes, hashes = dict(manifest["files"]), manifest["sha256"]
+        checksums = Checksums.read(root.parent)
     except (OSError, ValueError, KeyError, TypeError):  # none, or of an earlier version
         return
-    for name, size in sizes.items():
-        path = Path(data, name.removeprefix(f"{root.name}/"))
-        if not name.startswith(f"{root.name}/") or not path.name.startswith((f"{split}.", "dict.")):
-            continue
-        if not path.is_file():
-            raise ValueError(f"{path} is missing; run hat preprocess again")
-        if (actual := path.stat().st_size) != size:
-            raise ValueError(f"{path} has {actual} bytes instead of {size}: damaged; run hat preprocess again")
-        if (contents or size <= HASHED) and sha256_of(path) != hashes[name]:
-            raise ValueError(f"{path} has changed since {FILE_NAME} was written; run hat preprocess again")
+    names = [
+        name
+        for name in checksums.sizes
+        if name.startswith(f"{root.name}/") and Path(name).name.startswith((f"{split}.", "dict."))
+    ]
+    for name, problem in checksums.problems(root.parent, names, math.inf if contents else HASHED):
+        raise ValueError(f"{Path(data, Path(name).relative_to(root.name))} {problem}; run hat preprocess again")
 
 
 def table(manifest: Mapping[str, Any]) -> str:

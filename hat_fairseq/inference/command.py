@@ -22,7 +22,7 @@ from typing import Any
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.columns import AS_NAMED, Columns
 from ..data.dictionary import DICTIONARIES
-from ..data.files import json_text, sha256_of
+from ..data.files import json_lines, json_text, sha256_of
 from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
@@ -322,5 +322,4 @@ def say(out: Path, text: str) -> None:
 def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:
     """Writes one JSON object a line; the file appears when it is complete."""
     with nullcontext(sys.stdout.buffer) if out == STDOUT else atomic_file(out) as file:
-        for line in lines:
-            file.write(json_text(line, indent=indent).encode() + b"\n")
+        file.writelines(json_lines(lines, indent=indent))

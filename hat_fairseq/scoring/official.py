@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hat_fairseq.data.files import Fields, json_text
+from hat_fairseq.data.files import Fields, json_lines
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.record import Record
 
@@ -118,9 +118,9 @@ def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tup
     with atomic_file(path) as file:
         if dataset == "natural_questions":
             rows = [_natural_row(*pair) for pair in predictions]
-            file.write(json_text({"predictions": rows}, ensure_ascii=True).encode() + b"\n")
+            file.writelines(json_lines([{"predictions": rows}], ensure_ascii=True))
         else:
-            file.writelines(json_text(_tydi_row(*pair), ensure_ascii=True).encode() + b"\n" for pair in predictions)
+            file.writelines(json_lines((_tydi_row(*pair) for pair in predictions), ensure_ascii=True))
     return path
 
 
