@@ -10,6 +10,7 @@ readers.py, tables.py          finds a reader of a dataset, or reads a folder of
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
 kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
 sentences.py                   a `Prepared` record: its texts in sentences of words, which are cleaned and divided once
+transcripts.py, speakers.py     a file of what people say, its speakers and times; subtitles.py SubRip and WebVTT
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 text.py, word_tokenizer.py     text before the BPE: characters, sentences; words
 bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepiece_bpe.py and tokenizer_bpe.py those of

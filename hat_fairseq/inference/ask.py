@@ -28,8 +28,9 @@ from ..data.kinds.evidence import (
     units_of_row,
 )
 from ..data.outputs import atomic_file, check_folder, check_output
+from ..data.speakers import clock
 from ..data.text import is_blank, normalise
-from ..data.transcripts import STDIN, Transcript, clock, read_transcript
+from ..data.transcripts import STDIN, Transcript, read_transcript
 from . import command
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with
