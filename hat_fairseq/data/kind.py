@@ -55,7 +55,7 @@ class Kind(ABC):
     keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
     is_one_segment: ClassVar[bool] = False  # a text is one segment, which --segments packed alone divides
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training split does not decide
-    policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
+    policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # allowed values of --long-source; the first is always `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
     hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
@@ -84,7 +84,7 @@ class Kind(ABC):
         return Prepared(record, self.divide(Divider(settings, counts), record))
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
-        """What is counted of a record with a gold target or label: its labels, where the training split has all."""
+        """Returns the labels to count for a labelled record; every label must occur in training."""
         return ()
 
     def roles(self, record: Any) -> Sequence[str]:
@@ -182,7 +182,7 @@ class LabelledKind(Kind):
         return outputs[HEAD]
 
     def scores(self, logits: Tensor) -> Tensor:
-        """The scores that predictions are made from, and that are averaged over an ensemble: here probabilities."""
+        """Returns what predictions are made from, and what is averaged over an ensemble: here probabilities."""
         return logits.softmax(dim=-1)
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> float | list[int]:
@@ -198,7 +198,7 @@ class LabelledKind(Kind):
         return class_numbers(label, 1, classes)[0]
 
     def sample_target(self, targets: list[Any]) -> Any:
-        """The target of a sample from those of its rows, here of one; ValueError if they do not belong together."""
+        """Returns the target of a sample from those of its rows, here one; ValueError if they do not match."""
         (target,) = targets
         return target
 

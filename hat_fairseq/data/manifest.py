@@ -50,7 +50,7 @@ class SplitReport:
     without_gold: str | None = None
 
     def count_record(self, record: Record) -> None:
-        """Count a record, its gold labels and its roles."""
+        """Counts a record, its gold labels and its roles."""
         self.documents += 1
         self.role_counts.update(self.kind.roles(record))
         if not record.is_labelled:
@@ -61,13 +61,13 @@ class SplitReport:
             self.first_with = dict.fromkeys(labels, record.name) | self.first_with
 
     def count_row(self, row: Row) -> None:
-        """Count a row: its markers, and its tokens with `</s>`."""
+        """Counts a row: its markers, and its tokens with `</s>`."""
         self.sentences += row.segments
         for side in self.lengths.keys() & row.streams.keys():
             self.lengths[side][len(row.streams[side]) + 1] += 1
 
     def add(self, figures: str | bytes) -> None:
-        """Add what `to_add` of a later block has returned."""
+        """Adds what `to_merge` of a later block has returned."""
         later = json.loads(figures)
         self.documents += later["documents"]
         self.sentences += later["sentences"]
@@ -79,7 +79,7 @@ class SplitReport:
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
 
-    def to_add(self) -> str:
+    def to_merge(self) -> str:
         """Returns all figures as JSON."""
         return json_text({**vars(self), "kind": None}, ensure_ascii=True)
 
@@ -94,7 +94,7 @@ class SplitReport:
                 f"{name}, or none"
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def for_manifest(self) -> dict[str, Any]:
         """Returns the figures of the manifest."""
         sides = ("source", "target") if self.kind.has_target else ("source",)
         rows = [row for row in PAPER_ROWS if row.startswith(sides) and (self.kind.is_text or "words" not in row)]
@@ -124,7 +124,7 @@ def write_manifest(
         "inputs": describe_inputs(inputs),
         "options": asdict(options),
         "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
-        "splits": {split: report.to_json() for split, report in reports.items()},
+        "splits": {split: report.for_manifest() for split, report in reports.items()},
         "paper": dict(reader.paper),
         **Checksums.of(directory).to_json(),
     }

@@ -51,7 +51,10 @@ class Settings:
     kind: str = "text"  # of data; no option of its own
     role_labels: tuple[str, ...] = ()  # of the role stream; likewise
     splitter: str = option(
-        "given", "how to split running text: not, at punctuation, or with sentence-splitter", SPLITTERS, group=TEXT
+        "given",
+        "sentence splitting of running text: given does none, library needs sentence-splitter",
+        SPLITTERS,
+        group=TEXT,
     )
     line_breaks: str = option(
         "paragraphs",
@@ -83,7 +86,10 @@ class Settings:
         None, "with --aligned: truncate a longer segment (default: it stays whole)", group=TARGETS, least=2
     )
     segments: str = option(
-        "sentences", "what begins with a marker: sentences, packed segments, or whole parts", SEGMENTS, group=ROWS
+        "sentences",
+        "units that get a marker <s>: each sentence, segments of packed sentences, or the whole part",
+        SEGMENTS,
+        group=ROWS,
     )
     segment_length: int = option(
         128, "length of the longest packed segment, its marker and a </s> included", group=ROWS, least=3
@@ -114,7 +120,7 @@ class Options(Settings):
     )
     num_codes: int = option(40000, "number of codes to learn", group=TEXT, least=1)
     negative_windows: float = option(
-        1.0, "share to keep of the training windows without answer", group=WINDOWS, least=0
+        1.0, "fraction of training windows without an answer that is kept (0 to 1)", group=WINDOWS, least=0
     )
     on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(

@@ -69,13 +69,13 @@ class TextPipeline:
         """Returns a raw record with its divided texts; see `Kind.prepare`."""
         return self.kind.prepare(record, self.settings, self.counts)
 
-    def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """Returns the rows of a raw record with its target, labels and answers; `by_source`: see `RowEncoder`."""
-        return self.kind.encode(self.encoder(by_source), self.prepare(record))
+    def rows(self, record: Record, chunk_by_source: bool = False) -> list[Row]:
+        """Returns the rows of a raw record with its target, labels and answers; `chunk_by_source`: see `RowEncoder`."""
+        return self.kind.encode(self.encoder(chunk_by_source), self.prepare(record))
 
-    def encoder(self, by_source: bool = False) -> RowEncoder:
+    def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         """Returns the encoder, which adds to the counts of this pipeline."""
-        return RowEncoder(self.settings, self.bpe, self.kind.policies, by_source, self.counts)
+        return RowEncoder(self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts)
 
     def decode(self, line: str, side: str = "target") -> str:
         """Returns the text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.

@@ -137,7 +137,7 @@ class RowEncoder:
     settings: Settings
     bpe: Bpe
     policies: tuple[str, ...] = POLICIES  # for sources that are too long, of the kind of data
-    by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
+    chunk_by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
     counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced, cut or lost
     # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators. A
     # text that several rows share counts once.

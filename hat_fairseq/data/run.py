@@ -103,7 +103,7 @@ class Run:
         self.classes()  # refuses labels that the training split does not have before the long stages start
 
     def store(self, split: str, archives: Iterable[Path], earlier: set[object]) -> None:
-        """Write the records of the blocks, and check their ids and their number.
+        """Writes the records of the blocks, and check their ids and their number.
 
         `earlier` has ids and digests of the sources of earlier splits; those of this one are added.
         """
@@ -136,7 +136,7 @@ class Run:
             )
 
     def learn(self) -> Bpe:
-        """Learn a joint BPE from all texts of the training split, sources and targets."""
+        """Learns a joint BPE from all texts of the training split, sources and targets."""
         words: Counter[str] = Counter()
         train, stored = next(iter(self.stored.items()))
         groups = cut(stored, -(-len(stored) // MOST_COUNTS))
@@ -147,8 +147,8 @@ class Run:
         return LearnedBpe.learn(words, self.options.num_codes)
 
     def encode(self, split: str, pipeline: TextPipeline) -> None:
-        """Write the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
-        encoder, report = pipeline.encoder(by_source=split.startswith("test")), self.reports[split]
+        """Writes the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
+        encoder, report = pipeline.encoder(chunk_by_source=split.startswith("test")), self.reports[split]
         archives = self._encode_blocks(split, encoder)
         if self.kind.fills_rows(encoder.settings):
             documents = chain.from_iterable(map(stages.stored_units, archives))
@@ -175,7 +175,7 @@ class Run:
     def _packed(
         self, split: str, encoder: RowEncoder, documents: Iterable[list[list[str]]]
     ) -> Iterator[dict[str, bytes]]:
-        """Rows that are filled with the segments of consecutive documents, also of different blocks."""
+        """Yields files of rows that are filled with the segments of consecutive documents, also of different blocks."""
         rows = (Row("", 0, 1, {"source": tokens}) for tokens in pack_documents(encoder, documents))
         while chunk := list(islice(rows, 1000)):
             texts = stages.lines_of_rows(chunk, split, self.reports[split])
@@ -187,27 +187,29 @@ class Run:
         for pieces in texts:
             names = names or set(pieces)
             if pieces and pieces.keys() != names:
-                raise ValueError(f"some rows have all of {', '.join(sorted(names | set(pieces)))}, and others have not")
+                raise ValueError(
+                    f"rows differ in their files: expected {', '.join(sorted(names | set(pieces)))} of every row"
+                )
             for name, piece in pieces.items():
                 with open(self.directory / name, "ab") as file:
                     file.write(piece)
 
     def write_labels(self, roles: tuple[str, ...]) -> None:
-        """Write the dictionaries of labels and of roles, if there are any."""
+        """Writes the dictionaries of labels and of roles, if there are any."""
         if roles:
             Dictionary.of(map(role_token, roles)).save(self.directory / ROLE_LABELS)
         classes = self.classes()
         if classes is None:
             return
         if len(classes) == 1:
-            print(f"the only label is {classes[0]!r}: a model has nothing to tell apart", file=sys.stderr)
+            print(f"warning: every record has the label {classes[0]!r}", file=sys.stderr)
         longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
         # All positions that a token of a row can have; a row's final </s> has none.
         positions = map(str, range(longest - 1)) if self.kind.positions else ()
         Dictionary.of([*classes, *positions]).save(self.directory / LABELS)
 
     def binarize(self) -> None:
-        """Write what fairseq-preprocess would write for the streams of all splits."""
+        """Writes what fairseq-preprocess would write for the streams of all splits."""
         fixed = self.dictionary if has_dictionary(self.options) else None
         unknown = binarize(self.directory, self.kind, self.reader.splits, fixed, self.blocks)
         for split, report in self.reports.items():

@@ -21,11 +21,11 @@ from hat_fairseq.data.sentences import Prepared
 from hat_fairseq.data.text import EmptyDocumentError, count_words
 
 
-def clean_block(options: Options, may_be_blind: bool, to_learn: bool, block: tuple[list[str], bytes]) -> Members:
+def clean_block(options: Options, target_optional: bool, to_learn: bool, block: tuple[list[str], bytes]) -> Members:
     """Returns the records of some lines as `text/SPLIT.jsonl` has them, and what later stages need of them.
 
     Args:
-        may_be_blind: records may lack a target, as in a test split.
+        target_optional: records may lack a target, as in a test split.
         to_learn: a BPE is learned from them, for which their words are counted.
         block: the argument of a `Block` of `blocks_of_lines`, the place of each line and the lines.
     Returns:
@@ -37,7 +37,7 @@ def clean_block(options: Options, may_be_blind: bool, to_learn: bool, block: tup
     for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind)
         headers.append((record.id, digest(record.texts()), record.name))
-        prepared = clean_record(record, kind, options, may_be_blind, report.treatments)
+        prepared = clean_record(record, kind, options, target_optional, report.treatments)
         if prepared is not None:
             report.count_record(prepared.record)
             stored.append(json_line(prepared.record) + "\n")
@@ -51,13 +51,13 @@ def clean_block(options: Options, may_be_blind: bool, to_learn: bool, block: tup
         "texts": unicode_json(texts),
         "words": unicode_json(words),
         "headers": json_text(headers, ensure_ascii=True),
-        "figures": report.to_add(),
+        "figures": report.to_merge(),
         "name": f"{headers[0][2]} to {headers[-1][2]}",
     }
 
 
 def clean_record(
-    record: Record, kind: Kind, options: Options, may_be_blind: bool, counts: Counter[str]
+    record: Record, kind: Kind, options: Options, target_optional: bool, counts: Counter[str]
 ) -> Prepared | None:
     """Returns the record to store with its divided texts, or None if the options drop it.
 
@@ -65,12 +65,12 @@ def clean_record(
     """
     if kind.has_target and record.elements is not None and options.splitter != "given":
         raise ValueError(
-            f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
-            "use --splitter given"
+            f"{record.name} is already divided into sentences or turns, and --splitter {options.splitter} is for "
+            "running text; use --splitter given"
         )
     record_counts: Counter[str] = Counter()
     try:
-        if kind.has_target and not record.is_labelled and not may_be_blind:
+        if kind.has_target and not record.is_labelled and not target_optional:
             raise EmptyDocumentError(f"{record.name} has no target")
         prepared = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
@@ -119,7 +119,7 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
         encoded = kind.encode(encoder, prepared)
         rows += sample_negatives(encoded, negative_share, encoder.counts) if negative_share < 1 else encoded
     files = lines_of_rows(rows, split, report)
-    return files | {"units": "\n".join(units), "figures": report.to_add()}
+    return files | {"units": "\n".join(units), "figures": report.to_merge()}
 
 
 def _words_of_texts(prepared: Prepared, settings: Settings) -> Counter[str]:
@@ -150,5 +150,5 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
         for name, line in lines.items():
             files.setdefault(name, []).append(line + "\n")
     if len(set(map(len, files.values()))) > 1:  # line i of all files is about row i
-        raise ValueError(f"{split}: some rows have all of {', '.join(sorted(files))}, and others have not")
+        raise ValueError(f"{split}: rows differ in their files: expected {', '.join(sorted(files))} of every row")
     return {name: "".join(lines) for name, lines in files.items()}

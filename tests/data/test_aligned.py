@@ -88,7 +88,7 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
     differ = 0
     for page in translations:
         alone, prepared = pipeline.encode(replace(page, target=None)), pipeline.prepare(page).record
-        tested, trained = pipeline.rows(prepared, by_source=True), pipeline.rows(prepared)
+        tested, trained = pipeline.rows(prepared, chunk_by_source=True), pipeline.rows(prepared)
         assert pipeline.encode(page) == alone
         assert [row.tokens for row in alone] == [row.tokens for row in tested]
         targets = [each for row in tested for each in divided(row.streams["target"], SEPARATOR)]

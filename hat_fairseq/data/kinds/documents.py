@@ -190,9 +190,9 @@ def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
 
 def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: Pieces | None) -> list[Row]:
     """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
-    by_source = target is None or encoder.by_source
-    limits = encoder.limit("source"), None if by_source else encoder.limit("target")
-    lengths = [0] * len(units) if by_source or target is None else list(map(len, target))
+    chunk_by_source = target is None or encoder.chunk_by_source
+    limits = encoder.limit("source"), None if chunk_by_source else encoder.limit("target")
+    lengths = [0] * len(units) if chunk_by_source or target is None else list(map(len, target))
     between = int(encoder.settings.target_separator)
 
     def cost(number: int, first: bool) -> tuple[int, int]:
@@ -208,7 +208,7 @@ def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: 
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
         if most := encoder.settings.max_chunk_tokens:
-            for side in streams if not encoder.by_source else ("source",):  # references of test data stay whole
+            for side in streams if not encoder.chunk_by_source else ("source",):  # references of test data stay whole
                 encoder.counts[f"{side}_tokens_truncated"] += len(streams[side][most - 1 :])
                 streams[side] = streams[side][: most - 1]
         rows.append(Row(record.id, number, len(chunks), streams))
