@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -105,8 +106,8 @@ def write_documents(kind: str, folder: Path, documents: int, tokens: int) -> lis
 
 
 def watched(words: list[object], amount: int) -> dict[str, float]:
-    """Runs a command; seconds, peak and growth of its resident memory in MB over half of the `amount`."""
-    begin, samples = time.monotonic(), []
+    """Runs a command; seconds, CPU seconds, peak and growth of its resident memory in MB over half of the `amount`."""
+    begin, before, samples = time.monotonic(), cpu_seconds(), []
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=subprocess.STDOUT)
         while process.poll() is None:
@@ -119,9 +120,19 @@ def watched(words: list[object], amount: int) -> dict[str, float]:
     late = (seconds >= seconds[-1] * 0.45) & (seconds <= seconds[-1] * 0.95)  # the long document may come last
     slope = np.polyfit(seconds[late], memory[late], 1)[0] if late.sum() > 2 else 0.0
     figures = {"seconds": round(time.monotonic() - begin, 1), "peak_mb": round(float(memory.max()), 1)}
-    figures |= {"amount": amount, "growth_mb": round(float(slope * seconds[-1] / 2), 1)}
+    figures |= {
+        "cpu_seconds": round(cpu_seconds() - before, 2),
+        "amount": amount,
+        "growth_mb": round(float(slope * seconds[-1] / 2), 1),
+    }
     print(words[len(HAT)], figures, flush=True)
     return figures
+
+
+def cpu_seconds() -> float:
+    """User and system seconds of all processes that have ended below this one."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def resident(pid: int) -> float:

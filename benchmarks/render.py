@@ -340,12 +340,13 @@ def load(record: Record) -> str:
 
 def preprocessing(record: Record) -> str:
     """A row for each contender and number of workers."""
-    columns = ["contender", "workers", "seconds", "documents/s", "MB/s", "peak memory, MB", "growth, MB"]
+    columns = ["contender", "workers", "seconds", "CPU seconds", "documents/s", "MB/s", "peak memory, MB", "growth, MB"]
     rows = []
     for row in record["summary"]:
         speeds = (f"{record['settings'][name] / row['seconds']:.1f}" for name in ("documents", "megabytes"))
         times = f"{row['seconds']:.1f} [{row['least']:.1f}, {row['most']:.1f}]"
-        rows.append([row["contender"], row["workers"], times, *speeds, row["peak_mb"], row["growth_mb"]])
+        cells = [row["contender"], row["workers"], times, f"{row['cpu_seconds']:.1f}", *speeds]
+        rows.append([*cells, row["peak_mb"], row["growth_mb"]])
     return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
 
 

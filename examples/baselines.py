@@ -43,7 +43,7 @@ def main(documents: str, train: str, out: str, words: str = "") -> None:
 
 def lead(document: Record, words: int) -> str:
     """The first `words` white-space separated words of the source, without roles, as running text."""
-    text = document.text if document.text is not None else " ".join(document.sentences or ())
+    text = document.text if document.text is not None else " ".join(document.elements or ())
     return " ".join(text.split()[:words])
 
 

@@ -12,9 +12,7 @@ if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit(1)
 
 import argparse
-import hashlib
 import importlib.metadata as metadata
-import json
 import os
 import re
 import shlex
@@ -174,22 +172,18 @@ def check_data(directory: Path) -> int:
     """Prints each file of a directory (that around a `bin`) that is not as its manifest says; 2 if there is one."""
     if not (directory / MANIFEST).is_file() and directory.resolve().name == "bin":
         directory = directory.resolve().parent
+    from hat_fairseq.data.checksums import Checksums  # not above: a broken installation is diagnosed, too
+
     try:
-        hashes = dict(json.loads((directory / MANIFEST).read_text(encoding="utf-8"))["sha256"])
+        checksums = Checksums.read(directory)
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{directory / MANIFEST} cannot be read ({error})"
         raise ValueError(f"{what}; is it a directory of hat preprocess?") from None
-    present = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()} - {MANIFEST}
-    problems = dict.fromkeys(hashes.keys() - present, "is missing")
-    problems.update(dict.fromkeys(present - hashes.keys(), "is not in the manifest"))
-    for name in hashes.keys() & present:
-        with open(directory / name, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != hashes[name]:
-                problems[name] = "differs from the manifest"
-    for name, problem in sorted(problems.items()):
+    problems = list(checksums.problems(directory))
+    for name, problem in problems:
         print(f"{directory / name} {problem}", file=sys.stderr)
     advice = "; run hat preprocess again, or remove what is not in the manifest" if problems else ""
-    print(f"{directory}: {len(hashes)} files in the manifest, {len(problems)} problems{advice}")
+    print(f"{directory}: {len(checksums.hashes)} files in the manifest, {len(problems)} problems{advice}")
     return 2 if problems else 0
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hat_fairseq.data.files import Fields, read_json, sha256_of
-from hat_fairseq.data.outputs import files_below
+from hat_fairseq.data.files import Fields, files_below, read_json, sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -49,7 +49,7 @@ def read_meetings(corpus: str, split: str, root: Path | None, counts: Counter[st
     content = ", ".join(f"{corpus}.{name}" for name in FILES.values())
     for meeting in read_records(release_file(folder / f"{corpus}.{FILES[split]}", content)):
         assert isinstance(meeting, Document)  # the kind that read_records reads by default
-        turns = [filter_words(turn.split(), counts) for turn in meeting.sentences or ()]
+        turns = [filter_words(turn.split(), counts) for turn in meeting.elements or ()]
         worded = [index for index, words in enumerate(turns) if any(map(str.isalnum, "".join(words)))]
         counts["turns_without_words_dropped"] += len(turns) - len(worded)
         roles = tuple(meeting.roles[index] for index in worded) if meeting.roles else None

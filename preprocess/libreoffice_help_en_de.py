@@ -50,7 +50,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
         if split != _split_of(page):
             continue
         document = read_page(folder, page, counts)
-        pairs = list(zip(document.sentences or (), document.target or (), strict=True))
+        pairs = list(zip(document.elements or (), document.target or (), strict=True))
         new = [both for both in pairs if both[0] not in known]
         counts["segments_that_training_has_too"] += len(pairs) - len(new)
         if len(new) < 2:
@@ -63,7 +63,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
 def _training_sources(root: Path) -> frozenset[str]:
     """English segments of the training part; read once for the two other splits."""
     uncounted: Counter[str] = Counter()
-    return frozenset(text for page in read("train", root, uncounted) for text in page.sentences or ())
+    return frozenset(text for page in read("train", root, uncounted) for text in page.elements or ())
 
 
 def _split_of(page: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from commands import HEEDING, environment
 
-from hat_fairseq.data.outputs import files_below
+from hat_fairseq.data.files import files_below
 from hat_fairseq.register import register
 
 register()  # the tests read checkpoints, whose types the plugin allows

@@ -16,7 +16,7 @@ import pytest
 from commands import HEEDING
 from ray_cluster import NODE, leftover
 
-from hat_fairseq.data.outputs import files_below
+from hat_fairseq.data.files import files_below
 from hat_fairseq.workers.cluster import ENVIRONMENT
 
 AREA = "Several processes and machines"

@@ -17,8 +17,7 @@ from safetensors.torch import load_file, save_file
 from sentencepiece_model import write_model
 
 from hat_fairseq.data.dictionary import Dictionary
-from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.outputs import files_below
+from hat_fairseq.data.files import files_below, sha256_of
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.loading import DEMO
 from hat_fairseq.package_files import describe_files

@@ -49,7 +49,7 @@ def help_pages(run, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("help")
     root, uncounted = write_release("libreoffice_help_en_de", folder / "release"), Counter()
     pages = [read_page(root, page, uncounted) for page in page_paths(root, uncounted)]
-    pages = sorted(pages, key=lambda page: sum(map(len, page.sentences)))[:5]
+    pages = sorted(pages, key=lambda page: sum(map(len, page.elements)))[:5]
     for split in ("train", "valid", "test"):
         write_lines(folder / f"{split}.jsonl", map(record_to_json, pages))
     run("hat", "preprocess", folder, *PAGES.split(), "--out", folder / "data")

@@ -9,14 +9,17 @@ manifest.py                    the figures of a split, with its labels; the mani
 readers.py, tables.py          finds a reader of a dataset, or reads a folder of data; tables and parallel text
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
 kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
+sentences.py                   a `Prepared` record: its texts in sentences of words, which are cleaned and divided once
+transcripts.py, speakers.py     a file of what people say, its speakers and times; subtitles.py SubRip and WebVTT
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
-text.py, word_tokenizer.py     text before the BPE: characters, sentences, aligned segments; words
+text.py, word_tokenizer.py     text before the BPE: characters, sentences; words
 bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepiece_bpe.py and tokenizer_bpe.py those of
                                pretrained models
-rows.py                        a `Row`, the tokens of a sample, and the steps from texts to rows that kinds share
+rows.py, ids.py                a `Row`, the tokens of a sample, and the steps to it that kinds share; the record of each
 long_input.py                  what stays of a row that is too long; sentences packed to chunks, rows and windows
 binarize.py, dictionary.py     writes what fairseq-preprocess would write
-files.py, outputs.py           reading with the place of what is wrong; writing that leaves no half a file
+files.py, outputs.py           reads files with the place of what is wrong; writes them atomically
+checksums.py                   compares a folder with its manifest
 
 Nothing here imports torch or fairseq.
 """

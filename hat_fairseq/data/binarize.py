@@ -1,4 +1,4 @@
-"""Turn the text streams into fairseq's binary files, as fairseq-preprocess would, and count what a dictionary lacks."""
+"""Turns the text streams into fairseq's binary files, as fairseq-preprocess would; counts what a dictionary lacks."""
 
 import json
 import struct
@@ -29,7 +29,7 @@ def check_splits(splits: Sequence[str]) -> None:
 
 
 def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | None, blocks: Blocks) -> dict[str, int]:
-    """Write `bin/` from the streams in `text/`; returns how many tokens of each text its dictionary does not have.
+    """Writes `bin/` from the streams in `text/`; returns how many tokens of each text its dictionary does not have.
 
     Args:
         fixed: the dictionary of source and target; None to build it from the first split.
@@ -75,7 +75,7 @@ def tokens_of_block(block: tuple[Path, int, int]) -> Members:
 
 
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Blocks) -> int:
-    """Write `PREFIX.bin` (token ids, `</s>` after each line) and `PREFIX.idx` (offsets) of a text, a row a line."""
+    """Writes `PREFIX.bin` (token ids, `</s>` after each line) and `PREFIX.idx` (offsets) of a text, a row a line."""
     dtype = "<u2" if len(dictionary) < _SMALL else "<u4"
     lengths, unknown = [np.zeros(0, "<i4")], 0
     with open(f"{prefix}.bin", "wb") as file:
@@ -103,13 +103,13 @@ def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, i
 
     `block`: a file, and where its lines begin and end, in bytes.
     """
-    number_of = dictionary.numbers.__getitem__
+    id_of = dictionary.numbers.__getitem__
     ids, lengths, unknown = [], [], 0
     for line in lines_of_block(block):
         tokens = [*line.split(), SPECIAL[EOS]]
-        numbers = np.fromiter(map(number_of, tokens), dtype, len(tokens))
-        if missing := int((numbers == UNKNOWN).sum()):
+        row = np.fromiter(map(id_of, tokens), dtype, len(tokens))
+        if missing := int((row == UNKNOWN).sum()):
             unknown += missing - tokens.count(SPECIAL[UNKNOWN])
-        ids.append(numbers.tobytes())
+        ids.append(row.tobytes())
         lengths.append(len(tokens))
     return {"ids": b"".join(ids), "lengths": np.array(lengths, "<i4").tobytes(), "unknown": str(unknown)}

@@ -26,7 +26,7 @@ from hat_fairseq.versions import versions
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
-MOST_COUNTS = 64  # results with counts that are added up: it is the work of one process
+MOST_COUNTS = 64  # upper bound on results with counts, because one process adds them up
 SECONDS_FOR_FILES = 60
 NAMED = 8  # files that a message names
 MANY_OBJECTS = 100_000  # new ones before Python looks for cycles: rows are many small objects without cycles

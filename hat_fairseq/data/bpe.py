@@ -19,7 +19,6 @@ from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import cut
 from hat_fairseq.workers import Workers
 
-KINDS = ("learned", "gpt2", "sentencepiece", "tokenizer")
 CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
 _WORD_END = "</w>"
@@ -46,7 +45,7 @@ class Bpe(Protocol):
     def decode(self, tokens: Iterable[str]) -> str: ...
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        """Which characters of `text`, spaces not counted, each token that `encode` made of it stands for: begin, end.
+        """Returns for each token that `encode` made of `text` the range of its non-space characters that it covers.
 
         The end is exclusive. Tokens that are part of the same character all stand for it.
         """
@@ -71,7 +70,7 @@ class Lossless:
 
 
 class NoBpe(Lossless):
-    """Tokens are what stands between white space: for sequences of symbols."""
+    """Splits at white space, for sequences of symbols; there is no BPE."""
 
     kind, separator = "none", " "
 

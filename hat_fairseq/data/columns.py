@@ -8,9 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-COLUMNS = "columns or keys of the data that are keys of records, e.g. text=article; =COLUMN leaves one out"
-NUMBER_IDS = "give records, which must be without ids, the ids SPLIT-1, SPLIT-2 and so on"
-METAVAR = "KEY=COLUMN"
+from hat_fairseq.data.options import COLUMNS, METAVAR, NUMBER_IDS
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import codecs
 import hashlib
 import json
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from hat_fairseq.data.text import is_blank
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # byte order marks
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
 
 
@@ -148,6 +150,22 @@ def json_text(value: Any, **layout: Any) -> str:
         raise ValueError(f"a number is NaN or infinite, which JSON does not have ({error})") from None
 
 
+def is_unicode(text: str) -> bool:
+    """Tells whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
+    return text.isascii() or not _SURROGATE.search(text)
+
+
+def unicode_json(value: Any) -> str:
+    """Returns a value as JSON that UTF-8 can represent, although a text as given may hold lone surrogates."""
+    text = json_text(value)
+    return text if is_unicode(text) else json_text(value, ensure_ascii=True)
+
+
+def json_lines(values: Iterable[Any], **layout: Any) -> Iterator[bytes]:
+    """Yields values as lines of JSON in UTF-8; `layout` as of `json_text`."""
+    return (json_text(value, **layout).encode() + b"\n" for value in values)
+
+
 def _finite(digits: str) -> float:
     if math.isinf(number := float(digits)):
         raise ValueError(f"the number {digits:.60} is too large: at most {sys.float_info.max:.4g}")
@@ -166,6 +184,11 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {repeated!r} occurs twice in one object")
     return record
+
+
+def files_below(directory: Path) -> list[str]:
+    """Lists the paths of all files below a directory, relative to it, sorted."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
 def sha256_of(path: str | Path) -> str:

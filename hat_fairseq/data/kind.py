@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hat_fairseq.data.dictionary import NO_LABEL, label_token
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import PACKING, ROWS, TEXT, Settings
+from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row, RowEncoder, normalised
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -55,26 +55,40 @@ class Kind(ABC):
     keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
     is_one_segment: ClassVar[bool] = False  # a text is one segment, which --segments packed alone divides
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training split does not decide
-    policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
+    policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # allowed values of --long-source; the first is always `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
     hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
 
+    def check_texts(self, record: Any) -> None:
+        """Raises EmptyDocumentError for a record with a text that shows nothing; `prepare` does so, too."""
+        for text in record.texts():
+            check_visible(record, text, self.element)
+
     @abstractmethod
-    def encode(self, encoder: RowEncoder, record: Record) -> list[Row]:
-        """Returns the rows of a stored record."""
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns what the model reads of a record in sentences, segments or words, in the order of `encode`.
 
-    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        """Returns the record as it is stored; here as it is. Idempotent.
-
-        Everything replaced or dropped is added to `counts`. EmptyDocumentError if nothing is left of a text.
+        EmptyDocumentError if nothing is left of a text.
         """
-        for text in record.texts():  # what normalisation replaces is counted when a text is encoded
-            normalised(record, text, self.element, Counter())
-        return record
+
+    @abstractmethod
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns the rows of a prepared record."""
+
+    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
+        """Returns the record as it is stored, here as it is, with its divided texts. Idempotent.
+
+        Everything replaced or dropped is added to `counts`. ValueError as of `divide`.
+        """
+        return Prepared(record, self.divide(Divider(settings, counts), record))
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
-        """What is counted of a record with a gold target or label: its labels, where the training split has all."""
+        """Returns the labels to count for a labelled record; every label must occur in training."""
+        return ()
+
+    def roles(self, record: Any) -> Sequence[str]:
+        """Returns the roles of its sentences, which a parallel stream may have; here none."""
         return ()
 
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
@@ -115,8 +129,11 @@ class Kind(ABC):
 
     def divides_text(self, settings: Settings) -> bool:
         """Whether these settings divide running text into sentences, so that a splitter has an effect."""
-        fills_rows = self.packs and settings.max_source_tokens is not None
-        return self.has_running_text and (settings.segments != "none" or fills_rows)
+        return self.has_running_text and (settings.segments != "none" or self.fills_rows(settings))
+
+    def fills_rows(self, settings: Settings) -> bool:
+        """Whether rows are filled with the segments of several records, up to the limit of these settings."""
+        return self.packs and settings.max_source_tokens is not None
 
     @property
     def packs(self) -> bool:
@@ -165,7 +182,7 @@ class LabelledKind(Kind):
         return outputs[HEAD]
 
     def scores(self, logits: Tensor) -> Tensor:
-        """The scores that predictions are made from, and that are averaged over an ensemble: here probabilities."""
+        """Returns what predictions are made from, and what is averaged over an ensemble: here probabilities."""
         return logits.softmax(dim=-1)
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> float | list[int]:
@@ -181,7 +198,7 @@ class LabelledKind(Kind):
         return class_numbers(label, 1, classes)[0]
 
     def sample_target(self, targets: list[Any]) -> Any:
-        """The target of a sample from those of its rows, here of one; ValueError if they do not belong together."""
+        """Returns the target of a sample from those of its rows, here one; ValueError if they do not match."""
         (target,) = targets
         return target
 

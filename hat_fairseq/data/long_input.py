@@ -14,13 +14,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hat_fairseq.data.text import BOS, EOS
+from hat_fairseq.data.text import BOS_TOKEN, EOS_TOKEN
 
 Item = TypeVar("Item")
 Token = TypeVar("Token")
 Flags = Sequence[bool] | NDArray[np.bool_]
 
-POLICIES = ("error", "truncate", "truncate-sentences", "chunk")
 SEPARATORS = 2  # tokens between two parts of a row
 MIN_PART = 2  # tokens: a marker and a word
 
@@ -84,7 +83,7 @@ def fit_parts(
 
     Args:
         parts: of each token whether it is a sentence marker; text before the first marker is a sentence of its own.
-        policy: one of `POLICIES` but `chunk`.
+        policy: one of `options.POLICIES` but `chunk`.
         advice: what the message of a refusal proposes beside a higher limit.
         truncated: number of the part to truncate; None for the longest one, until both have the same length.
     Returns:
@@ -199,20 +198,20 @@ def pack_rows(
     def pieces() -> Iterator[tuple[tuple[str, ...], Sequence[str]]]:
         """Yields what stands before each piece inside a row, and its tokens."""
         for units in documents:
-            before: tuple[str, ...] = (EOS, BOS)
+            before: tuple[str, ...] = (EOS_TOKEN, BOS_TOKEN)
             for unit in units:
                 room = min(limits, default=1 + len(unit)) - 1
                 counts["segments_longer_than_row"] += len(unit) > room
                 for piece in cut(unit, room):
                     yield before, piece
-                    before = (BOS,) if markers else ()
+                    before = (BOS_TOKEN,) if markers else ()
 
     def cost(piece: tuple[tuple[str, ...], Sequence[str]], first: bool) -> tuple[int, int]:
         before, tokens = piece
         return (1 if first else len(before)) + len(tokens), segments_of(len(tokens), segment_length)
 
     for (_, first), *others in group_within(pieces(), cost, (size, max_segments)):
-        yield [BOS, *first, *(token for before, tokens in others for token in (*before, *tokens))]
+        yield [BOS_TOKEN, *first, *(token for before, tokens in others for token in (*before, *tokens))]
 
 
 class Piece(NamedTuple):

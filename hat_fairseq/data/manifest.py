@@ -1,6 +1,7 @@
 """The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
 import json
+import math
 import shlex
 import sys
 from collections import Counter
@@ -12,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data import round_trip
-from hat_fairseq.data.files import json_text, sha256_of
+from hat_fairseq.data.checksums import MANIFEST, Checksums
+from hat_fairseq.data.files import json_text
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
-from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 from hat_fairseq.versions import versions
 
-FILE_NAME = "manifest.json"
+FILE_NAME = MANIFEST
 HASHED = 1_000_000_000  # bytes; of a file up to this size the hash is always compared, in less than a second
 MAX_INPUTS = 1000  # files that are listed one by one
 LABEL_ROWS = 40  # of the table; the manifest has all
@@ -49,9 +50,9 @@ class SplitReport:
     without_gold: str | None = None
 
     def count_record(self, record: Record) -> None:
-        """Count a record, its gold labels and its roles."""
+        """Counts a record, its gold labels and its roles."""
         self.documents += 1
-        self.role_counts.update(record.roles or ())
+        self.role_counts.update(self.kind.roles(record))
         if not record.is_labelled:
             self.without_gold = self.without_gold or record.name
         else:
@@ -60,13 +61,13 @@ class SplitReport:
             self.first_with = dict.fromkeys(labels, record.name) | self.first_with
 
     def count_row(self, row: Row) -> None:
-        """Count a row: its markers, and its tokens with `</s>`."""
+        """Counts a row: its markers, and its tokens with `</s>`."""
         self.sentences += row.segments
         for side in self.lengths.keys() & row.streams.keys():
             self.lengths[side][len(row.streams[side]) + 1] += 1
 
     def add(self, figures: str | bytes) -> None:
-        """Add what `to_add` of a later block has returned."""
+        """Adds what `to_merge` of a later block has returned."""
         later = json.loads(figures)
         self.documents += later["documents"]
         self.sentences += later["sentences"]
@@ -78,7 +79,7 @@ class SplitReport:
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
 
-    def to_add(self) -> str:
+    def to_merge(self) -> str:
         """Returns all figures as JSON."""
         return json_text({**vars(self), "kind": None}, ensure_ascii=True)
 
@@ -93,7 +94,7 @@ class SplitReport:
                 f"{name}, or none"
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def for_manifest(self) -> dict[str, Any]:
         """Returns the figures of the manifest."""
         sides = ("source", "target") if self.kind.has_target else ("source",)
         rows = [row for row in PAPER_ROWS if row.startswith(sides) and (self.kind.is_text or "words" not in row)]
@@ -116,7 +117,6 @@ def write_manifest(
     directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: Iterable[Path]
 ) -> dict[str, Any]:
     """Write `manifest.json` into `directory` with the sizes and hashes of its files; return it."""
-    files = files_below(directory)
     manifest = {
         "reader": reader.name,
         "command": shlex.join(sys.argv),
@@ -124,10 +124,9 @@ def write_manifest(
         "inputs": describe_inputs(inputs),
         "options": asdict(options),
         "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
-        "splits": {split: report.to_json() for split, report in reports.items()},
+        "splits": {split: report.for_manifest() for split, report in reports.items()},
         "paper": dict(reader.paper),
-        "sha256": {name: sha256_of(directory / name) for name in files},
-        "files": {name: (directory / name).stat().st_size for name in files},
+        **Checksums.of(directory).to_json(),
     }
     path = directory / FILE_NAME
     path.write_text(json_text(manifest, indent=2) + "\n", encoding="utf-8")
@@ -161,20 +160,16 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
     """
     root = Path(data).resolve()
     try:
-        manifest = json.loads(root.with_name(FILE_NAME).read_text(encoding="utf-8"))
-        sizes, hashes = dict(manifest["files"]), manifest["sha256"]
+        checksums = Checksums.read(root.parent)
     except (OSError, ValueError, KeyError, TypeError):  # none, or of an earlier version
         return
-    for name, size in sizes.items():
-        path = Path(data, name.removeprefix(f"{root.name}/"))
-        if not name.startswith(f"{root.name}/") or not path.name.startswith((f"{split}.", "dict.")):
-            continue
-        if not path.is_file():
-            raise ValueError(f"{path} is missing; run hat preprocess again")
-        if (actual := path.stat().st_size) != size:
-            raise ValueError(f"{path} has {actual} bytes instead of {size}: damaged; run hat preprocess again")
-        if (contents or size <= HASHED) and sha256_of(path) != hashes[name]:
-            raise ValueError(f"{path} has changed since {FILE_NAME} was written; run hat preprocess again")
+    names = [
+        name
+        for name in checksums.sizes
+        if name.startswith(f"{root.name}/") and Path(name).name.startswith((f"{split}.", "dict."))
+    ]
+    for name, problem in checksums.problems(root.parent, names, math.inf if contents else HASHED):
+        raise ValueError(f"{Path(data, Path(name).relative_to(root.name))} {problem}; run hat preprocess again")
 
 
 def table(manifest: Mapping[str, Any]) -> str:

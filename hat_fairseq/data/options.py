@@ -1,21 +1,26 @@
-"""The options of `hat preprocess`, each declared once.
+"""The options of `hat preprocess`, each declared once, and the names of their choices.
 
-The command line, `pipeline.json` and the page of commands are made from these fields.
+The command line, `pipeline.json` and the page of commands are made from these fields. Nothing of `data` is imported
+here, so every file of it may import the options.
 """
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from hat_fairseq.data import bpe, text
-from hat_fairseq.data.columns import COLUMNS, METAVAR, NUMBER_IDS
-from hat_fairseq.data.files import at
-from hat_fairseq.data.language import base_language, parse_code
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.word_tokenizer import NAMES, WordTokenizer, word_tokenizer
-
+#: How running text is split into sentences, what its line breaks are, and what becomes of segments without
+#: counterpart: see `text.py` and `kinds/aligned.py`.
+SPLITTERS = ("given", "punctuation", "library")
+LINE_BREAKS = ("space", "paragraphs", "sentences")
+ON_MISALIGNED = ("error", "drop", "merge")
+WORD_TOKENIZERS = ("none", "moses", "jieba")  # see `word_tokenizer.py`
+BPES = ("learned", "gpt2", "sentencepiece", "tokenizer")
+POLICIES = ("error", "truncate", "truncate-sentences", "chunk")  # for long input; see `long_input.py`
+COLUMNS = "columns or keys of the data that are keys of records, e.g. text=article; =COLUMN leaves one out"
+NUMBER_IDS = "give records, which must be without ids, the ids SPLIT-1, SPLIT-2 and so on"
+METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
@@ -46,20 +51,25 @@ class Settings:
     kind: str = "text"  # of data; no option of its own
     role_labels: tuple[str, ...] = ()  # of the role stream; likewise
     splitter: str = option(
-        "given", "how to split running text: not, at punctuation, or with sentence-splitter", text.SPLITTERS, group=TEXT
+        "given",
+        "sentence splitting of running text: given does none, library needs sentence-splitter",
+        SPLITTERS,
+        group=TEXT,
     )
     line_breaks: str = option(
         "paragraphs",
         "line breaks in running text: all are spaces; blank lines, headings and list items end a sentence; or all do",
-        text.LINE_BREAKS,
+        LINE_BREAKS,
         group=TEXT,
     )
     source_language: str = option(
         "en", "language of the source (BCP 47, such as de or zh-CN)", metavar="CODE", group=TEXT
     )
     target_language: str = option("en", "language of the target (BCP 47)", metavar="CODE", group=TARGETS)
-    source_tokenizer: str = option("none", "word tokenizer of the source, before the BPE", NAMES, group=TEXT)
-    target_tokenizer: str = option("none", "word tokenizer of the target, before the BPE", NAMES, group=TARGETS)
+    source_tokenizer: str = option("none", "word tokenizer of the source, before the BPE", WORD_TOKENIZERS, group=TEXT)
+    target_tokenizer: str = option(
+        "none", "word tokenizer of the target, before the BPE", WORD_TOKENIZERS, group=TARGETS
+    )
     aligned: bool = option(
         False, "source and target segments correspond; chunks are cut at the same places", group=TARGETS
     )
@@ -76,7 +86,10 @@ class Settings:
         None, "with --aligned: truncate a longer segment (default: it stays whole)", group=TARGETS, least=2
     )
     segments: str = option(
-        "sentences", "what begins with a marker: sentences, packed segments, or whole parts", SEGMENTS, group=ROWS
+        "sentences",
+        "units that get a marker <s>: each sentence, segments of packed sentences, or the whole part",
+        SEGMENTS,
+        group=ROWS,
     )
     segment_length: int = option(
         128, "length of the longest packed segment, its marker and a </s> included", group=ROWS, least=3
@@ -93,10 +106,6 @@ class Settings:
                 finite = " and finite" if value == math.inf else ""
                 raise ValueError(f"{flag(item)} must be at least {least}{finite}, not {value}")
 
-    def word_tokenizer(self, side: str) -> WordTokenizer:
-        """Returns that of the `source` or the `target`; ValueError if its package is missing."""
-        return word_tokenizer(getattr(self, f"{side}_tokenizer"), base_language(getattr(self, f"{side}_language")))
-
 
 @dataclass(frozen=True)
 class Options(Settings):
@@ -106,16 +115,16 @@ class Options(Settings):
     bpe: str = option(
         "learned",
         "learned on the training split, GPT-2's, a sentencepiece model, or any tokenizer.json or vocab.txt",
-        bpe.KINDS,
+        BPES,
         group=TEXT,
     )
     num_codes: int = option(40000, "number of codes to learn", group=TEXT, least=1)
     negative_windows: float = option(
-        1.0, "share to keep of the training windows without answer", group=WINDOWS, least=0
+        1.0, "fraction of training windows without an answer that is kept (0 to 1)", group=WINDOWS, least=0
     )
     on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(
-        "error", "with --aligned: what to do with segments without counterpart", text.ON_MISALIGNED, group=TARGETS
+        "error", "with --aligned: what to do with segments without counterpart", ON_MISALIGNED, group=TARGETS
     )
     columns: tuple[str, ...] = option((), COLUMNS, metavar=METAVAR)
     number_ids: bool = option(False, NUMBER_IDS)
@@ -126,18 +135,8 @@ class Options(Settings):
         """Returns the options that `pipeline.json` keeps."""
         values = {item.name: getattr(self, item.name) for item in fields(Settings)}
         if self.splitter == "given":  # then line breaks divide nothing
-            values["line_breaks"] = text.LINE_BREAKS[0]
+            values["line_breaks"] = LINE_BREAKS[0]
         return Settings(**{**values, "role_labels": role_labels})
-
-
-def with_languages(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of options with codes of languages as BCP 47 writes them; ValueError for an unknown one."""
-    codes = {name: values[name] for name in ("source_language", "target_language") if values.get(name) is not None}
-    parsed = {}
-    for name, code in codes.items():
-        with at(f"--{name.replace('_', '-')}"):
-            parsed[name] = parse_code(code)
-    return {**values, **parsed}
 
 
 def options_of(declared: type[Settings]) -> list[Field[Any]]:

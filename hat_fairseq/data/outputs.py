@@ -4,7 +4,6 @@ import errno
 import fcntl
 import functools
 import glob
-import json
 import logging
 import os
 import shutil
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 from uuid import uuid4
 
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.checksums import MANIFEST, Checksums
+from hat_fairseq.data.files import files_below
 
 _warn_once = functools.cache(logging.getLogger(__name__).warning)
 
@@ -98,18 +98,12 @@ def _check_replaceable(final: Path, manifest: str | None, overwrite: bool, key: 
         raise ValueError(f"{final} already exists; choose another directory{replace}")
     why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
     try:
-        record = json.loads((final / manifest).read_text(encoding="utf-8"))
-        hashes, _ = dict(record["sha256"]), record[key]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        checksums = Checksums.read(final, manifest, key)
+    except (OSError, ValueError, KeyError, TypeError):
         raise ValueError(f"{final} has no {manifest} of this command, {why}") from None
-    for name in files_below(final):
-        if name != manifest and hashes.get(name) != sha256_of(final / name):
-            raise ValueError(f"{final / name} has changed since {manifest} was written, or is not in it, {why}")
-
-
-def files_below(directory: Path) -> list[str]:
-    """Lists the paths of all files below a directory, relative to it, sorted."""
-    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
+    names = [name for name in files_below(final) if name != manifest]
+    for name, _ in checksums.problems(final, names):
+        raise ValueError(f"{final / name} has changed since {manifest} was written, or is not in it, {why}")
 
 
 def check_output(
@@ -141,12 +135,11 @@ def _folder_with_manifest(path: Path) -> Path | None:
     """Returns the folder above a file whose manifest.json, written by this package, is the file or lists it."""
     path = path.resolve()
     for folder in path.parents:
-        manifest = folder / "manifest.json"
         try:
-            hashes = dict(json.loads(manifest.read_text(encoding="utf-8"))["sha256"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            checksums = Checksums.read(folder)
+        except (OSError, ValueError, KeyError, TypeError):
             continue
-        if path == manifest or str(path.relative_to(folder)) in hashes:
+        if path == folder / MANIFEST or str(path.relative_to(folder)) in checksums.hashes:
             return folder
     return None
 

@@ -4,7 +4,9 @@
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, Self
@@ -19,11 +21,13 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.round_trip import running_text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
+from hat_fairseq.data.sentences import Prepared
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
 from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
+_CHANGED = f"{{}} is missing or was changed after {FILE_NAME} was written"
 LATER = {"max_chunk_tokens": None, "line_breaks": "space"}  # settings that earlier versions do not have: what they did
 BPE_FILES = {
     "learned": ("bpe.codes",),
@@ -59,19 +63,19 @@ class TextPipeline:
         ValueError: EmptyDocumentError, MisalignedError or LongInputError; or it lacks something that the settings need.
         """
         self.kind.check(record)
-        return self.rows(self.prepare(record).without_gold())
+        return self.kind.encode(self.encoder(), self.prepare(record).without_gold())
 
-    def prepare(self, record: Record) -> Record:
-        """Returns the record as `text/SPLIT.jsonl` has it; see `Kind.prepare`."""
+    def prepare(self, record: Record) -> Prepared:
+        """Returns a raw record with its divided texts; see `Kind.prepare`."""
         return self.kind.prepare(record, self.settings, self.counts)
 
-    def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """Returns the rows of a prepared record with its target, labels and answers; `by_source`: see `RowEncoder`."""
-        return self.kind.encode(self.encoder(by_source), record)
+    def rows(self, record: Record, chunk_by_source: bool = False) -> list[Row]:
+        """Returns the rows of a raw record with its target, labels and answers; `chunk_by_source`: see `RowEncoder`."""
+        return self.kind.encode(self.encoder(chunk_by_source), self.prepare(record))
 
-    def encoder(self, by_source: bool = False) -> RowEncoder:
+    def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         """Returns the encoder, which adds to the counts of this pipeline."""
-        return RowEncoder(self.kind, self.settings, self.bpe, by_source, self.counts)
+        return RowEncoder(self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts)
 
     def decode(self, line: str, side: str = "target") -> str:
         """Returns the text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.
@@ -122,10 +126,21 @@ class TextPipeline:
                 f"{path} cannot be read ({error}); make the data again, with the options that manifest.json records: "
                 "hat preprocess READER --out NEW_DIRECTORY"
             ) from error
-        for name, sha256 in expected.items():
-            if not (directory / name).is_file() or sha256_of(directory / name) != sha256:
-                raise ValueError(f"{directory / name} is missing or was changed after {FILE_NAME} was written")
-        return cls(settings, LOAD[kind](*(directory / name for name in expected)))
+        if missing := [name for name in expected if not (directory / name).is_file()]:
+            raise ValueError(_CHANGED.format(directory / missing[0]))
+        stats = ((directory / name).stat() for name in expected)
+        state = tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
+        return cls(settings, _bpe(kind, directory.absolute(), tuple(expected.items()), state))
+
+
+@lru_cache(maxsize=8)
+def _bpe(kind: str, directory: Path, hashes: Sequence[tuple[str, str]], state: object) -> Bpe:
+    """Loads a BPE once a process, as long as its files are the same; ValueError if one does not have its hash."""
+    for name, sha256 in hashes:
+        if sha256_of(directory / name) != sha256:
+            raise ValueError(_CHANGED.format(directory / name))
+    bpe: Bpe = LOAD[kind](*(directory / name for name, _ in hashes))
+    return bpe
 
 
 @dataclass(frozen=True)

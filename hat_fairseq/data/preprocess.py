@@ -11,8 +11,10 @@ from typing import Any
 from hat_fairseq.data import manifest
 from hat_fairseq.data.blocks import blocks_of
 from hat_fairseq.data.columns import columns_of
+from hat_fairseq.data.files import at
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
-from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of, with_languages
+from hat_fairseq.data.language import parse_code
+from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader, names
@@ -91,6 +93,16 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
             "what the training part gave"
         )
     return options
+
+
+def with_languages(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of options with codes of languages as BCP 47 writes them; ValueError for an unknown one."""
+    codes = {name: values[name] for name in ("source_language", "target_language") if values.get(name) is not None}
+    parsed = {}
+    for name, code in codes.items():
+        with at(f"--{name.replace('_', '-')}"):
+            parsed[name] = parse_code(code)
+    return {**values, **parsed}
 
 
 def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:

@@ -67,7 +67,7 @@ class Reader:
     sources: str = ""  # digest of its module and of those beside it that it imports; empty for a folder of data
 
     def lines(self, split: str, root: Path | None, counts: Counter[str]) -> Iterator[tuple[str, str]]:
-        """Where each record of a split stands, and the record as a JSON line, not checked yet if it is of a file."""
+        """Yields (place, JSON line) of each record of a split. Lines of files are not validated yet."""
         if path := self.files.get(split):
             with opened(path, counts=counts) as file:
                 yield from file.json_texts()
@@ -102,7 +102,7 @@ def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED)
 
 
 def names() -> list[str]:
-    """The readers in `preprocess/`: its modules with a function `read`; the others are what several of them share."""
+    """Lists the readers in `preprocess/`: its modules with a function `read`; the others are what several share."""
     return sorted(path.stem for path in READERS.glob("*.py") if IS_READER.search(path.read_text(encoding="utf-8")))
 
 
@@ -153,7 +153,7 @@ def _is_beside(name: str, file: Path, folder: Path) -> bool:
 
 
 def _folder_reader(folder: Path, kind: str, columns: Columns) -> Reader:
-    """Splits as files of records, or as two files of parallel text, which are aligned by default."""
+    """Returns splits as files of records, or as two files of parallel text, which are aligned by default."""
     splits = _files_of_splits(folder, keys := keys_of(kind, columns))
     parallel = any(len(files) == 2 for files in splits.values())
     if parallel and not kind_of(kind).has_target:

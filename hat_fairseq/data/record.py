@@ -1,22 +1,15 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
-from hat_fairseq.data.files import is_deeper, json_text
+from hat_fairseq.data.files import is_deeper, is_unicode, json_text
 from hat_fairseq.data.text import is_blank
 
 Texts = tuple[str, ...]
 Text = str | Texts  # running text, still to be split into sentences; or sentences, segments, turns or words
-_SURROGATE = re.compile("[\ud800-\udfff]")
 DEEPEST_META = 100  # levels; others that read the predictions have limits, too
-
-
-def is_unicode(text: str) -> bool:
-    """Tells whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
-    return text.isascii() or not _SURROGATE.search(text)
 
 
 def _storable(meta: Any) -> Any:
@@ -29,8 +22,6 @@ def _storable(meta: Any) -> Any:
 Label = Annotated[str, lambda label: str(label) if type(label) is int else label]
 Sentences = Annotated[Texts, lambda text: text.split("\n") if isinstance(text, str) else text]
 Meta = Annotated[Mapping[str, Any], _storable]
-_NONE: Any = None
-_NO_TEXTS: Any = ()
 
 
 @dataclass(frozen=True)
@@ -42,24 +33,15 @@ class Turn:
     text: str
 
 
-def set_turns(record: Any, check: Callable[[], None], in_all: bool = True) -> None:
-    """Sets the sentences and roles of a record whose text is turns; `check`: of the record as it was given.
+def texts_of(turns: Sequence[Turn] | None) -> Texts | None:
+    """Returns the texts of turns."""
+    return None if turns is None else tuple(turn.text for turn in turns)
 
-    `in_all`: ValueError for roles of some turns only; otherwise None is the role of the others.
-    """
-    texts = None if record.turns is None else tuple(turn.text for turn in record.turns)
-    if texts == record.sentences:  # `replace` hands over what was made of the turns below
-        object.__setattr__(record, "sentences", None)
-    check()
-    if record.turns is None:
-        return
-    roles = [turn.speaker if turn.role is None else turn.role for turn in record.turns]
-    named = tuple(role for role in roles if role is not None)
-    if in_all and 0 < len(named) < len(roles):
-        number = roles.index(None) + 1
-        raise ValueError(f"{record.name}: turn {number} has neither role nor speaker, but others have")
-    object.__setattr__(record, "sentences", texts)
-    object.__setattr__(record, "roles", tuple(roles) if named else None)
+
+def roles_of(turns: Sequence[Turn] | None) -> tuple[str | None, ...] | None:
+    """Returns the role of each turn, None for one without; None if no turn has one."""
+    roles = tuple(turn.speaker if turn.role is None else turn.role for turn in turns or ())
+    return None if all(role is None for role in roles) else roles
 
 
 @dataclass(frozen=True)
@@ -105,7 +87,7 @@ class Annotation:
 class Record:
     """A document or an example: what all kinds have in common. A kind adds the fields of its texts and its gold label.
 
-    ValueError for an unfit id or label, none or several forms of the text, or labels that are not as many as elements.
+    ValueError for an unfit id or label, or none or several forms of the text.
     """
 
     reads: ClassVar[Texts]  # the fields that the model reads, in this order
@@ -121,7 +103,7 @@ class Record:
         cls.reads, cls.one_of, cls.gold = reads, one_of, gold
 
     def __post_init__(self) -> None:
-        labels = [label for label in (self.label, *(self.labels or ())) if isinstance(label, str)]
+        labels = self.labels_as_text()
         if not all(map(is_unicode, (self.id, *labels))):
             raise ValueError(f"{self.name}: its id or label has a lone surrogate, which UTF-8 cannot represent")
         if is_blank(self.id) or any(character in self.id for character in "\t\r\n"):
@@ -132,8 +114,10 @@ class Record:
         if self.one_of and len(forms) != 1:
             present = " and ".join(forms) or "none"
             raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {present}")
-        if self.labels is not None and len(self.labels) != (elements := len(self.sentences or ())):
-            raise ValueError(f"{self.name} has {len(self.labels)} labels for {elements} {self.list_key()}")
+
+    def labels_as_text(self) -> Texts:
+        """Returns its labels that are texts of the user; here none."""
+        return ()
 
     @classmethod
     def list_key(cls) -> str:
@@ -146,23 +130,23 @@ class Record:
         return tuple(value for name in self.reads if (value := getattr(self, name)) is not None)
 
     @property
-    def source(self) -> object:
-        """The parts and choices of a record, by which records are compared."""
-        return self.parts, self.choices
-
-    @property
     def name(self) -> str:
         """For messages: the id, and the origin where it is known."""
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
 
     def texts(self) -> tuple[Text, ...]:
-        """Returns the parts and the choices."""
-        return *self.parts, *self.choices
+        """Returns all texts that the model reads, by which records are compared; here the parts."""
+        return self.parts
+
+    @property
+    def gold_value(self) -> Any:
+        """Its gold target or label; None if it has none."""
+        return None if self.gold is None else getattr(self, self.gold)
 
     @property
     def is_labelled(self) -> bool:
         """Whether it has its gold target or label."""
-        return self.gold is not None and getattr(self, self.gold) is not None
+        return self.gold_value is not None
 
     def without_gold(self) -> Self:
         """Returns the same record without its gold target or label."""
@@ -170,10 +154,6 @@ class Record:
         return replace(self, **without)
 
     @property
-    def sentences(self) -> Texts | None:
+    def elements(self) -> Texts | None:
         """The elements of the last part if it is divided: sentences, segments, turns or words."""
         return None if isinstance(self.parts[-1], str) else self.parts[-1]
-
-    # Fields of some kinds, in others without a value.
-    text = roles = target = label = labels = answers = annotations = _NONE
-    choices = _NO_TEXTS

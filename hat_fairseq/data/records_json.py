@@ -1,5 +1,6 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -9,11 +10,12 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
-from hat_fairseq.data.files import at, json_text, of_type
+from hat_fairseq.data.files import at, of_type, unicode_json
 from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.record import Record, is_unicode
+from hat_fairseq.data.record import Record
 
+SUMMARY = "summary"  # another name for the target when it is read
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
@@ -48,8 +50,8 @@ def read_records(
 
 def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
     """Returns the names that columns of a table with records of a kind may have."""
-    record: Any = kind_of(kind).record
-    return {*_keys(record)[0], *columns.key_of}
+    record: Any = (kind := kind_of(kind)).record
+    return {*_keys(record)[0], *columns.key_of, *([SUMMARY] if kind.has_target else [])}
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
@@ -62,7 +64,7 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
         if kind.packs and value.get("id") is None:  # ids may be missing
             value = {**value, "id": Path(where).name}
         if kind.has_target:
-            value = _with_references(value)
+            value = _with_references(value, where)
         value = _with_text(value, kind.record.one_of)
     record: Record = decode(kind.record, value, where)
     object.__setattr__(record, "origin", where)  # not before: the messages above have it already
@@ -74,15 +76,23 @@ def record_to_json(record: Record) -> dict[str, Any]:
     result = _to_json(record)
     if (others := result.pop("other_references", None)) and "target" in result:
         result["target"] = [result["target"], *others]
-    return {key: value for key, value in result.items() if key != "sentences" or "turns" not in result}
+    return result
 
 
-def _with_references(value: dict[str, Any]) -> dict[str, Any]:
-    """Of several references the first one as the target, and the others."""
-    for key in ("target", "summary"):
-        match value.get(key):
-            case [list() as first, *others]:
-                return {**value, key: first, "other_references": others}
+def _with_references(value: dict[str, Any], where: str) -> dict[str, Any]:
+    """The target instead of a summary; of several references the first one as the target, and the others."""
+    if SUMMARY in value:
+        if value[SUMMARY] is not None and value.get("target") is not None:
+            raise ValueError(
+                f"{where}: document {value.get('id')!r}: target and {SUMMARY} are two names for the same thing; give "
+                "one of them"
+            )
+        value = {"target": None, **value}
+        if (summary := value.pop(SUMMARY)) is not None:
+            value["target"] = summary
+    match value.get("target"):
+        case [list() as first, *others]:
+            return {**value, "target": first, "other_references": others}
     return value
 
 
@@ -97,9 +107,14 @@ def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
 def json_line(record: Record) -> str:
     """Returns the record as a line of a JSON lines file; ValueError for NaN or infinity in its `meta`."""
     with at(record.name):
-        line = json_text(value := record_to_json(record))
-    # A text as given may hold lone surrogates, which UTF-8 cannot represent.
-    return line if is_unicode(line) else json_text(value, ensure_ascii=True)
+        return unicode_json(record_to_json(record))
+
+
+def stored_record(line: str, where: str, kind: Kind) -> Record:
+    """Returns the record of a `json_line`, which was checked when it was written; `where`: its origin."""
+    record: Record = decode(kind.record, _with_references(json.loads(line), where), where)
+    object.__setattr__(record, "origin", where)
+    return record
 
 
 def decode(cls: Any, value: Any, where: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.text import SPACE_AFTER_SENTENCE, join_sentences, restore_control_tokens
+from hat_fairseq.data.word_tokenizer import word_tokenizer_of
 
 ORDER = 4  # of the longest n-grams of BLEU
 
@@ -21,7 +22,7 @@ def running_text(segments: Iterable[str], settings: Settings, side: str) -> str:
 
     `side`: `source` or `target`, whose words they are.
     """
-    join, language = settings.word_tokenizer(side).detokenize, getattr(settings, f"{side}_language")
+    join, language = word_tokenizer_of(settings, side).detokenize, getattr(settings, f"{side}_language")
     # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
     # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
     texts = (join(restore_control_tokens(words)) for words in segments)

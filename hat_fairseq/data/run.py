@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
@@ -31,10 +30,10 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.word_tokenizer import leaves_as_it_is
+from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
 from hat_fairseq.workers import progress
 
-EXPANSION = 5  # bytes of the results, and of the blocks beside them, for each byte of records
+EXPANSION = 6  # bytes of the results, and of the blocks beside them, for each byte of records
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Run:
         check_splits(self.reader.splits)
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package is reported before the long stages start
-            self.options.word_tokenizer(side)
+            word_tokenizer_of(self.options, side)
             name, language = (getattr(self.options, f"{side}_{what}") for what in ("tokenizer", "language"))
             if leaves_as_it_is(name, language):
                 words = f"--{side}-tokenizer {name} leaves text of the language {language} as it is"
@@ -70,8 +69,9 @@ class Run:
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
+        self.learns = bpe is None
         self.clean()
-        pipeline = TextPipeline(self.options.settings(self.roles()), bpe or self.learn())
+        pipeline = TextPipeline(self.options.settings(self.roles()), self.learn() if bpe is None else bpe)
         pipeline.save(self.bin)
         for split in self.reports:
             self.encode(split, pipeline)
@@ -85,10 +85,11 @@ class Run:
         key = digest("clean", self.options)
         for split, report in self.reports.items():
             counts: Counter[str] = Counter()  # of what the reader drops
-            function = partial(stages.clean_block, self.options, split.startswith("test"))
+            to_learn = self.learns and split == self.reader.splits[0]
+            function = partial(stages.clean_block, self.options, split.startswith("test"), to_learn)
             with recorded_inputs() as inputs:
                 lines = islice(self.reader.lines(split, self.root, counts), self.options.limit)
-                blocks = blocks_of_lines(lines, digest(key, split))
+                blocks = blocks_of_lines(lines, digest(key, split, to_learn))
                 self.store(split, self.blocks.map(function, blocks), earlier)
             self.inputs |= inputs
             report.treatments.update(counts)
@@ -102,7 +103,7 @@ class Run:
         self.classes()  # refuses labels that the training split does not have before the long stages start
 
     def store(self, split: str, archives: Iterable[Path], earlier: set[object]) -> None:
-        """Write the records of the blocks, and check their ids and their number.
+        """Writes the records of the blocks, and check their ids and their number.
 
         `earlier` has ids and digests of the sources of earlier splits; those of this one are added.
         """
@@ -111,8 +112,13 @@ class Run:
         treatments = self.reports[split].treatments
         release = self.reader.release.get(split, ())
         expected = self.options.limit or next(iter(release), None)
+        headers = ((path, each) for path in archives for each in json.loads(read_member(path, "headers")))
         with open(self.text / f"{split}.jsonl", "wb") as file:
-            for record_id, source, name in progress(self._headers(split, archives, file), f"{split}: read", expected):
+            for archive, (record_id, source, name) in progress(headers, f"{split}: read", expected):
+                if self.stored[split][-1:] != [archive]:  # the first record of a block
+                    self.stored[split].append(archive)
+                    file.write(read_member(archive, "records"))
+                    self.reports[split].add(read_member(archive, "figures"))
                 if record_id in ids:
                     raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
                 ids.add(record_id)
@@ -129,33 +135,22 @@ class Run:
                 "--partial, or only the first N documents with --limit N"
             )
 
-    def _headers(self, split: str, archives: Iterable[Path], file: BinaryIO) -> Iterator[list[str]]:
-        """Yields id, digest of the source and name of each record.
-
-        On the way it adds each archive to `self.stored`, and writes its records to the file.
-        """
-        for archive in archives:
-            self.stored[split].append(archive)
-            file.write(read_member(archive, "records"))
-            self.reports[split].add(read_member(archive, "figures"))
-            yield from json.loads(read_member(archive, "headers"))
-
     def learn(self) -> Bpe:
-        """Learn a joint BPE from all texts of the training split, sources and targets."""
+        """Learns a joint BPE from all texts of the training split, sources and targets."""
         words: Counter[str] = Counter()
         train, stored = next(iter(self.stored.items()))
         groups = cut(stored, -(-len(stored) // MOST_COUNTS))
         blocks = [Block(digest("words", [path.name for path in paths]), paths, f"{train}: words") for paths in groups]
-        archives = self.blocks.map(partial(stages.words_of_blocks, self.options), blocks)
+        archives = self.blocks.map(stages.words_of_blocks, blocks)
         for archive in progress(archives, f"{train}: count words", len(blocks), "blocks"):
             words.update(json.loads(read_member(archive, "words")))
         return LearnedBpe.learn(words, self.options.num_codes)
 
     def encode(self, split: str, pipeline: TextPipeline) -> None:
-        """Write the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
-        encoder, report = pipeline.encoder(by_source=split.startswith("test")), self.reports[split]
-        archives = self._encoded(split, encoder)
-        if encoder.packs:
+        """Writes the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
+        encoder, report = pipeline.encoder(chunk_by_source=split.startswith("test")), self.reports[split]
+        archives = self._encode_blocks(split, encoder)
+        if self.kind.fills_rows(encoder.settings):
             documents = chain.from_iterable(map(stages.stored_units, archives))
             texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
         else:
@@ -165,21 +160,22 @@ class Run:
         if not report.lengths["source"]:
             raise ValueError(f"{split}: no window has an answer, and the others are dropped; raise --negative-windows")
 
-    def _encoded(self, split: str, encoder: RowEncoder) -> Iterator[Path]:
-        """Yields the archive of each block, whose figures are added to the report."""
+    def _encode_blocks(self, split: str, encoder: RowEncoder) -> list[Path]:
+        """Encodes the blocks, and adds their figures to the report; returns their archives."""
         negatives = self.options.negative_windows if split == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
         names = ((path, read_member(path, "name").decode()) for path in self.stored[split])
         blocks = (Block(digest(key, path.name), path, name) for path, name in names)
         archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), blocks)
-        for archive in progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"):
+        encoded = list(progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"))
+        for archive in encoded:
             self.reports[split].add(read_member(archive, "figures"))
-            yield archive
+        return encoded
 
     def _packed(
         self, split: str, encoder: RowEncoder, documents: Iterable[list[list[str]]]
     ) -> Iterator[dict[str, bytes]]:
-        """Rows that are filled with the segments of consecutive documents, also of different blocks."""
+        """Yields files of rows that are filled with the segments of consecutive documents, also of different blocks."""
         rows = (Row("", 0, 1, {"source": tokens}) for tokens in pack_documents(encoder, documents))
         while chunk := list(islice(rows, 1000)):
             texts = stages.lines_of_rows(chunk, split, self.reports[split])
@@ -191,27 +187,29 @@ class Run:
         for pieces in texts:
             names = names or set(pieces)
             if pieces and pieces.keys() != names:
-                raise ValueError(f"some rows have all of {', '.join(sorted(names | set(pieces)))}, and others have not")
+                raise ValueError(
+                    f"rows differ in their files: expected {', '.join(sorted(names | set(pieces)))} of every row"
+                )
             for name, piece in pieces.items():
                 with open(self.directory / name, "ab") as file:
                     file.write(piece)
 
     def write_labels(self, roles: tuple[str, ...]) -> None:
-        """Write the dictionaries of labels and of roles, if there are any."""
+        """Writes the dictionaries of labels and of roles, if there are any."""
         if roles:
             Dictionary.of(map(role_token, roles)).save(self.directory / ROLE_LABELS)
         classes = self.classes()
         if classes is None:
             return
         if len(classes) == 1:
-            print(f"the only label is {classes[0]!r}: a model has nothing to tell apart", file=sys.stderr)
+            print(f"warning: every record has the label {classes[0]!r}", file=sys.stderr)
         longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
         # All positions that a token of a row can have; a row's final </s> has none.
         positions = map(str, range(longest - 1)) if self.kind.positions else ()
         Dictionary.of([*classes, *positions]).save(self.directory / LABELS)
 
     def binarize(self) -> None:
-        """Write what fairseq-preprocess would write for the streams of all splits."""
+        """Writes what fairseq-preprocess would write for the streams of all splits."""
         fixed = self.dictionary if has_dictionary(self.options) else None
         unknown = binarize(self.directory, self.kind, self.reader.splits, fixed, self.blocks)
         for split, report in self.reports.items():

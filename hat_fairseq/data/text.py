@@ -1,4 +1,4 @@
-r"""Text before the BPE: line breaks, control characters and control tokens, sentence boundaries, and aligned segments.
+r"""Text before the BPE: line breaks, control characters and control tokens, and sentence boundaries.
 
 A text that shows nothing is empty, wherever it stands; `is_blank` decides. Between visible characters, invisible ones
 stay (but control characters): joiners in Persian or in emoji, for example, have a meaning.
@@ -18,39 +18,22 @@ What a line break of running text is:
 `paragraphs`  a blank line ends a sentence, and so does a line break before or after a heading (`#`), and before an item
                 of a list (`-`, `*`, a bullet, `1.`, `1)`); every other one is white space
 `sentences`   the end of a sentence
-
-What is done if the source and target segments of a document, which should correspond one to one, do not:
-
-`error`  refuse
-`drop`   drop the document (numbers of segments differ) or the pair (one side is empty)
-`merge`  keep all text: the document becomes a single pair, or the text joins the previous segment (the first
-           segment joins the next one)
 """
-
-from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
 from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_ends
+from hat_fairseq.data.options import SPLITTERS
 
-if TYPE_CHECKING:
-    from hat_fairseq.data.kinds.documents import Document
-
-SPLITTERS = ("given", "punctuation", "library")
-LINE_BREAKS = ("space", "paragraphs", "sentences")
-ON_MISALIGNED = ("error", "drop", "merge")
 # Of Chinese and Japanese, sentences of a target without <sep> come back with a space after each.
 SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
-
-Pair = tuple[str, str]
-Languages = tuple[str, str]  # of source and target
 
 
 class EmptyDocumentError(ValueError):
@@ -91,13 +74,13 @@ _TREATMENTS = (
     ("other_whitespace_to_space", re.compile(r"[^\S ]"), " "),
     ("control_characters_removed", re.compile(r"[\x00-\x1f\x7f-\x9f]"), ""),
     ("lone_surrogates_replaced", re.compile("[\ud800-\udfff]"), "\ufffd"),
-    ("runs_of_spaces_shortened", re.compile(r"(?<= ) +"), ""),
 )
+_RUN_OF_SPACES = re.compile(r"(?<= ) +")
 
-BOS = "<s>"  # before each sentence or segment
-EOS = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
+BOS_TOKEN = "<s>"  # before each sentence or segment
+EOS_TOKEN = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
 SEPARATOR = "<sep>"  # between the segments of a target, where they are to stay countable
-CONTROL_TOKENS = (BOS, EOS, "<pad>", "<unk>", "<mask>", SEPARATOR)
+CONTROL_TOKENS = (BOS_TOKEN, EOS_TOKEN, "<pad>", "<unk>", "<mask>", SEPARATOR)
 _NAMES = "s|/s|pad|unk|mask|sep"
 _LITERAL = re.compile(rf"<(\\*)({_NAMES})>")
 _ESCAPED = re.compile(rf"<\\(\\*)({_NAMES})>")
@@ -113,9 +96,14 @@ def normalise(text: str, counts: Counter[str]) -> str:
     if text.isprintable() and "  " not in text:  # no white space but spaces, no control characters: the usual case
         return "" if blank else text.strip(" ")
     for name, treated, replacement in _TREATMENTS:
+        if text.isprintable():  # then no other treatment finds anything
+            break
         text, number = treated.subn(replacement, text)
         if number:
             counts[name] += number
+    if "  " in text:
+        text, number = _RUN_OF_SPACES.subn("", text)
+        counts["runs_of_spaces_shortened"] += number
     return "" if blank else text.strip(" ")
 
 
@@ -124,6 +112,8 @@ def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
 
     Adds `control_tokens_escaped` to `counts`.
     """
+    if "<" not in text:
+        return text
     text, number = _LITERAL.subn(r"<\\\1\2>", text)
     if counts is not None and number:
         counts["control_tokens_escaped"] += number
@@ -143,20 +133,40 @@ def split_segments(decoded: str) -> list[str]:
 _LINE = rf"[{_INVISIBLE}--\n]*\n"
 _BLANK_LINES = rf"{_LINE}(?:{_LINE})+\s*"
 _BEFORE_ITEM = rf"{_LINE}(?=[^\S\n]*(?:[-*+•‣▪◦●·–—]|\d{{1,3}}[.)]|#{{1,6}})[^\S\n])"
+_INVISIBLE_END = regex.compile(rf"(?V1r)[{_INVISIBLE}--\n]*")  # backwards from the end of a line
 _AFTER_HEADING = r"(?m:(?<=^)#{1,6}[^\S\n][^\n]*\K\n)"
+PARAGRAPH_BREAKS = f"{_BLANK_LINES}|{_BEFORE_ITEM}|{_AFTER_HEADING}"
 
 
 def split_lines(text: str, line_breaks: str) -> list[str]:
-    """Divides running text where a line break ends a sentence: by one of `LINE_BREAKS`."""
+    """Divides running text where a line break ends a sentence: by one of `options.LINE_BREAKS`."""
     if "\n" not in text or line_breaks == "space":
         return [text]
     if line_breaks == "sentences":
         return text.split("\n")
-    return list(pattern(f"{_BLANK_LINES}|{_BEFORE_ITEM}|{_AFTER_HEADING}").split(text))
+    return list(_paragraphs(text))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yields what is between the line breaks that end a sentence.
+
+    The expression for them is tried where one may begin: at a heading, and where the visible characters of a line end.
+    To search for it would take thirty times as long.
+    """
+    breaks, last, begin = pattern(PARAGRAPH_BREAKS), 0, 0
+    while (end := text.find("\n", begin)) >= 0:
+        is_first = begin == 0 or text[begin - 1] == "\n"
+        match = breaks.match(text, begin) if is_first and text[begin] == "#" else None
+        if match := match or breaks.match(text, _INVISIBLE_END.match(text, begin, end).start()):
+            yield text[last : match.start()]
+            last = begin = match.end()
+        else:
+            begin = end + 1
+    yield text[last:]
 
 
 def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
-    """Split running text by one of `SPLITTERS`; `language`: a code of BCP 47.
+    """Split running text by one of `options.SPLITTERS`; `language`: a code of BCP 47.
 
     Nothing but white space is lost; no sentence is empty: what shows nothing belongs to the sentence before it. Text
     without a sentence end is one sentence; text without words is none. ValueError for an unknown method or
@@ -216,6 +226,8 @@ def _library_splitter(language: str) -> Any:
 
 def count_words(text: str, language: str) -> int:
     """Counts words between white space, or for languages without it the characters that are no white space."""
+    if has_spaces(language) and text.isprintable() and "  " not in text:  # white space is single spaces
+        return (stripped := text.strip(" ")).count(" ") + bool(stripped)
     words = text.split()
     return len(words) if has_spaces(language) else sum(map(len, words))
 
@@ -232,60 +244,3 @@ def join_sentences(sentences: Iterable[str], language: str) -> str:
     for sentence in sentences:
         text += (" " if text and (text[-1] + sentence[0]).isascii() else "") + sentence
     return text
-
-
-_ADVICE = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
-
-
-class MisalignedError(ValueError):
-    """Source and target have different numbers of segments, or a segment has no counterpart."""
-
-
-def align(document: Document, policy: str, languages: Languages, counts: Counter[str]) -> Document:
-    """Normalise both sides and pair them: as many source as target segments, none of them empty.
-
-    A document with nothing on a whole side is returned as it is: it is empty, not misaligned. MisalignedError if the
-    numbers of segments differ and the policy is not `merge`, or one side of a pair is empty and the policy is `error`.
-    """
-    source = [normalise(segment, counts) for segment in document.sentences or ()]
-    target = [normalise(segment, counts) for segment in document.target or ()]
-    if not any(source) or not any(target):
-        return document
-    sizes = f"{document.name}: {len(source)} source and {len(target)} target segments"
-    pairs = list(zip(source, target, strict=False))
-    if len(source) != len(target):
-        if policy != "merge":
-            raise MisalignedError(f"{sizes}; {_ADVICE}")
-        counts["documents_misaligned_merged"] += 1
-        pairs = [(join_sentences(source, languages[0]), join_sentences(target, languages[1]))]
-    whole = list(filter(all, pairs))
-    one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
-    counts["segment_pairs_empty"] += len(pairs) - len(whole) - len(one_sided)
-    if one_sided and policy == "merge":
-        counts["segment_pairs_one_sided_merged"] += len(one_sided)
-        whole = _merged(pairs, languages)
-    elif one_sided:
-        if policy == "error" or not whole:  # without a whole pair nothing would be left
-            number, side = one_sided[0] + 1, "target" if pairs[one_sided[0]][0] else "source"
-            raise MisalignedError(f"{sizes}, segment {number} has an empty {side}; {_ADVICE}")
-        counts["segment_pairs_one_sided_dropped"] += len(one_sided)
-        sources, targets = zip(*(pairs[index] for index in one_sided), strict=True)
-        counts.update(dropped_words(sources, targets, languages))
-    sources, targets = zip(*whole, strict=True)
-    return document.with_sentences(sources, None, targets)
-
-
-def dropped_words(source: Iterable[str], target: Iterable[str], languages: Languages) -> Counter[str]:
-    """Counts the words of dropped segments: `source_words_dropped` and `target_words_dropped`."""
-    words = [sum(count_words(t, code) for t in side) for side, code in zip((source, target), languages, strict=True)]
-    return Counter(source_words_dropped=words[0], target_words_dropped=words[1])
-
-
-def _merged(pairs: list[Pair], languages: Languages) -> list[Pair]:
-    merged: list[Pair] = []
-    for pair in filter(any, pairs):
-        if merged and not (all(pair) and all(merged[-1])):  # one of the two still lacks a side
-            source, target = zip(merged.pop(), pair, strict=True)
-            pair = join_sentences(source, languages[0]), join_sentences(target, languages[1])
-        merged.append(pair)
-    return merged

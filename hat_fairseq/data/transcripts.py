@@ -1,23 +1,17 @@
 """Transcripts of what people say: plain text, JSON or a table of turns, SubRip (`.srt`) and WebVTT (`.vtt`).
 
-The content decides what a file is. In plain text a line is a turn. If most lines begin with `Name: `, these are the
-speakers, and a line without one goes on with the speaker before it. There may be times, `[00:01:23] Name: ` or
-`Name (01:23): `. A text of one line is running text, without turns.
-
-Subtitles cut sentences into cues of a few words. Cues of one speaker are joined up to the end of a sentence, over
-pauses of `PAUSE` seconds at most. Captions that roll show each line twice, of which the second is left out.
+The content decides what a file is. In plain text a line is a turn, whose speaker and time `speakers.py` finds. A text
+of one line is running text, without turns. Subtitles (`subtitles.py`) cut sentences into cues of a few words.
 
 Whatever is left out is counted: by names that people can read.
 """
 
-import html
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,36 +20,15 @@ from hat_fairseq.data.files import Fields, note_input, of_type, parse_json
 from hat_fairseq.data.formats import JSON, JSON_LINES, TEXT, DataFile
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.record import Turn
+from hat_fairseq.data.speakers import CLOCK, Said, clock, seconds, turns_of_lines
+from hat_fairseq.data.subtitles import has_cues, turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
 
 STDIN = Path("-")
 WEBVTT, SUBRIP = "WebVTT", "SubRip"
-PAUSE = 3.0  # seconds
-LONGEST = 400  # characters of cues that are joined, where no sentence ends
 LIST_KEYS = ("turns", "sentences", "segments")
 RECORD_KEYS = (*LIST_KEYS, "text")
 TURN_KEYS = ("text", "speaker", "role", "start", "end")
-
-_CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d\d(?:[.,]\d{1,3})?"
-_TIMING = re.compile(rf"[ \t]*({_CLOCK})[ \t]*-->[ \t]*({_CLOCK})[ \t]*(.*)")
-_TIME_FIRST = re.compile(rf"\s*[\[(]?({_CLOCK})[\])]?(?:\s*[-–]\s+|\s+|$)")
-_NAME = re.compile(rf"([^\W\d_][^:：\n]{{0,59}}?)\s*(?:[\[(]({_CLOCK})[\])])?\s*(?::\s+|:$|：\s*)")
-_MOST_WORDS = 6  # of a name
-_VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^<>]*)>|</v>")
-_TAG = re.compile(r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*)?>|<\d[\d:.]*>|\{\\an?\d\}", re.IGNORECASE)
-_BLOCK = re.compile(r"(NOTE|STYLE|REGION)(?:\s|$)")
-_END = re.compile(r"[.!?…。！？؟।]['\"”’»)\]]*$")
-_BLOCKS = {"NOTE": "notes", "STYLE": "styles", "REGION": "regions"}
-
-
-@dataclass(frozen=True)
-class Said:
-    """A turn, or a cue: seconds are those of its beginning and end, None where they are unknown."""
-
-    text: str
-    speaker: str | None = None
-    start: float | None = None
-    end: float | None = None
 
 
 @dataclass(frozen=True)
@@ -163,193 +136,16 @@ def of_text(text: str, name: str, running: bool = False) -> Transcript:
     """Reads the content of plain text, SubRip or WebVTT; see `read_transcript`."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first = next((line for line in lines if not is_blank(line)), "")
-    if re.match(r"WEBVTT(?:\s|$)", first):
-        return _of_cues(lines, name, WEBVTT)
-    if any(map(_TIMING.fullmatch, lines)):
-        return _of_cues(lines, name, SUBRIP)
+    is_vtt = re.match(r"WEBVTT(?:\s|$)", first) is not None
+    if is_vtt or has_cues(lines):
+        counts = Counter[str]()
+        turns = turns_of_cues(lines, is_vtt, counts)
+        return Transcript(name, WEBVTT if is_vtt else SUBRIP, tuple(turns), counts=counts)
     visible = [line.strip() for line in lines if not is_blank(line)]
-    said, speakers = _of_lines(visible)
+    said, speakers = turns_of_lines(visible)
     if not speakers and not any(each.start is not None for each in said) and (running or len(visible) == 1):
         return Transcript(name, TEXT, text=text)
     return Transcript(name, TEXT, tuple(said))
-
-
-def _of_lines(lines: list[str]) -> tuple[list[Said], bool]:
-    """The turns of plain text, and whether the lines have names."""
-    matches = list(map(_TIME_FIRST.match, lines))
-    times = _most(matches)
-    starts = [seconds(match[1]) if times and match else None for match in matches]
-    rests = [line[match.end() :] if times and match else line for line, match in zip(lines, matches, strict=True)]
-    names = list(map(_name, rests))
-    speakers, speaker, said = _most(names), None, list[Said]()
-    for start, rest, named in zip(starts, rests, names, strict=True):
-        if speakers and named is not None:
-            speaker, time, rest = named
-            start = start if time is None else seconds(time)
-        said.append(Said(rest, speaker, start))
-    following = [*said[1:], Said("")]
-    return [replace(each, end=after.start) for each, after in zip(said, following, strict=False)], speakers
-
-
-def _most(values: Iterable[Any]) -> bool:
-    """Whether more than half are there."""
-    there = [value is not None for value in values]
-    return 2 * sum(there) > len(there)
-
-
-def _name(line: str) -> tuple[str, str | None, str] | None:
-    """The name at the beginning of a line, the time behind it, and what follows; None if there is no name."""
-    match = _NAME.match(line)
-    if match is None or len(match[1].split()) > _MOST_WORDS:
-        return None
-    return match[1], match[2], line[match.end() :]
-
-
-def seconds(clock: str) -> float:
-    """Converts `1:02:03.5`, `02:03,5` and the like to seconds."""
-    total = 0.0
-    for part in clock.replace(",", ".").split(":"):
-        total = 60 * total + float(part)
-    return total
-
-
-def clock(time: float) -> str:
-    """Returns seconds as `1:02:03`."""
-    minutes, second = divmod(int(time), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"
-
-
-# Subtitles
-
-
-@dataclass
-class _Cue:
-    start: float
-    end: float
-    lines: list[str] = field(default_factory=list)
-
-
-def _of_cues(lines: list[str], name: str, form: str) -> Transcript:
-    counts = Counter[str]()
-    cues = _without_repeated(list(_cues(lines, form == WEBVTT, counts)), counts)
-    if form == WEBVTT:
-        cues = [replace(cue, lines=[line.strip() for line in cue.lines]) for cue in cues]
-    said = [each for cue in cues for each in _voices(cue, form == WEBVTT, counts)]
-    counts["cues without text"] += sum(not any(cue.lines) for cue in cues)
-    if not any(each.speaker for each in said):
-        said = _with_names(said)
-    joined = list(_joined([replace(each, text=" ".join(each.text.split())) for each in said]))
-    counts["cues joined to turns"] = len(said) - len(joined)
-    return Transcript(name, form, tuple(joined), counts=counts)
-
-
-def _cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> Iterator[_Cue]:
-    """Yields the cues; counts everything else.
-
-    In WebVTT a blank line ends a cue. In SubRip the next cue does, because people leave blank lines in its text.
-    """
-    timings = [(number, match) for number, line in enumerate(lines) if (match := _TIMING.fullmatch(line))]
-    begins = [*(_begin_of_cue(lines, number, is_vtt) for number, _ in timings), len(lines)]
-    _count_outside(lines[: begins[0]], is_vtt, counts)
-    for (number, timing), (begin, following) in zip(timings, pairwise(begins), strict=True):
-        counts["cue numbers or names"] += begin < number
-        counts["cue settings"] += bool(timing[3].strip())
-        end = number + 1
-        while end < following and not (is_vtt and is_blank(lines[end])):
-            end += 1
-        _count_outside(lines[end:following], is_vtt, counts)
-        inside = [line for line in lines[number + 1 : end] if not is_blank(line)]
-        yield _Cue(seconds(timing[1]), seconds(timing[2]), inside)
-
-
-def _begin_of_cue(lines: list[str], number: int, is_vtt: bool) -> int:
-    """The line where the cue with a timing in line `number` begins: that of its number or name, if it has one."""
-    before = lines[number - 1] if number else ""
-    apart = number < 2 or is_blank(lines[number - 2])
-    is_number = before.strip().isdecimal() and (apart or not is_vtt)
-    return number - 1 if is_number or (is_vtt and apart and not is_blank(before) and number > 1) else number
-
-
-def _count_outside(lines: list[str], is_vtt: bool, counts: Counter[str]) -> None:
-    """Counts blocks of WebVTT by what they are, and other lines outside cues."""
-    block = "lines outside cues"
-    for line in lines:
-        if is_blank(line):
-            block = "lines outside cues"
-        elif is_vtt and line.startswith("WEBVTT"):
-            block = ""  # its header, of which the lines up to a blank one are part
-        elif is_vtt and block == "lines outside cues" and (match := _BLOCK.match(line)):
-            block = _BLOCKS[match[1]]
-            counts[block] += 1
-        elif block == "lines outside cues":
-            counts[block] += 1
-
-
-def _without_repeated(cues: list[_Cue], counts: Counter[str]) -> list[_Cue]:
-    """Leaves out the first line of cues that repeats the last one before, if many do: captions that roll."""
-    texts = [[plain for line in cue.lines if (plain := _TAG.sub("", line).strip())] for cue in cues]
-    last, repeats = "", list[bool]()
-    for lines in texts:
-        repeats.append(bool(lines) and lines[0] == last)
-        last = lines[-1] if lines else last
-    if 3 * sum(repeats) <= len(cues):
-        return cues
-    counts["lines that repeat the one before"] += sum(repeats)
-    rolled = []
-    for cue, repeat in zip(cues, repeats, strict=True):
-        lines = [line for line in cue.lines if _TAG.sub("", line).strip()]
-        if lines[repeat:]:
-            rolled.append(replace(cue, lines=lines[repeat:]))
-    return rolled
-
-
-def _voices(cue: _Cue, is_vtt: bool, counts: Counter[str]) -> Iterator[Said]:
-    """Yields what each voice says in a cue, without tags."""
-    text, speaker = "\n".join(cue.lines), None
-    pieces = _VOICE.split(text) if is_vtt else [text]
-    for number, piece in enumerate(pieces):
-        if number % 2:  # the name, or None at the end of a voice
-            speaker = html.unescape(piece).strip() or None if piece is not None else None
-            continue
-        plain, tags = _TAG.subn("", piece)
-        counts["tags"] += tags
-        if not is_blank(plain):
-            yield Said(html.unescape(plain) if is_vtt else plain, speaker, cue.start, cue.end)
-
-
-def _with_names(said: list[Said]) -> list[Said]:
-    """Takes the names out of the texts, if most cues begin with one."""
-    if not _most([_name(each.text.strip()) for each in said]):
-        return said
-    turns, speaker = list[Said](), None
-    for each in said:
-        for number, line in enumerate(each.text.split("\n")):
-            named = _name(line.strip())
-            if named is not None:
-                speaker, _, line = named
-            if number and named is None:
-                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line}")
-            else:
-                turns.append(replace(each, text=line, speaker=speaker))
-    return turns
-
-
-def _joined(said: Iterable[Said]) -> Iterator[Said]:
-    """Joins cues of one speaker up to the end of a sentence."""
-    last: Said | None = None
-    for each in said:
-        if last is None:
-            last = each
-            continue
-        assert last.end is not None and each.start is not None
-        is_near = each.start - last.end <= PAUSE and len(last.text) + len(each.text) < LONGEST
-        if each.speaker == last.speaker and is_near and not _END.search(last.text):
-            last = replace(last, text=f"{last.text} {each.text}".strip(), end=each.end)
-        else:
-            yield last
-            last = each
-    if last is not None:
-        yield last
 
 
 # JSON and tables
@@ -429,7 +225,7 @@ def _time(fields: Fields, key: str) -> float | None:
     value = fields.record.get(key)
     if value is None:
         return None
-    if isinstance(value, str) and re.fullmatch(_CLOCK, value.strip()):
+    if isinstance(value, str) and re.fullmatch(CLOCK, value.strip()):
         return seconds(value.strip())
     if isinstance(value, str) and re.fullmatch(r"\d+(?:\.\d+)?", value.strip()):
         return float(value)

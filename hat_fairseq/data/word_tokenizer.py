@@ -17,11 +17,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.detokenizer import detokenize
-from hat_fairseq.data.language import has_space_after_sentence, has_spaces
+from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces
 from hat_fairseq.data.moses import moses
+from hat_fairseq.data.options import Settings
 from hat_fairseq.data.text import ESCAPED_TOKEN
-
-NAMES = ("none", "moses", "jieba")
 
 # A letter or digit of a script that puts spaces between words.
 _SPACED = r"[^\W\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
@@ -44,9 +43,19 @@ def leaves_as_it_is(name: str, language: str) -> bool:
     return name == "moses" and not has_spaces(language) and has_space_after_sentence(language)
 
 
+def word_tokenizer_of(settings: Settings, side: str) -> WordTokenizer:
+    """Returns the word tokenizer of the `source` or the `target`; ValueError if its package is missing."""
+    language = base_language(getattr(settings, f"{side}_language"))
+    return word_tokenizer(getattr(settings, f"{side}_tokenizer"), language)
+
+
 @cache
 def word_tokenizer(name: str, language: str) -> WordTokenizer:
-    """Returns one of `NAMES` for a language (ISO 639), made once a process; ValueError if its package is missing."""
+    """Returns one of `options.WORD_TOKENIZERS` for a language (ISO 639), made once a process.
+
+    Raises:
+        ValueError: its package is missing.
+    """
     if name == "none":
         return WordTokenizer(str, str)
     try:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..data.files import read_lines
+from ..data.ids import Chunk, read_ids
 from ..data.outputs import check_output
 from ..data.pipeline import recorded_language
-from ..data.rows import Chunk, read_ids
 from ..data.text import is_blank, join_sentences, split_segments
 from ..scoring.files import write_summaries
 

@@ -132,7 +132,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         raise ValueError(f"padding={padding!r}: give True, False, 'longest', 'max_length' or 'do_not_pad'")
 
     def rows(self, document: Any, number: int = 1) -> list[Row]:
-        """Returns the rows of a document, without `</s>`; `Row.spans` says what each token stands for.
+        """Returns the rows of a document, without `</s>`; `Row` says what each token stands for.
 
         Args:
             document: a list of sentences, segments or words; a list of turns `{"role", "text"}`; running text, which is

@@ -25,10 +25,12 @@ from ..data.kinds.evidence import (
     Unit,
     passages,
     raw_text,
+    units_of_row,
 )
 from ..data.outputs import atomic_file, check_folder, check_output
+from ..data.speakers import clock
 from ..data.text import is_blank, normalise
-from ..data.transcripts import STDIN, Transcript, clock, read_transcript
+from ..data.transcripts import STDIN, Transcript, read_transcript
 from . import command
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with
@@ -74,7 +76,7 @@ def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None
     refuse_nan(record, outputs)
     prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, options)
     assert isinstance(prediction, EvidencePrediction)
-    return Answers(record, [each for each in rows[0].spans if each is not None], prediction)
+    return Answers(record, units_of_row(rows[0]), prediction)
 
 
 def check_answers(loaded: Loaded) -> None:
@@ -242,11 +244,11 @@ def place_of(passage: dict[str, Any], unit: str) -> str:
 
 def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[tuple[int, str]]:
     """Yields number and text of the turns of a passage, each behind its speaker; running text as a whole."""
-    if record.sentences is None:
+    if record.elements is None:
         yield passage["peak"], passage["text"]
         return
     for number in range(passage["first"], passage["last"] + 1):
-        role, text = record.roles and record.roles[number], record.sentences[number]
+        role, text = record.roles and record.roles[number], record.elements[number]
         if not is_blank(text):
             yield number, text if role is None else f"{role}: {text}"
 

@@ -22,16 +22,17 @@ from typing import Any
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.columns import AS_NAMED, Columns
 from ..data.dictionary import DICTIONARIES
-from ..data.files import json_text, sha256_of
+from ..data.files import json_lines, json_text, sha256_of
 from ..data.formats import is_saved_dataset
 from ..data.kinds import Kind
 from ..data.manifest import check_files
+from ..data.options import SPLITTERS
 from ..data.outputs import atomic_file, check_output, locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
-from ..data.text import SPLITTERS, EmptyDocumentError
+from ..data.text import EmptyDocumentError
 from ..kernels import PRECISIONS
 from ..package_files import BIN, GENERATION, MANIFEST, is_package
 from ..versions import versions
@@ -288,7 +289,7 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
     for record in records:
         try:
             pipeline.kind.check(record)
-            pipeline.kind.prepare(record, pipeline.settings, Counter())
+            pipeline.kind.check_texts(record)
         except EmptyDocumentError as error:
             if on_empty == "error":
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
@@ -321,5 +322,4 @@ def say(out: Path, text: str) -> None:
 def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:
     """Writes one JSON object a line; the file appears when it is complete."""
     with nullcontext(sys.stdout.buffer) if out == STDOUT else atomic_file(out) as file:
-        for line in lines:
-            file.write(json_text(line, indent=indent).encode() + b"\n")
+        file.writelines(json_lines(lines, indent=indent))

@@ -28,7 +28,8 @@ from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
 from ..data.record import Record, Text
-from ..data.rows import BOS, Unit, tokens_of, unit
+from ..data.sentences import Divider
+from ..data.text import BOS_TOKEN
 from . import command
 from .loading import Loaded
 from .rows import Line, batches, check_batch_size, padded, row_of
@@ -90,11 +91,14 @@ class Embedding:
         return cls(line["id"], spans, flat.reshape(len(spans), -1), line["texts"])
 
 
+Owned = list[tuple[str, int]]  # tokens with the numbers of their vectors
+
+
 @dataclass
 class Pieces:
     """A document for the model: rows of (token, number of its vector), markers included, and where each vector is."""
 
-    rows: list[Unit]
+    rows: list[Owned]
     spans: list[tuple[int, int]]
 
 
@@ -127,7 +131,7 @@ class Embedder:
         records = list(records)
         documents = [self.pieces(record) for record in records]
         rows = [row for document in documents for row in document.rows]
-        tokens = [row_of(tokens_of(row), self.loaded.source) for row in rows]
+        tokens = [self.ids(row) for row in rows]
         if not tokens:
             return
         check_known(tokens, "the input")
@@ -146,18 +150,18 @@ class Embedder:
         text, settings, encoder = text_of(record), self.pipeline.settings, self.encoder
         self.pipeline.kind.check(record)
         split = settings.segments != "none" or settings.splitter != "given"
-        sentences = encoder.sentences(record, text, split)
+        divided = Divider(settings, self.pipeline.counts).sentences(record, text, split)
         positions = kept_characters(text, settings.line_breaks if split else "space")
-        places = places_of((sentence.text for sentence in sentences), positions)
-        units = [unit(sentence.tokens, number) for number, sentence in enumerate(sentences)]
+        places = places_of((sentence.text for sentence in divided.sentences), positions)
+        units = [[(token, number) for token in tokens] for number, tokens in enumerate(encoder.units(divided))]
         apart = self.options.alone and self.options.of == "sentence"
         segments, inside = units if apart else encoder.segments(units), dict[int, list[int]]()
-        owned: list[Unit] = []  # the segments, with the number of its vector beside each token
+        owned: list[Owned] = []  # the segments, with the number of its vector beside each token
         for number, segment in enumerate(segments):
             owners = [
                 {"sentence": sentence, "segment": number, "document": 0}[self.options.of] for _, sentence in segment
             ]
-            owned.append(list(zip(tokens_of(segment), owners, strict=True)))
+            owned.append([(token, owner) for (token, _), owner in zip(segment, owners, strict=True)])
             for (_, sentence), owner in zip(segment, owners, strict=True):
                 inside.setdefault(owner, []).append(sentence)
         spans = [(places[min(numbers)][0], places[max(numbers)][1]) for _, numbers in sorted(inside.items())]
@@ -166,22 +170,25 @@ class Embedder:
         self.pipeline.counts["documents_in_several_rows"] += not self.options.alone and len(rows) > 1
         return Pieces(rows, spans)
 
-    def fitting(self, segments: list[Unit]) -> list[Unit]:
+    def fitting(self, segments: list[Owned]) -> list[Owned]:
         """Returns as few rows of about the same length as the model takes; a longer segment is cut."""
         longest = self.loaded.longest - 1  # without </s>
         segments = [list(piece) for segment in segments for piece in cut(segment, longest - 1)]
         total = sum(1 + len(segment) for segment in segments)
         for number in count(-(-total // longest)):
             groups = list(group_within(segments, lambda each, _: (1 + len(each),), (-(-total // number),)))
-            rows = [[pair for each in group for pair in ((BOS, each[0][1]), *each)] for group in groups]
+            rows = [[pair for each in group for pair in ((BOS_TOKEN, each[0][1]), *each)] for group in groups]
             if all(map(self.fits, rows)) or len(groups) == len(segments):
                 break
         return rows
 
-    def fits(self, row: Unit) -> bool:
-        tokens = row_of(tokens_of(row), self.loaded.source)
+    def fits(self, row: Owned) -> bool:
+        tokens = self.ids(row)
         core = getattr(self.model, "core", None)
         return len(tokens) <= self.loaded.longest and (core is None or core.fits(tokens))
+
+    def ids(self, row: Owned) -> Tensor:
+        return row_of((token for token, _ in row), self.loaded.source)
 
     @torch.no_grad()
     def states(self, rows: Sequence[Tensor]) -> list[Tensor]:

@@ -22,6 +22,7 @@ from ..data.kinds.evidence import (
     EvidencePrediction,
     count_questions_and_units,
     evidence_of,
+    units_of_row,
 )
 from ..data.record import Record
 from ..data.rows import Row
@@ -53,7 +54,7 @@ class Cosines:
         record: Any = self.record
         if not record.is_labelled:
             raise ValueError(f"{record.name} has neither evidence nor spans, so no threshold can be chosen on it")
-        units = [each for each in self.row.spans if each is not None]
+        units = units_of_row(self.row)
         return np.array([[unit.number in of for unit in units] for of in evidence_of(record, units, Counter())])
 
 

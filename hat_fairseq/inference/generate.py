@@ -73,7 +73,7 @@ def parse_score(words: str, data: Path, hypotheses: Path, overwrite: bool) -> ar
         ValueError: the references have no targets; a tokenizer is missing; the file of the scores exists.
     """
     references = data.resolve().parent / "text" / hypotheses.name
-    if next(read_records(references)).target is None:
+    if next(read_records(references)).gold_value is None:
         raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
     parser = argparse.ArgumentParser(prog="hat score")

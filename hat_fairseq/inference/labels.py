@@ -15,7 +15,8 @@ from ..analysis.recording import Recorder, segment_weights
 from ..data.kinds import LabelledKind, Prediction
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
-from ..data.rows import EOS, Row
+from ..data.rows import Row
+from ..data.text import EOS_TOKEN
 from .loading import Loaded
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 
@@ -135,7 +136,7 @@ def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:
 
 def unit_texts(recorder: Recorder, row: Row, pipeline: TextPipeline) -> tuple[str, ...]:
     """The text of each unit of a row."""
-    return tuple(text_of(unit, pipeline) for unit in recorder.by_unit([*row.tokens, EOS]))
+    return tuple(text_of(unit, pipeline) for unit in recorder.by_unit([*row.tokens, EOS_TOKEN]))
 
 
 def text_of(words: Sequence[str], pipeline: TextPipeline) -> str:

@@ -21,9 +21,8 @@ import torch
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, read_labels
 from ..data.files import Fields, read_json
 from ..data.kinds import Kind
-from ..data.options import settings_of_tokens
+from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import TextPipeline
-from ..data.text import SPLITTERS
 from ..kernels import check_precision, set_precision
 from ..networks import build
 from ..package_files import BIN, CONFIG, MANIFEST, check_package, is_package, read_package

@@ -245,7 +245,7 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
     row, *ids = encoded[number]
     streams = [each.to(loaded.device) for each in ids if each is not None]
     if options.reference:
-        reference = pipeline.rows(pipeline.prepare(record))[number].streams
+        reference = pipeline.rows(record)[number].streams
         if "target" not in reference:
             raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
         target = row_of(reference["target"], loaded.target).to(loaded.device)

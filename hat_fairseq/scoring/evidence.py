@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from hat_fairseq.data.bpe import NoBpe
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds.evidence import (
     Evidence,
@@ -45,7 +44,6 @@ from hat_fairseq.data.kinds.evidence import (
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.rows import RowEncoder
 from hat_fairseq.scoring import baselines
 from hat_fairseq.scoring.files import check_joined, read_by_id
 from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, resampling
@@ -71,7 +69,7 @@ class Reference:
     @property
     def count(self) -> int:
         """The number of turns or sentences, with and without text."""
-        return len(self.units if self.record.text is not None else self.record.sentences or ())
+        return len(self.units if self.record.text is not None else self.record.elements or ())
 
     @property
     def gold(self) -> np.ndarray:
@@ -100,15 +98,16 @@ class System:
 def read_references(path: str) -> dict[str, Reference]:
     """Reads records of the kind `evidence` by their ids; ValueError for none, or running text without a pipeline."""
     references = {}
-    encoder = _encoder(path)
+    settings = _settings(path)
     for record in read_records(path, EvidenceKind.name):
         assert isinstance(record, Evidence)
-        if record.text is not None and encoder.settings.splitter == "given":
+        if record.text is not None and settings.splitter == "given":
             raise ValueError(
                 f"{record.name} has running text, whose sentences are not known here: take text/SPLIT.jsonl of "
                 "hat preprocess, beside whose folder text is bin, or give sentences"
             )
-        sentences, units = units_of(encoder, record)
+        prepared = EvidenceKind().prepare(record, settings, Counter())
+        units, sentences = units_of(prepared, settings), prepared.texts[-1].sentences
         evidence = evidence_of(record, units, Counter()) if record.is_labelled else None
         references[record.id] = Reference(record, units, [sentence.text for sentence in sentences], evidence)
     if not references:
@@ -116,11 +115,10 @@ def read_references(path: str) -> dict[str, Reference]:
     return references
 
 
-def _encoder(path: str) -> RowEncoder:
+def _settings(path: str) -> Settings:
     """What divides running text as `hat preprocess` did, if the file is of its folder `text`."""
     data = Path(path).resolve().parent.with_name("bin")
-    settings = TextPipeline.load(data).settings if (data / FILE_NAME).is_file() else Settings(EvidenceKind.name)
-    return RowEncoder(EvidenceKind(), settings, NoBpe())
+    return TextPipeline.load(data).settings if (data / FILE_NAME).is_file() else Settings(EvidenceKind.name)
 
 
 def average_precision(scores: np.ndarray, gold: np.ndarray) -> float:

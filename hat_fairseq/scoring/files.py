@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hat_fairseq.data.files import Fields, json_text
+from hat_fairseq.data.files import Fields, json_lines
 from hat_fairseq.data.formats import TEXT, opened, read_rows
 from hat_fairseq.data.outputs import atomic_file
 
@@ -134,4 +134,4 @@ def write_summaries(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as file:
-        file.writelines((json_text(row) + "\n").encode() for row in rows)
+        file.writelines(json_lines(rows))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hat_fairseq.data.files import Fields, json_text
+from hat_fairseq.data.files import Fields, json_lines
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.record import Record
 
@@ -53,7 +53,7 @@ def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
 def meta_of(dataset: str, record: Record) -> Fields:
     """Returns what the reader kept; ValueError for other data."""
     meta = (record.meta or {}).get(dataset)
-    if meta is None or record.sentences is None or not record.id.lstrip("-").isdecimal():
+    if meta is None or record.elements is None or not record.id.lstrip("-").isdecimal():
         raise ValueError(f"{record.name} is not from {dataset}, or not from its development part")
     return Fields(meta, f"{record.name}: meta")
 
@@ -93,8 +93,8 @@ def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> 
     if prediction["paragraph"] is not None:
         numbers = candidates[prediction["paragraph"]][: 2 if in_words else 1]
         passage = tuple(numbers) if numbers[0] >= 0 else None
-    if prediction["start"] is not None and record.sentences is not None:
-        text, begin = record.sentences[prediction["answer_paragraph"]], prediction["start"]
+    if prediction["start"] is not None and record.elements is not None:
+        text, begin = record.elements[prediction["answer_paragraph"]], prediction["start"]
         around = text[:begin], text[: begin + len(prediction["answer"])]
         candidate = candidates[prediction["answer_paragraph"]]
         if in_words:
@@ -118,9 +118,9 @@ def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tup
     with atomic_file(path) as file:
         if dataset == "natural_questions":
             rows = [_natural_row(*pair) for pair in predictions]
-            file.write(json_text({"predictions": rows}, ensure_ascii=True).encode() + b"\n")
+            file.writelines(json_lines([{"predictions": rows}], ensure_ascii=True))
         else:
-            file.writelines(json_text(_tydi_row(*pair), ensure_ascii=True).encode() + b"\n" for pair in predictions)
+            file.writelines(json_lines((_tydi_row(*pair) for pair in predictions), ensure_ascii=True))
     return path
 
 

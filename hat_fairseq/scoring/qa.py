@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
+from hat_fairseq.data.kinds.document_questions import DocumentQuestion, DocumentQuestionKind
 from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
@@ -108,13 +108,13 @@ def read_golds(path: str) -> dict[str, Gold]:
 
 
 def _gold(record: Record) -> Gold:
-    if record.annotations is not None:
-        answers = [answer for each in record.annotations if (answer := _answer(each, record.sentences or ()))]
-        paragraphs = frozenset(each.paragraph for each in record.annotations if each.paragraph is not None)
-        return Gold(tuple(answers), any(each.yes_no for each in record.annotations), paragraphs)
-    if record.answers is None:
+    if (gold := record.gold_value) is None:
         raise ValueError(f"{record.name} has no answers or annotations, so its prediction cannot be scored")
-    return Gold(tuple(answer.text for answer in record.answers if not is_blank(answer.text)))
+    if isinstance(record, DocumentQuestion):
+        answers = [answer for each in gold if (answer := _answer(each, record.paragraphs))]
+        paragraphs = frozenset(each.paragraph for each in gold if each.paragraph is not None)
+        return Gold(tuple(answers), any(each.yes_no for each in gold), paragraphs)
+    return Gold(tuple(answer.text for answer in gold if not is_blank(answer.text)))
 
 
 def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:

@@ -81,7 +81,7 @@ def _chrf2(text: str, references: list[str]) -> float:
 
 def _lines(document: Document, generated: list[str], args: argparse.Namespace) -> Iterator[str]:
     """Lines to print: the first sentences, or segments with all texts; how many are left out; the whole texts."""
-    sentences, references = document.sentences or (document.text or "",), document.references
+    sentences, references = document.elements or (document.text or "",), document.references
     aligned = [reference for reference in references if len(reference) == len(sentences)]
     if args.segments and not (aligned and len(generated) == len(sentences)):
         lengths = " or ".join(str(len(reference)) for reference in references)

@@ -24,10 +24,10 @@ from omegaconf import MISSING
 
 from ..criterions.evidence import F1_SUMS, THRESHOLDS
 from ..data.dictionary import label_of
+from ..data.ids import read_ids
 from ..data.kinds import KINDS, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.manifest import check_files
-from ..data.rows import read_ids
 from ..models.adapting import LABELS, fingerprint
 from ..models.encoder_model import EncoderModel
 from ..networks.evidence import UNLIMITED

@@ -8,9 +8,9 @@ import torch
 from fairseq.data import FairseqDataset, data_utils
 from torch import Tensor
 
+from ..data.ids import Chunk
 from ..data.kind import IGNORED
 from ..data.kinds import LabelledKind
-from ..data.rows import Chunk
 
 Item = dict[str, Any]
 

@@ -35,7 +35,7 @@ def meetings() -> list[Record]:
 @pytest.fixture(scope="session")
 def lines(meetings: list[Record]) -> list[str]:
     """Turns and summary sentences."""
-    return [line for meeting in meetings for line in (*(meeting.sentences or ()), *(meeting.target or ()))]
+    return [line for meeting in meetings for line in (*(meeting.elements or ()), *(meeting.target or ()))]
 
 
 @pytest.fixture(scope="session")

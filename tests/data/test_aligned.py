@@ -7,7 +7,7 @@ from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import BOS
+from hat_fairseq.data.rows import BOS_TOKEN
 from hat_fairseq.data.text import SEPARATOR, split_segments
 
 LITERALS = "the <s> tag, <pad> and <sep> in x<sep>y"
@@ -42,11 +42,11 @@ def test_the_chunks_together_are_the_document(
     removed = {"source": 0, "target": 0}
     for page in translations:
         encoder = pipeline.encoder()
-        rows = encoder.kind.encode(encoder, pipeline.prepare(page))
+        rows = pipeline.kind.encode(encoder, pipeline.prepare(page))
         (expected,) = whole.rows(page)
-        sources, targets = divided(expected.tokens[1:], BOS), divided(expected.streams["target"], SEPARATOR)
+        sources, targets = divided(expected.tokens[1:], BOS_TOKEN), divided(expected.streams["target"], SEPARATOR)
         # A segment that is longer than a chunk is truncated at twice its limit.
-        short = [[BOS, *source][: 2 * limit] for source in sources], [target[: 2 * limit] for target in targets]
+        short = [[BOS_TOKEN, *source][: 2 * limit] for source in sources], [target[: 2 * limit] for target in targets]
         assert [token for row in rows for token in row.tokens] == sum(short[0], [])
         assert [each for row in rows for each in divided(row.streams["target"], SEPARATOR)] == short[1]
         removed["source"] += len(expected.tokens) - sum(map(len, short[0]))
@@ -54,7 +54,7 @@ def test_the_chunks_together_are_the_document(
         for number, row in enumerate(rows):
             target = row.streams["target"]
             assert (row.id, row.number, row.count) == (page.id, number, len(rows))
-            assert row.tokens[0] == BOS
+            assert row.tokens[0] == BOS_TOKEN
             assert row.segments == target.count(SEPARATOR) + 1
             assert max(len(row.tokens), len(target)) <= (limit if row.segments > 1 else 2 * limit)
         assert encoder.totals["source_tokens"] == sum(map(len, sources))
@@ -69,7 +69,7 @@ def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe) -> None:
         pipeline = TextPipeline(settings(source_tokenizer=tokenizer, target_tokenizer=tokenizer), bpe)
         (part,) = pipeline.rows(Document("a", sentences=(LITERALS, "x"), target=(LITERALS, "<sep>")))
         target = part.streams["target"]
-        assert [token for token in part.tokens if token in ("<s>", "<pad>", "<sep>")] == [BOS, BOS]
+        assert [token for token in part.tokens if token in ("<s>", "<pad>", "<sep>")] == [BOS_TOKEN, BOS_TOKEN]
         assert target.count(SEPARATOR) == 1
         decoded = split_segments(pipeline.decode(" ".join(target)))
         assert [text.replace(" ", "") for text in decoded] == [LITERALS.replace(" ", ""), "<sep>"]
@@ -82,13 +82,13 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
     unlimited = TextPipeline(settings(max_source_tokens=None, max_target_tokens=None), bpe)
     for page in translations:
         parts = pipeline.encode(replace(page, target=None))
-        assert all(part.tokens[0] == BOS and (len(part.tokens) <= 30 or part.segments == 1) for part in parts)
-        assert sum(part.segments for part in parts) == len(page.sentences or ())
+        assert all(part.tokens[0] == BOS_TOKEN and (len(part.tokens) <= 30 or part.segments == 1) for part in parts)
+        assert sum(part.segments for part in parts) == len(page.elements or ())
     assert pipeline.counts["segments_longer_than_chunk"] > 0
     differ = 0
     for page in translations:
-        alone, prepared = pipeline.encode(replace(page, target=None)), pipeline.prepare(page)
-        tested, trained = pipeline.rows(prepared, by_source=True), pipeline.rows(prepared)
+        alone, prepared = pipeline.encode(replace(page, target=None)), pipeline.prepare(page).record
+        tested, trained = pipeline.rows(prepared, chunk_by_source=True), pipeline.rows(prepared)
         assert pipeline.encode(page) == alone
         assert [row.tokens for row in alone] == [row.tokens for row in tested]
         targets = [each for row in tested for each in divided(row.streams["target"], SEPARATOR)]

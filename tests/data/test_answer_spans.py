@@ -52,7 +52,7 @@ CONTEXT = "Rome is old. Oslo is not."
 def window(tokens: list[tuple[str, tuple[int, int] | None]]) -> Row:
     """A row of `<s> where </s> </s>` and these tokens with their characters."""
     pairs = [("<s>", None), ("where", None), ("</s>", None), ("</s>", None), *tokens]
-    return Row("q", 0, 1, {"source": [token for token, _ in pairs]}, [span for _, span in pairs])
+    return Row("q", 0, 1, {"source": [token for token, _ in pairs]}, characters=[span for _, span in pairs])
 
 
 FIRST = [("<s>", None), ("Rome", (0, 4)), ("is", (5, 7)), ("old", (8, 11)), (".", (11, 12))]
@@ -69,11 +69,11 @@ def logits(row: Row, no_answer: float, **scores: tuple[float, float]) -> np.ndar
 
 def test_a_window_gives_characters_and_never_a_marker() -> None:
     row = window(FIRST)
-    found = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.spans, AnswerOptions(3))
+    found = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.characters, AnswerOptions(3))
     assert found.no_answer == 2
     assert found.spans[0] == ScoredSpan(7.0, 0, 11) and CONTEXT[0:11] == "Rome is old"
     assert {(span.begin, span.end) for span in found.spans} <= {(0, 4), (0, 7), (0, 11), (0, 12), (8, 11)}
-    shorter = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.spans, AnswerOptions(1, 2))
+    shorter = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.characters, AnswerOptions(1, 2))
     assert shorter.spans == [ScoredSpan(5.0, 0, 4)]
 
 

@@ -8,8 +8,8 @@ from warm import WarmPython
 
 from hat_fairseq.data.binarize import binarize
 from hat_fairseq.data.blocks import Blocks
+from hat_fairseq.data.files import files_below
 from hat_fairseq.data.kinds import KINDS
-from hat_fairseq.data.outputs import files_below
 from hat_fairseq.workers import Workers
 
 LINES = {

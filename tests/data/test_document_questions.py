@@ -31,16 +31,16 @@ def letters(text: str) -> str:
 
 
 def paragraphs_of(record: Record) -> tuple[str, ...]:
-    assert record.sentences is not None
-    return record.sentences
+    assert record.elements is not None
+    return record.elements
 
 
 def pieces(row: Row) -> list[tuple[int, int, list[Any]]]:
-    """Number of each paragraph, where its marker is, and the spans of its tokens."""
-    places = [i for i, span in enumerate(row.spans) if isinstance(span, int)]
+    """Number of each paragraph, where its marker is, and the characters of its tokens."""
+    places = [i for i, element in enumerate(row.elements) if element is not None]
     return [
-        (row.spans[place], place, row.spans[place + 1 : end])
-        for place, end in zip(places, [*places[1:], len(row.spans)], strict=True)
+        (row.elements[place] or 0, place, row.characters[place + 1 : end])
+        for place, end in zip(places, [*places[1:], len(row.tokens)], strict=True)
     ]
 
 
@@ -57,7 +57,9 @@ def test_windows_are_paragraphs_behind_the_question(bpes: list[Bpe], examples: E
                     assert tokens is None or len(row.tokens) < tokens
                     end = row.tokens.index("</s>")
                     assert row.tokens[0] == "<s>" and row.tokens[end : end + 3] == ["</s>", "</s>", "<s>"]
-                    assert row.tokens[1:end] == rows[0].tokens[1:end] and set(row.spans[: end + 2]) == {None}
+                    assert row.tokens[1:end] == rows[0].tokens[1:end] and set(
+                        (row.elements + row.characters)[: end + 2]
+                    ) == {None}
                     assert letters(bpe.decode(row.tokens[1:end])) == letters(str(record.parts[0]))
                     for paragraph, place, spans in pieces(row):
                         assert row.tokens[place] == "<s>"
@@ -96,7 +98,7 @@ def test_the_label_is_in_every_window_that_has_the_answer(bpes: list[Bpe], examp
                         continue
                     found = True
                     markers = [i for i, token in enumerate(row.tokens) if token == "<s>"]
-                    assert row.spans[markers[int(marker)]] == wanted.paragraph
+                    assert row.elements[markers[int(marker)]] == wanted.paragraph
                     if kind != "span":
                         assert (
                             (start, end) == ("0", "0") and kind == (wanted.yes_no or "paragraph") and not wanted.spans

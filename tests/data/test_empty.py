@@ -270,4 +270,4 @@ def test_answers_behind_paragraphs_that_show_nothing_are_found(learned_bpe: Lear
             settings = Settings(kind="qa", splitter="punctuation")
             (row,) = TextPipeline(settings, learned_bpe).rows(record)
             first, last = map(int, row.label or ())
-            assert text[row.spans[first][0] : row.spans[last][1]] == "He", (number, text)
+            assert text[row.characters[first][0] : row.characters[last][1]] == "He", (number, text)

@@ -25,6 +25,7 @@ from hat_fairseq.data.kinds.evidence import (
     count_questions_and_units,
     raw_text,
     units_of,
+    units_of_row,
 )
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
@@ -68,9 +69,12 @@ def test_turns_sentences_and_running_text_become_the_same_rows() -> None:
         encoder = pipeline(splitter="punctuation")
         (row,) = encoder.rows(record)
         assert said(row) == [*QUESTIONS, texts[0], *texts[2:]], name
-        assert row.label == list("101000") and encoder.kind.gold_labels(record) == ("with evidence", "without evidence")
+        assert row.label == list("101000") and EvidenceKind().gold_labels(record) == (
+            "with evidence",
+            "without evidence",
+        )
         numbers = [0, 1, 2] if name == "spans" else [0, 2, 3]
-        assert [each.number for each in row.spans if each is not None] == numbers
+        assert [each.number for each in units_of_row(row)] == numbers
         assert encoder.counts["sentences_empty"] == (name != "spans")
         (blind,) = pipeline(splitter="punctuation").encode(record)
         assert blind.tokens == row.tokens and blind.label is None
@@ -87,7 +91,7 @@ def test_roles_stand_before_turns_and_outside_of_the_places() -> None:
     (row,) = pipeline().rows(record)
     assert said(row) == [QUESTIONS[0], "PM: we will make it .", "UI: Goodbye"] and row.label == ["0", "1"]
     raw = raw_text(record)
-    units = list(dict.fromkeys(each for each in row.spans if each is not None))
+    units = units_of_row(row)
     assert [raw[each.begin : each.end] for each in units] == ["we will\tmake it .", "Goodbye"]
 
 
@@ -114,7 +118,8 @@ def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: 
         record = Evidence("a", questions=QUESTIONS, text="\n\n".join(texts))
     encoder, raw = pipeline(**settings), raw_text(record)
     rows = encoder.encode(record)
-    sentences, units = units_of(encoder.encoder(), record)
+    prepared = encoder.prepare(record)
+    units, sentences = units_of(prepared, encoder.settings), prepared.texts[-1].sentences
     assert [letters(raw[each.begin : each.end]) for each in units] == [
         sentence.text.replace(" ", "") for sentence in sentences
     ]
@@ -232,7 +237,7 @@ def test_tables_have_a_line_for_each_question_and_sentence(tmp_path: Path) -> No
         csv.writer(file).writerows([("id", "questions", "sentences", "evidence"), *rows])
     records: list[Any] = list(read_records(tmp_path / "train.csv", "evidence"))
     assert [each.evidence for each in records] == [((0, 2), (1,)), ((), (0, 1, 2)), ((0,),)]
-    assert records[0].questions == ("who ?", "what ?") and records[0].sentences == ("One.", "Two.", "Three.")
+    assert records[0].questions == ("who ?", "what ?") and records[0].elements == ("One.", "Two.", "Three.")
     with open(tmp_path / "test.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "questions", "text"), ("a", "who ?", "One. Two.")])
     (record,) = read_records(tmp_path / "test.csv", "evidence")

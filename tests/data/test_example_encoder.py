@@ -95,17 +95,17 @@ def test_answers_are_where_the_row_says(bpes: list[Bpe], questions: list[Record]
                 with_answer = 0
                 for number, row in enumerate(rows):
                     assert (row.number, row.count) == (number, len(rows)) and len(row.tokens) <= 80
-                    assert row.label is not None and len(row.spans) == len(row.tokens)
+                    assert row.label is not None and len(row.characters) == len(row.tokens)
                     if "source_tokenizer" not in settings:
                         assert decoded(bpe, parts_of(row)[0]) == whole(question)
-                    covered.update(i for span in row.spans if span for i in range(*span))
+                    covered.update(i for span in row.characters if span for i in range(*span))
                     wanted = [(answer.start, answer.start + len(answer.text)) for answer in example.answers or ()]
                     places = list(map(int, row.label))
                     pairs = list(zip(places[::2], places[1::2], strict=True))
                     assert len(pairs) == len(set(pairs)) <= max(1, len(wanted))
                     with_answer += pairs != [(0, 0)]
                     for start, end in pairs if pairs != [(0, 0)] else []:
-                        first, last = row.spans[start], row.spans[end]
+                        first, last = row.characters[start], row.characters[end]
                         assert first and last
                         found = context[first[0] : last[1]]
                         if "source_tokenizer" not in settings:
@@ -133,7 +133,7 @@ def test_answers_in_awkward_text(bpes: list[Bpe]) -> None:
             example = Question("a", "What?", AWKWARD, answers=(Answer(text, start),))
             (row,) = pipeline(bpe, "qa", splitter="punctuation").rows(example)
             assert row.label is not None
-            first, last = (row.spans[int(position)] for position in row.label)
+            first, last = (row.characters[int(position)] for position in row.label)
             assert first and last and first[0] <= start < first[1] and last[0] < start + len(text) <= last[1]
             if bpe.kind == "gpt2":  # all bytes of a character belong to the answer
                 begin, end = map(int, row.label)
@@ -154,8 +154,8 @@ def test_candidates_are_in_one_row_and_are_never_truncated(learned_bpe: LearnedB
     parts = " ".join(row.tokens).split(" </s>")
     texts = [[bpe_text(learned_bpe, each) for each in part.split("<s>")[1:]] for part in parts]
     assert texts == [["who is it"], ["red cat", "a dog", "it"], [], ["one text", "and one more text"]]
-    assert [token for token, span in zip(row.tokens, row.spans, strict=True) if span is not None] == ["<s>"] * 3
-    assert [span for span in row.spans if span is not None] == [0, 1, 2]
+    assert [token for token, span in zip(row.tokens, row.elements, strict=True) if span is not None] == ["<s>"] * 3
+    assert [span for span in row.elements if span is not None] == [0, 1, 2]
     assert row.label == ["1"]
     whole, head = len(row.tokens), row.tokens.index("</s>", row.tokens.index("</s>") + 1)
     for limit in range(head + 4, whole + 1):
@@ -179,7 +179,7 @@ def test_a_row_has_all_its_answers_once(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
     (row,) = encoder.rows(Question("a", "q", text, answers=answers))
     places = list(map(int, row.label or []))
-    found = [(row.spans[a][0], row.spans[b][1]) for a, b in zip(places[::2], places[1::2], strict=True)]
+    found = [(row.characters[a][0], row.characters[b][1]) for a, b in zip(places[::2], places[1::2], strict=True)]
     assert [text[begin:end] for begin, end in found] == ["red", "red", "blue"] and found[1][0] == 17
 
 

@@ -17,10 +17,11 @@ from hat_fairseq.data.language import (
     has_spaces,
     language_of_texts,
     parse_code,
+    pattern,
     sentence_ends,
     words_of,
 )
-from hat_fairseq.data.text import count_words, join_sentences, split_lines, split_sentences
+from hat_fairseq.data.text import PARAGRAPH_BREAKS, count_words, join_sentences, split_lines, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -216,3 +217,10 @@ def test_the_tokenizer_of_bleu_by_language_and_script(tmp_path: Path, capsys: py
             assert hat("score", "bleu", *files, *flags) == 0
             printed = capsys.readouterr().out
             assert "tok:char" in printed and float(printed.splitlines()[1].split()[1]) > 50
+
+
+@given(strategies.lists(strategies.sampled_from([*"\n\n#a\t\u3000\u200b\x85-", " ", "# ", "## x", "- ", "1. ", "b."])))
+@draws
+def test_line_breaks_are_those_that_the_expression_finds(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert split_lines(text, "paragraphs") == pattern(PARAGRAPH_BREAKS).split(text)

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hat_fairseq.data.long_input import (
-    POLICIES,
     LongInputError,
     Piece,
     cut_windows,
@@ -19,6 +18,7 @@ from hat_fairseq.data.long_input import (
     pack_segments,
     token_limit,
 )
+from hat_fairseq.data.options import POLICIES
 
 
 def fit(is_bos: list[bool], most: int, policy: str) -> tuple[int, Counter[str]]:

@@ -44,7 +44,7 @@ def predictions(run, folder: Path, kind: str, records: list[dict[str, Any]]) -> 
 @pytest.mark.slow
 def test_numbers(kind_of_user, run, meetings: list[Record], tmp_path: Path) -> None:
     kind_of_user("similarity")
-    words = (turn.split() for turn in meetings[0].sentences or ())
+    words = (turn.split() for turn in meetings[0].elements or ())
     turns = list(dict.fromkeys(" ".join(turn[:12]) for turn in words if len(turn) > 8))
     pairs = [(turns[n], turns[n + n % 2], 1 - n % 2) for n in range(20)]  # every second one with itself
     records = [{"id": str(n), "segments": [a], "second": b, "label": s} for n, (a, b, s) in enumerate(pairs)]

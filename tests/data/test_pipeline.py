@@ -12,7 +12,7 @@ from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record, Turn
-from hat_fairseq.data.rows import BOS
+from hat_fairseq.data.rows import BOS_TOKEN
 from hat_fairseq.data.text import EmptyDocumentError
 
 ROLES = ("ID", "ME", "PM", "UI")
@@ -34,10 +34,10 @@ def test_a_meeting_there_and_back(bpes: list[Bpe], meetings: list[Record]) -> No
         for meeting in meetings:
             (encoded,) = pipeline.encode(meeting)
             assert (encoded.id, encoded.number, encoded.count) == (meeting.id, 0, 1)
-            assert encoded.tokens[0] == BOS
-            assert encoded.tokens.count(BOS) == len(meeting.sentences or ())
+            assert encoded.tokens[0] == BOS_TOKEN
+            assert encoded.tokens.count(BOS_TOKEN) == len(meeting.elements or ())
             assert all(token == clean(token) and token for token in encoded.tokens)
-            assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
+            assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.elements or ()))
             (row,) = pipeline.rows(meeting)
             assert pipeline.decode(" ".join(row.streams["target"])) == clean(" ".join(meeting.target or ()))
 
@@ -45,14 +45,15 @@ def test_a_meeting_there_and_back(bpes: list[Bpe], meetings: list[Record]) -> No
 def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record]) -> None:
     for bpe in bpes:
         asked = replace(meetings[0], question="What  did they\tdecide?")
-        sentences = ("What did they decide?", *(meetings[0].sentences or ()))
+        sentences = ("What did they decide?", *(meetings[0].elements or ()))
         pipeline = TextPipeline(Settings(), bpe)
-        prepared = pipeline.prepare(asked)
+        prepared = pipeline.prepare(asked).record
         assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
-        assert pipeline.prepare(prepared) == prepared
+        assert pipeline.prepare(prepared).record == prepared
         assert pipeline.encode(asked) == pipeline.encode(meetings[0].with_sentences(sentences, None, None))
         text = TextPipeline(Settings(splitter="punctuation"), bpe)
-        assert text.prepare(Document("a", question="Who?", text="One. Two.")).sentences == ("Who?", "One.", "Two.")
+        running = text.prepare(Document("a", question="Who?", text="One. Two.")).record
+        assert running.elements == ("Who?", "One.", "Two.")
         with pytest.raises(ValueError, match="has a question, and --aligned is for translations"):
             TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", question="Who?", sentences=("x",)))
 
@@ -82,7 +83,10 @@ def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
         pipeline = TextPipeline(Settings(), bpe)
         document = Document("a", sentences=(LITERALS, "<s>"), target=(LITERALS,))
         (encoded,) = pipeline.encode(document)
-        assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [BOS, BOS]
+        assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [
+            BOS_TOKEN,
+            BOS_TOKEN,
+        ]
         assert pipeline.decode(" ".join(encoded.tokens)) == f"{LITERALS} <s>"
         pipeline.counts.clear()
         assert pipeline.decode(" ".join(pipeline.rows(document)[0].streams["target"])) == LITERALS
@@ -102,8 +106,8 @@ def test_empty_documents_are_refused(learned_bpe: LearnedBpe) -> None:
 def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: LearnedBpe) -> None:
     pipeline = TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe)
     document = Document("a", turns=(Turn("x", role="PM"), Turn(" ", role="ME"), Turn("y", role="UI")), target=("", "z"))
-    prepared = pipeline.prepare(document)
-    assert (prepared.sentences, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
+    prepared = pipeline.prepare(document).record
+    assert (prepared.elements, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
     assert pipeline.counts == Counter(sentences_empty=1, target_sentences_empty=1)
 
 
@@ -154,6 +158,6 @@ def test_chinese_sentences_come_back_without_spaces_between_them() -> None:
         bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
         pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
         sentences = ("今天 很好。", "明天会下雨。")
-        (row,) = pipeline.rows(pipeline.prepare(Document("a", sentences=sentences, target=sentences)))
+        (row,) = pipeline.rows(Document("a", sentences=sentences, target=sentences))
         assert pipeline.decode(" ".join(row.streams["target"])) == text
         assert pipeline.decode(" ".join(row.tokens), "source") == text

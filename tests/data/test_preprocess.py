@@ -31,6 +31,7 @@ def figures(out: Path) -> dict[str, dict]:
 
 DOCUMENT = b'{"id": "a", "sentences": ["x y"], "target": "x"}'
 LABELLED = b'{"id": "a", "text": "x", "label": "b"}'
+SPLITS = "--splitter punctuation"
 REFUSED = [  # kind, lines, flags, message
     ("text", DOCUMENT.replace(b"x y", b"caf\xe9"), "", "{}:1: invalid UTF-8"),
     ("text", b'{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or --splitter library"),
@@ -47,8 +48,13 @@ REFUSED = [  # kind, lines, flags, message
     ("text", DOCUMENT, "--bpe gpt2 --target-separator", "the dictionary of --bpe gpt2 has no <sep>"),
     ("text", DOCUMENT, "--bpe sentencepiece", "--bpe sentencepiece needs --bpe-dir DIR"),
     ("text", DOCUMENT.replace(b"x y", b" "), "--on-empty drop", "every document was dropped (--on-empty drop"),
-    ("classification", b'{"id": "a", "text": "x"}\n' + LABELLED.replace(b'"a"', b'"c"'), "", "'c' ({}:2) has label, "),
-    ("classification", LABELLED + b"\n" + LABELLED, "", "document 'a' ({}:2) occurs twice"),
+    (
+        "classification",
+        b'{"id": "a", "text": "x"}\n' + LABELLED.replace(b'"a"', b'"c"'),
+        SPLITS,
+        "'c' ({}:2) has label, ",
+    ),
+    ("classification", LABELLED + b"\n" + LABELLED, SPLITS, "document 'a' ({}:2) occurs twice"),
     ("classification", LABELLED.replace(b'"x"', b'" "'), "", "has an empty part: no sentence with text in it; "),
     ("classification", LABELLED, "", "or --splitter punctuation or --splitter library; or --segments none"),
     ("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),

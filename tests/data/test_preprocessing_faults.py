@@ -199,5 +199,5 @@ def test_what_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     words = ["--kind", "classification", "--splitter", "punctuation", "--num-codes", 5]
     assert hat("preprocess", tmp_path, "--out", tmp_path / "out", *words) == 0
     captured = capsys.readouterr()
-    assert captured.err == "the only label is 'b': a model has nothing to tell apart\n"
+    assert captured.err == "warning: every record has the label 'b'\n"
     assert re.search(r"source sentences over 512 tokens +1\n", captured.out)

@@ -94,7 +94,7 @@ def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypa
 def test_rows_with_other_streams_are_refused() -> None:
     """Line i of all files is about row i."""
     rows = [Row("a", 0, 1, {"source": ["x"], "label": ["y"]}), Row("b", 0, 1, {"source": ["x"]})]
-    with pytest.raises(ValueError, match=r"some rows have all of .*train\.label.*, and others have not"):
+    with pytest.raises(ValueError, match=r"rows differ in their files: expected .*train\.label.* of every row"):
         lines_of_rows(rows, "train", SplitReport(KINDS["classification"]))
 
 

@@ -171,9 +171,9 @@ def test_answers_in_eleven_languages(bpe: SentencePieceBpe, windows: bool) -> No
             for row in found:
                 first, last = map(int, row.label or [])
                 tokens = row.tokens[first : last + 1]
-                spanned = text[row.spans[first][0] : row.spans[last][1]]
-                assert row.spans[first][0] <= start < row.spans[first][1], answer
-                assert row.spans[last][0] < end <= row.spans[last][1], answer
+                spanned = text[row.characters[first][0] : row.characters[last][1]]
+                assert row.characters[first][0] <= start < row.characters[first][1], answer
+                assert row.characters[last][0] < end <= row.characters[last][1], answer
                 kept = [token for token in tokens if token not in ("<s>", "</s>")]
                 assert folded(bpe.decode(kept)) in folded(spanned) and folded(answer.text) in folded(spanned)
                 inside += spanned == answer.text

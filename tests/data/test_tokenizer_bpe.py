@@ -225,7 +225,7 @@ def test_answers_keep_their_characters(loaded: dict[str, tuple[TokenizerBpe, Any
             answer = Answer(words, text.index(words))
             (row,) = pipeline.rows(Question("a", question="Wo?", text=text, answers=(answer,)))
             first, last = map(int, row.label or [])
-            assert text[row.spans[first][0] : row.spans[last][1]].strip(".") == words
+            assert text[row.characters[first][0] : row.characters[last][1]].strip(".") == words
 
 
 def test_preprocess_from_a_folder(folders: dict[str, Path], tmp_path: Path) -> None:

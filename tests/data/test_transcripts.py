@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.transcripts import Said, Transcript, listed, of_text, read_transcript, seconds
+from hat_fairseq.data.speakers import Said, seconds
+from hat_fairseq.data.transcripts import Transcript, listed, of_text, read_transcript
 
 
 def said(transcript: Transcript) -> list[tuple[str | None, str]]:

@@ -14,12 +14,12 @@ from fairseq import checkpoint_utils
 from fine_tuned import FineTuned
 from releases import write_release
 
+from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.kinds import DocumentQuestion
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionOptions, DocumentWindow, answer_document
 from hat_fairseq.data.kinds.questions import ScoredSpan, WindowAnswers
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.records_json import json_line, read_records
-from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
 from hat_fairseq.scoring.official import FILES
@@ -148,9 +148,9 @@ def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
         predictions = list(model.predictions(examples, 4, options=DocumentQuestionOptions(max_answer_length=4)))
         for example, prediction in zip(examples, predictions, strict=True):
             (row,) = model.pipeline.rows(example)
-            numbers = {span for span in row.spans if isinstance(span, int)}
+            numbers = {each for each in row.elements if each is not None}
             assert prediction.paragraph in numbers and prediction.answer_paragraph in {None, *numbers}
-            assert len(numbers) < len(example.sentences)
+            assert len(numbers) < len(example.elements)
 
 
 def test_windows_without_text_do_not_count() -> None:

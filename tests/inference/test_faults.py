@@ -128,7 +128,7 @@ def test_doctor_names_each_file(data: Path, capsys: pytest.CaptureFixture[str]) 
     (data / "text/valid.source").unlink()
     (data / "bin/mine.pt").touch()
     assert hat("doctor", "--data", data) == 2
-    problems = "bin/mine.pt is not in the manifest", "text/train.source differs from the manifest"
+    problems = "bin/mine.pt is not in manifest.json", "text/train.source has changed since manifest.json was written"
     expected = [f"{data}/{problem}" for problem in (*problems, "text/valid.source is missing")]
     assert capsys.readouterr().err.splitlines() == expected
     (data / "manifest.json").unlink()

@@ -37,7 +37,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     assert "".join(look.target).strip() == next(model.rows([record]))["text"].replace("\t", " ")
     assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
     assert look.unit == "sentence" and len(look.source) > 3
-    assert look.source[0] == f"{record.roles[0]} : {record.sentences[0]}"
+    assert look.source[0] == f"{record.roles[0]} : {record.elements[0]}"
     assert [(one.name, one.queries) for one in look.maps] == [
         ("attention to sentences", "target tokens"),
         ("attention to tokens, summed by sentence", "target tokens"),
@@ -97,7 +97,7 @@ def test_a_classifier(fine_tuned) -> None:
     (one,) = look.maps
     assert (one.name, one.queries, look.unit) == ("attention among segments", "source", "segment")
     assert len(look.source) == one.weights.size(-1) and look.target == ()
-    assert look.source[1] in " ".join(model.pipeline.prepare(record).parts[0])
+    assert look.source[1] in " ".join(model.pipeline.prepare(record).record.parts[0])
     row = model.pipeline.encode(record)[0]
     tokens = row_of(row.tokens, model.loaded.source)
     (net,) = model.models

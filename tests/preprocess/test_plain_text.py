@@ -17,13 +17,13 @@ def both(folder: Path, source: str, target: str) -> list[Record]:
 
 def test_blank_lines_carriage_returns_and_byte_order_marks(tmp_path: Path) -> None:
     documents = both(tmp_path, "\ufeff\r\n a \r\n\ufeffb\r\n\t\r\n\r\nc", "\nA\nB\n\n \nC\n")
-    assert [(one.sentences, one.target) for one in documents] == [((" a ", "\ufeffb"), ("A", "B")), (("c",), ("C",))]
+    assert [(one.elements, one.target) for one in documents] == [((" a ", "\ufeffb"), ("A", "B")), (("c",), ("C",))]
     assert documents[1].origin == "train.source:6-6, train.target:6-6"
 
 
 def test_blank_lines_on_one_side_are_refused(tmp_path: Path) -> None:
     first, second = both(tmp_path, "a\nb\n\nc\n", "A\n\nC\n")  # other numbers of segments are left to the pipeline
-    assert (first.sentences, first.target, second.target) == (("a", "b"), ("A",), ("C",))
+    assert (first.elements, first.target, second.target) == (("a", "b"), ("A",), ("C",))
     for source, target, message in (
         ("a\n\nb\n", "A\nB\nC\n", r"different numbers .*number 1, .*train\.source:1-1 and .*train\.target:1-3"),
         ("a\nb\n\nc\n", "A\n\nB\nC\n", r"end on the same one; .*number 1, .*source:1-2 and .*target:1-1\. A segment"),

@@ -107,8 +107,8 @@ def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(tmp
 def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> None:
     write_release("libreoffice_help_en_de", tmp_path)
     train, *others = (read("libreoffice_help_en_de", split, tmp_path) for split in ("train", "valid", "test"))
-    known = {text for page in train for text in page.sentences or ()}
-    assert all(others) and not known & {text for pages in others for page in pages for text in page.sentences or ()}
+    known = {text for page in train for text in page.elements or ()}
+    assert all(others) and not known & {text for pages in others for page in pages for text in page.elements or ()}
 
 
 def test_a_page_of_one_segment_is_left_out(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_meaningless_words_leave_the_meetings_and_nothing_else() -> None:
         assert " ".join(filter_words(turn.split(), Counter())) == expected
     meetings = [meeting for name in ("ami", "icsi") for meeting in read(name, "train", None)]
     assert not FILLERS & {
-        word for meeting in meetings for turn in meeting.sentences or () for word in turn.lower().split()
+        word for meeting in meetings for turn in meeting.elements or () for word in turn.lower().split()
     }
 
 
@@ -269,7 +269,7 @@ def test_segments_are_paired_by_their_ids(tmp_path: Path) -> None:
     assert after == before
     missing = (f'<seg id="1">{first}/seg>', "")
     (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "missing", file, missing))
-    assert after.sentences == before.sentences and after.target == ("", *(before.target or ())[1:])
+    assert after.elements == before.elements and after.target == ("", *(before.target or ())[1:])
     assert after.other_references == before.other_references  # type: ignore[attr-defined]
 
 

@@ -13,7 +13,7 @@ AMI = Path(__file__).parents[2] / "preprocess" / "ami_data"
 def leads() -> list[str]:
     """The first 286 words of each of the 20 test meetings."""
     meetings = read_records(AMI / "ami.test.jsonl.gz")
-    return [" ".join(" ".join(meeting.sentences or ()).split()[:286]) for meeting in meetings]
+    return [" ".join(" ".join(meeting.elements or ()).split()[:286]) for meeting in meetings]
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ def write_byte_level_bpe(folder: Path) -> int:
         vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     meetings = islice(find_reader("ami").read("train", None, Counter()), 3)
-    lines = [text for meeting in meetings for text in meeting.sentences or ()]
+    lines = [text for meeting in meetings for text in meeting.elements or ()]
     tokenizer.train_from_iterator(lines, trainer)
     model = json.loads(tokenizer.to_str())["model"]
     (folder / "encoder.json").write_text(json.dumps(model["vocab"]))

@@ -14,9 +14,9 @@ from helpers import assert_close
 from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import Dictionary as Words
+from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.windows import ANSWER_TYPES
-from hat_fairseq.data.rows import read_ids
 
 Data = Callable[[str], Path]
 KIND_NAMES = ["classification", "segments", "tokens", "choice", "candidates", "qa"]

@@ -78,7 +78,7 @@ def texts(ami: Path) -> list[Record]:
 
 
 def turns(record: Record) -> list[dict[str, str]]:
-    return [{"role": role, "text": text} for role, text in zip(record.roles, record.sentences, strict=True)]
+    return [{"role": role, "text": text} for role, text in zip(record.roles, record.elements, strict=True)]
 
 
 def test_texts_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.dictionary import EOS as EOS_ID
+from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
-from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.rows import BOS, EOS, Row, RowEncoder, marked, tokens_of
-from hat_fairseq.data.text import is_blank
+from hat_fairseq.data.record import Record, Text, Texts
+from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
+from hat_fairseq.data.text import EOS_TOKEN, is_blank
 
 RIGHT, WRONG = "right", "wrong"  # the labels of choices
 
@@ -32,6 +32,9 @@ class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), go
         object.__setattr__(self, "question", None)
         _check_choices(self, "choices")
 
+    def texts(self) -> tuple[Text, ...]:
+        return *self.parts, *self.choices
+
 
 @dataclass(frozen=True)
 class Candidates(Record, reads=("question", "text", "segments"), one_of=("text", "segments"), gold="label"):
@@ -51,8 +54,11 @@ class Candidates(Record, reads=("question", "text", "segments"), one_of=("text",
     def choices(self) -> Texts:
         return self.candidates
 
+    def texts(self) -> tuple[Text, ...]:
+        return *self.parts, *self.candidates
 
-def _check_choices(record: Record, name: str) -> None:
+
+def _check_choices(record: Any, name: str) -> None:
     if (count := len(record.choices)) < 2:
         raise ValueError(f"{record.name} has {count} {name}; at least two are needed")
     if record.label is not None and record.label not in range(count):
@@ -75,13 +81,18 @@ class ChoiceKind(LabelledKind):
     hub_task = "multiple-choice"
     has_segment_weights = True
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the text and each choice."""
+        choices = (divider.short_text(record, choice) for choice in record.choices)
+        return [divider.text(record, record.parts[0]), *choices]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row for each choice: the text, which is truncated, and the choice with its question."""
-        context = marked(encoder.text(record, record.parts[0]))  # all choices share it
-        choices = [marked(encoder.short_text(record, choice)) for choice in record.choices]
+        record: Any = prepared.record
+        context, *choices = (Part(marked(encoder.text(text))) for text in prepared.texts)  # all choices share it
         rows = []
         for number, choice in enumerate(choices):
-            streams = {"source": tokens_of(encoder.row(record, [context, choice], truncated=0))}
+            streams = {"source": encoder.row(record, [context, choice], truncated=0).tokens}
             if record.label is not None:
                 streams["label"] = [RIGHT if number == record.label else WRONG]
             rows.append(Row(record.id, number, len(choices), streams))
@@ -110,7 +121,7 @@ class ChoiceKind(LabelledKind):
         return targets.index(1)
 
     def predict(
-        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> LabelPrediction:
         output = outputs[0][: len(record.choices)]
         return LabelPrediction(record.id, str(int(output.argmax())), output.tolist())
@@ -136,14 +147,20 @@ class CandidateKind(ChoiceKind):
     rows_of_sample = 1
     has_segment_weights = False
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """Returns one row; its label is a number. The spans have the number of each candidate at its marker."""
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the text; the question and each candidate are one segment."""
         question, context = record.parts
-        pairs = [(BOS, None), *encoder.one_segment(record, question), (EOS, None)]
-        for number, candidate in enumerate(record.choices):
-            pairs += [(BOS, number), *encoder.one_segment(record, candidate)]
-        pairs = encoder.row(record, [pairs, marked(encoder.text(record, context))], truncated=1)
-        return [Row(record.id, 0, 1, labelled(record, tokens_of(pairs)), [number for _, number in pairs])]
+        short = (divider.one_segment(record, text) for text in (question, *record.choices))
+        return [divider.text(record, context), *short]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns one row; its label is a number, and the markers of candidates stand for their numbers."""
+        record, (text, *short) = prepared.record, prepared.texts
+        question, *candidates = map(encoder.one_segment, short)
+        segments = [[*question, EOS_TOKEN], *candidates]
+        first = Part(marked(segments), at_markers(segments, [None, *range(len(candidates))]))
+        row = encoder.row(record, [first, Part(marked(encoder.text(text)))], truncated=1)
+        return [Row(record.id, 0, 1, labelled(record, row.tokens), row.elements)]
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """(B, K) scores in fp32, -inf beyond a row's candidates."""
@@ -162,7 +179,7 @@ class CandidateKind(ChoiceKind):
 
 def _candidate_markers(tokens: Any) -> Any:
     """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
-    return (tokens == BOS_ID) & ((tokens == EOS_ID).cumsum(1) == 1)
+    return (tokens == BOS) & ((tokens == EOS).cumsum(1) == 1)
 
 
 def numbers(like: Tensor, length: int) -> Tensor:

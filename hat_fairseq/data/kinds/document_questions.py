@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
+from hat_fairseq.data.dictionary import BOS
 from hat_fairseq.data.kind import Array, Prediction, Tensor
 from hat_fairseq.data.kinds.choices import numbers
 from hat_fairseq.data.kinds.questions import (
@@ -35,7 +35,9 @@ from hat_fairseq.data.kinds.questions import (
 )
 from hat_fairseq.data.kinds.windows import (
     ANSWER_TYPES,
+    Unit,
     characters_of,
+    covered,
     find_span,
     kept_characters,
     units_with_characters,
@@ -43,7 +45,8 @@ from hat_fairseq.data.kinds.windows import (
 )
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
-from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked
+from hat_fairseq.data.rows import Row, RowEncoder, marked
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import is_blank
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
@@ -113,14 +116,26 @@ class DocumentQuestionKind(QuestionKind):
     num_scores = len(ANSWER_TYPES)
     prediction_options = DocumentQuestionOptions
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """One row for each window of whole paragraphs, the question before each; LongInputError if there is no room."""
-        question = marked([encoder.one_segment(record, record.question)])
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the question; each paragraph is one sentence."""
+        paragraphs = divider.sentences(record, record.paragraphs, element=self.element)
+        return [divider.one_segment(record, record.question), paragraphs]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns a row for each window of whole paragraphs, the question before each.
+
+        Raises:
+            LongInputError: the question leaves no room for the paragraphs, or all is too long and the policy is
+                `error`.
+        """
+        record: Any = prepared.record
+        question, paragraphs = marked([encoder.one_segment(prepared.texts[0])]), prepared.texts[1]
         positions = list(map(kept_characters, record.paragraphs))
-        paragraphs = encoder.sentences(record, record.paragraphs, element=self.element)
         context = [
-            units_with_characters([paragraph], places, encoder.bpe)[0]
-            for paragraph, places in zip(paragraphs, positions, strict=True)
+            units_with_characters([paragraph], [tokens], places, encoder.bpe)[0]
+            for paragraph, tokens, places in zip(
+                paragraphs.sentences, encoder.units(paragraphs), positions, strict=True
+            )
         ]
         rows = window_rows(encoder, record, question, context, paragraphs=True)
         if record.annotations is not None:
@@ -154,7 +169,7 @@ class DocumentQuestionKind(QuestionKind):
             in the row; `type` (B, 5).
         """
         paragraphs = outputs["answer_paragraph"].float().squeeze(-1)
-        counts = (tokens == BOS_ID).sum(1)[:, None] - 1  # the first one is the question's
+        counts = (tokens == BOS).sum(1)[:, None] - 1  # the first one is the question's
         beyond = numbers(counts, paragraphs.size(1)) >= counts
         scores = paragraphs.new_zeros(len(tokens), 1 + paragraphs.size(1))
         scores[:, 1:] = paragraphs.masked_fill(beyond, float("-inf"))
@@ -163,7 +178,7 @@ class DocumentQuestionKind(QuestionKind):
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns first and last token of the short answer, number of the paragraph's marker, type; zeros for none."""
-        text, markers = " ".join(label), int((tokens == BOS_ID).sum())
+        text, markers = " ".join(label), int((tokens == BOS).sum())
         if len(label) != 4 or not all(map(str.isdigit, label[:3])) or label[3] not in ANSWER_TYPES:
             raise ValueError(f"{text!r:.80} is no answer in a document")
         start, end, number = map(int, label[:3])
@@ -179,7 +194,7 @@ class DocumentQuestionKind(QuestionKind):
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> DocumentAnswer:
         options = options or DocumentQuestionOptions()
-        windows = [document_window(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
+        windows = [document_window(each, row, options) for each, row in zip(outputs, rows, strict=True)]
         return answer_document(record, windows, options)
 
     def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -206,14 +221,14 @@ class DocumentWindow:
         return score - self.answers.no_answer + self.types[SPAN] - self.types[NONE]
 
 
-def document_window(logits: Mapping[str, Array], spans: Sequence[Any], options: AnswerOptions) -> DocumentWindow:
+def document_window(logits: Mapping[str, Array], row: Row, options: AnswerOptions) -> DocumentWindow:
     """Returns the scores of a window.
 
-    `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end. `spans`: what each token stands for.
+    `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end.
     """
-    paragraphs = [span for span in spans[:-1] if isinstance(span, int)]  # truncation may leave a marker at the end
+    paragraphs = [each for each in row.elements[:-1] if each is not None]  # truncation may leave a marker at the end
     scores = logits["paragraph"][1 : 1 + len(paragraphs)].tolist()
-    answers = window_answers(logits["span"], spans, options)
+    answers = window_answers(logits["span"], row.characters, options, row.elements)
     return DocumentWindow(answers, dict(zip(paragraphs, scores, strict=True)), logits["type"].tolist())
 
 
@@ -221,7 +236,7 @@ def answer_document(
     record: Record, windows: Sequence[DocumentWindow], options: DocumentQuestionOptions
 ) -> DocumentAnswer:
     """Joins the windows of a document; ValueError if none has text."""
-    paragraphs, windows = record.sentences or (), [window for window in windows if window.answers.spans]
+    paragraphs, windows = record.elements or (), [window for window in windows if window.answers.spans]
     check_text(record, windows)
     chosen = max(windows, key=lambda window: window.best_paragraph()[0])
     score, number = chosen.best_paragraph()
@@ -277,10 +292,10 @@ def _label_rows(
         characters = characters_of(begin, end, positions[number])
         counts["answers_not_found"] += characters is None
         for row, (marker, tokens) in zip(rows, places, strict=True):
-            span = find_span(row.spans[tokens], *characters) if characters and marker else None
+            span = find_span(row.characters[tokens], *characters) if characters and marker else None
             if span:
                 first, last = (tokens.start + token for token in span)
-                counts["answers_inside_tokens"] += (row.spans[first][0], row.spans[last][1]) != characters
+                counts["answers_inside_tokens"] += covered(row, first, last) != characters
                 row.streams["label"] = [str(first), str(last), str(marker), "span"]
     else:
         longest = max(tokens.stop - tokens.start for _, tokens in places)
@@ -293,8 +308,8 @@ def _label_rows(
 
 def _place(row: Row, paragraph: int) -> tuple[int, slice]:
     """Number of a paragraph's marker in a row, 0 if it is not there; and where its tokens are."""
-    markers = [place for place, span in enumerate(row.spans) if isinstance(span, int)]
+    markers = [place for place, each in enumerate(row.elements) if each is not None]
     for number, place in enumerate(markers, start=1):
-        if row.spans[place] == paragraph:
-            return number, slice(place + 1, markers[number] if number < len(markers) else len(row.spans))
+        if row.elements[place] == paragraph:
+            return number, slice(place + 1, markers[number] if number < len(markers) else len(row.elements))
     return 0, slice(0, 0)

@@ -5,41 +5,47 @@ So segment i of the source and segment i of the target are always in the same ch
 """
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
-from hat_fairseq.data.options import TARGETS, TEXT, Settings
-from hat_fairseq.data.record import Record, Sentences, Texts, Turn, set_turns
-from hat_fairseq.data.rows import BOS, NOTHING, Row, RowEncoder, Unit, split_text, tokens_of, unit
-from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, align, escape_control_tokens, normalise
+from hat_fairseq.data.kinds.aligned import align
+from hat_fairseq.data.long_input import cut, exceeds, group_within
+from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
+from hat_fairseq.data.record import Record, Sentences, Texts, Turn, roles_of, texts_of
+from hat_fairseq.data.rows import Row, RowEncoder, marked
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible, split_text
+from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, is_blank, normalise
 
 
 @dataclass(frozen=True)
-class Document(Record, reads=("question", "text", "sentences"), one_of=("text", "turns", "sentences"), gold="target"):
+class Document(Record, reads=("question", "text", "elements"), one_of=("text", "turns", "sentences"), gold="target"):
     """A document with its target: a summary, or a translation segment by segment."""
 
     question: str | None = None  # it becomes the first sentence
     turns: tuple[Turn, ...] | None = None
     text: str | None = None
-    sentences: Texts | None = None  # the texts of the turns where there are turns
+    sentences: Texts | None = None
     target: Sentences | None = None
     other_references: tuple[Texts, ...] = ()  # besides the target; in JSON they follow it in one list
-    summary: Sentences | None = None  # another name for the target when it is read
-    roles: Texts | None = field(default=None, init=False)  # one for each turn
 
     def __post_init__(self) -> None:
-        if self.summary is not None:
-            if self.target is not None:
-                raise ValueError(f"{self.name}: target and summary are two names for the same thing; give one of them")
-            self._set(target=self.summary, summary=None)
-        set_turns(self, super().__post_init__)
+        super().__post_init__()
+        if self.roles is not None and None in self.roles:
+            number = self.roles.index(None) + 1
+            raise ValueError(f"{self.name}: turn {number} has neither role nor speaker, but others have")
 
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    @cached_property
+    def elements(self) -> Texts | None:
+        """The sentences, or the texts of the turns."""
+        return self.sentences if self.turns is None else texts_of(self.turns)
+
+    @cached_property
+    def roles(self) -> Texts | None:
+        """The role of each turn; None without roles."""
+        return roles_of(self.turns)  # type: ignore[return-value]  # all or none, which is checked
 
     @property
     def references(self) -> tuple[Texts, ...]:
@@ -49,7 +55,8 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
     def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":
         """Returns the document with other sentences instead of its question and text, and another target."""
         turns = tuple(Turn(text, role=role) for text, role in zip(sentences, roles or (), strict=bool(roles)))
-        return replace(self, question=None, text=None, sentences=sentences, turns=turns or None, target=target)
+        given = None if turns else sentences
+        return replace(self, question=None, text=None, sentences=given, turns=turns or None, target=target)
 
 
 Pieces = list[list[str]]  # tokens of each sentence or segment
@@ -65,8 +72,18 @@ class DocumentKind(Kind):
     options = (TEXT, TARGETS)
     folder = ""
 
-    def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Document:
-        """Cleans a document and divides it into sentences; `policy`: of `text.align`. Idempotent.
+    def roles(self, record: Any) -> Sequence[str]:
+        return record.roles or ()
+
+    def check_texts(self, record: Any) -> None:
+        if record.question is not None and is_blank(record.question):
+            raise EmptyDocumentError(f"{record.name} has an empty question")
+        check_visible(record, record.parts[-1], part="source")
+        if record.target is not None:
+            check_visible(record, record.target, part="target")
+
+    def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
+        """Cleans a document and divides it into sentences; `policy`: of `align`. Idempotent.
 
         EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
         `split_sentences`.
@@ -74,20 +91,19 @@ class DocumentKind(Kind):
         question = () if record.question is None else (normalise(record.question, counts),)
         if question and settings.aligned:
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
-        if question == ("",):
-            raise EmptyDocumentError(f"{record.name} has an empty question")
-        if settings.aligned and record.sentences is not None and record.target is not None:
-            record = align(record, policy, (settings.source_language, settings.target_language), counts)
+        self.check_texts(record)
         if record.text is None:
-            sentences = _normalised(record.sentences, counts)
+            sentences = _normalised(record.elements, counts)
         else:
             sentences = split_text(record, record.text, settings, counts)
         target = None if record.target is None else _normalised(record.target, counts)
-        if not any(sentences) or (target is not None and not any(target)):
-            what = "target" if any(sentences) else "source"
-            raise EmptyDocumentError(f"{record.name} has an empty {what}: {NOTHING}")
+        are_pairs = settings.aligned and record.text is None and target is not None
+        if are_pairs and target is not None:
+            languages = settings.source_language, settings.target_language
+            aligned = align(record.name, sentences, target, policy, languages, counts)
+            sentences, target = map(list, zip(*aligned, strict=True))
         roles = None
-        if record.roles is not None:
+        if record.roles is not None and not are_pairs:
             pairs = zip(record.roles, sentences, strict=True)
             clean = [normalise(role, counts) if sentence else None for role, sentence in pairs]
             if "" in clean and (settings.roles or settings.role_in_text):
@@ -102,42 +118,54 @@ class DocumentKind(Kind):
             record = replace(record, other_references=tuple(filter(None, others)))
             counts["references_not_trained_on"] += len(record.other_references)
         sentences = [*question, *filter(None, sentences)]
-        return record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))
+        record = record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))
+        divider = Divider(settings, counts)
+        return Prepared(
+            record, self.divide(divider, record), None if target is None else Divided(divider.words(target, "target"))
+        )
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """Encodes a prepared document, with its target if it has one; ValueError if it lacks roles."""
-        settings, sentences = encoder.settings, record.sentences
-        if settings.role_in_text:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Separates the words of a cleaned document, whose sentences are divided; ValueError if it lacks roles."""
+        sentences = record.elements
+        if divider.settings.role_in_text:
             pairs = zip(_roles_of(record), sentences, strict=True)
-            sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
-        units = encoder.units(record, sentences)
+            sentences = [f"{role} : {sentence}" for role, sentence in pairs]
+        return [Divided(divider.words(sentences, "source"))]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Encodes a document, with its target if it has one; ValueError if it lacks roles."""
+        settings, record = encoder.settings, prepared.record
+        units = encoder.units(*prepared.texts)
         encoder.count_undivided(units)
-        target = None if record.target is None else encoder.target(record.target)
+        target = None if prepared.target is None else encoder.target(prepared.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
-        roles: list[str | None] = [None] * len(units)
-        if settings.roles:
-            roles = [role_token(role) for role in _roles_of(record, settings.role_labels)]
-        marked = [
-            unit((BOS, *piece), role)
-            for tokens, role in zip(map(tokens_of, units), roles, strict=True)
-            for piece in _cut_sentence(encoder, tokens)
+        roles = list(map(role_token, _roles_of(record, settings.role_labels))) if settings.roles else [""] * len(units)
+        pieces = [
+            (piece, role) for tokens, role in zip(units, roles, strict=True) for piece in _cut_sentence(encoder, tokens)
         ]
         if settings.long_source == "chunk":
-            chunks = list(group_within(marked, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
+            chunks = list(group_within(pieces, lambda piece, _: (1 + len(piece[0]),), (encoder.limit("source"),)))
             if len(chunks) > 1:
                 encoder.counts.update(source_documents_over_limit=1, source_chunks=len(chunks))
-            sources: list[Unit] = [list(chain.from_iterable(chunk)) for chunk in chunks]
+            streams = [_streams(chunk, settings.roles) for chunk in chunks]
         else:
-            sources = [encoder.truncate(record, list(chain.from_iterable(marked)), "source")]
-        streams = [{"source": tokens_of(pairs)} for pairs in sources]
-        if settings.roles:
-            streams = [row | {"role": [role for _, role in pairs]} for row, pairs in zip(streams, sources, strict=True)]
+            whole = _streams(pieces, settings.roles)
+            end = encoder.end(record, whole["source"], "source")
+            streams = [{name: tokens[:end] for name, tokens in whole.items()}]
         if target is not None:
-            whole = tokens_of(encoder.truncate(record, unit(_joined(encoder, target)), "target"))
+            joined = encoder.truncate(record, _joined(encoder, target), "target")
             encoder.counts["targets_repeated_for_chunks"] += len(streams) - 1
-            streams = [row | {"target": whole} for row in streams]
+            streams = [row | {"target": joined} for row in streams]
         return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
+
+
+def _streams(pieces: Sequence[tuple[list[str], str]], with_roles: bool) -> dict[str, list[str]]:
+    """The source of some pieces of sentences, and in parallel their roles."""
+    streams = {"source": marked([tokens for tokens, _ in pieces])}
+    if with_roles:
+        streams["role"] = [role for tokens, role in pieces for _ in range(1 + len(tokens))]
+    return streams
 
 
 def role_token(role: str) -> str:
@@ -145,25 +173,26 @@ def role_token(role: str) -> str:
     return escape_control_tokens("_".join(role.split()))
 
 
-def _roles_of(record: Record, known: Texts | None = None) -> Texts:
+def _roles_of(record: Any, known: Texts | None = None) -> Texts:
     """The roles of a record; ValueError if it has none, or one that is not known."""
     if record.roles is None:
         raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
     for role in record.roles:
         if known is not None and role not in known:
             raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")
-    return record.roles
+    roles: Texts = record.roles
+    return roles
 
 
 def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
     return [normalise(sentence, counts) for sentence in sentences or ()]
 
 
-def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
+def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: Pieces | None) -> list[Row]:
     """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
-    by_source = target is None or encoder.by_source
-    limits = encoder.limit("source"), None if by_source else encoder.limit("target")
-    lengths = [0] * len(units) if by_source or target is None else list(map(len, target))
+    chunk_by_source = target is None or encoder.chunk_by_source
+    limits = encoder.limit("source"), None if chunk_by_source else encoder.limit("target")
+    lengths = [0] * len(units) if chunk_by_source or target is None else list(map(len, target))
     between = int(encoder.settings.target_separator)
 
     def cost(number: int, first: bool) -> tuple[int, int]:
@@ -175,11 +204,11 @@ def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], targ
         encoder.counts.update(documents_cut_into_chunks=1, chunks=len(chunks))
     rows = []
     for number, chunk in enumerate(chunks):
-        streams = {"source": [token for i in chunk for token in (BOS, *tokens_of(units[i]))]}
+        streams = {"source": marked([units[i] for i in chunk])}
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
         if most := encoder.settings.max_chunk_tokens:
-            for side in streams if not encoder.by_source else ("source",):  # references of test data stay whole
+            for side in streams if not encoder.chunk_by_source else ("source",):  # references of test data stay whole
                 encoder.counts[f"{side}_tokens_truncated"] += len(streams[side][most - 1 :])
                 streams[side] = streams[side][: most - 1]
         rows.append(Row(record.id, number, len(chunks), streams))

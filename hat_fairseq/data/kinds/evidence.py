@@ -9,18 +9,19 @@ Legend: B rows, Q questions of a row, N units of a row.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Annotated, Any, Self
 
 import numpy as np
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.dictionary import EOS as EOS_ID
+from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
-from hat_fairseq.data.options import ROWS, TEXT
-from hat_fairseq.data.record import Answer, Record, Sentences, Turn, set_turns
-from hat_fairseq.data.rows import Row, RowEncoder, Sentence, marked, tokens_of, unit
+from hat_fairseq.data.options import ROWS, TEXT, Settings
+from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
+from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
 HEAD = "evidence"
@@ -38,9 +39,7 @@ def _numbers(evidence: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Evidence(
-    Record, reads=("questions", "text", "sentences"), one_of=("text", "turns", "sentences"), gold="evidence"
-):
+class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", "turns", "sentences"), gold="evidence"):
     """Questions on a document, and for each the turns or sentences that answer it.
 
     Attributes:
@@ -55,10 +54,9 @@ class Evidence(
     sentences: Sentences | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
-    roles: tuple[str | None, ...] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        set_turns(self, super().__post_init__, in_all=False)
+        super().__post_init__()
         if not self.questions or any(map(is_blank, self.questions)):
             raise EmptyDocumentError(f"{self.name} has an empty question")
         if self.evidence is not None and self.spans is not None:
@@ -68,11 +66,21 @@ class Evidence(
                 raise ValueError(f"{self.name}: {key} is for {len(values)} questions of {len(self.questions)}")
         if self.text is not None and self.evidence is not None:
             raise ValueError(f"{self.name}: evidence of running text is spans, because sentences are not numbered yet")
-        count = len(self.sentences or ())
+        count = len(self.elements or ())
         if wrong := [number for numbers in self.evidence or () for number in numbers if number not in range(count)]:
             raise ValueError(f"{self.name}: the evidence {wrong[0]} is not one of 0 to {count - 1}")
         for answer in (each for answers in self.spans or () for each in answers):
             answer.check(raw_text(self), self.name)
+
+    @cached_property
+    def elements(self) -> Texts | None:
+        """The sentences, or the texts of the turns."""
+        return self.sentences if self.turns is None else texts_of(self.turns)
+
+    @cached_property
+    def roles(self) -> tuple[str | None, ...] | None:
+        """The role of each turn, None for one without; None without roles."""
+        return roles_of(self.turns)
 
     def without_gold(self) -> Self:
         return replace(self, evidence=None, spans=None)
@@ -145,14 +153,29 @@ class EvidenceKind(LabelledKind):
     keeps_segments = True
     prediction_options = EvidenceOptions
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns each question as one segment, and the turns or sentences that have text as the last one."""
+        questions = [divider.one_segment(record, question) for question in record.questions]
+        if record.text is not None:
+            return [*questions, divider.sentences(record, record.text)]
+        check_visible(record, record.elements)
+        numbers = with_text(record)
+        divider.counts["sentences_empty"] += len(record.elements) - len(numbers)
+        texts = tuple(f"{_prefix(record, number)}{record.elements[number]}" for number in numbers)
+        return [*questions, divider.sentences(record, texts)]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row; its label has a class for each question and unit."""
-        questions = [encoder.one_segment(record, question) for question in record.questions]
-        sentences, units = units_of(encoder, record)
-        pairs = encoder.row(record, [marked(questions), marked([unit(each.tokens) for each in sentences], units)], 1)
-        row = Row(record.id, 0, 1, {"source": tokens_of(pairs)}, [reference for _, reference in pairs])
+        record: Any = prepared.record
+        *questions, text = prepared.texts
+        units, first = units_of(prepared, encoder.settings), Part(marked(list(map(encoder.one_segment, questions))))
+        segments = encoder.units(text)
+        elements = at_markers(segments, (each.number for each in units))
+        characters = at_markers(segments, ((each.begin, each.end) for each in units))
+        part = encoder.row(record, [first, Part(marked(segments), elements, characters)], truncated=1)
+        row = Row(record.id, 0, 1, {"source": part.tokens}, part.elements, part.characters)
         if record.is_labelled:
-            in_row = [each for each in row.spans if each is not None]
+            in_row = units_of_row(row)
             gold = evidence_of(record, units, encoder.counts)
             encoder.counts["evidence_truncated"] += sum(
                 each.number in numbers for numbers in gold for each in units[len(in_row) :]
@@ -199,7 +222,7 @@ class EvidenceKind(LabelledKind):
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> EvidencePrediction:
-        units = [each for each in rows[0].spans if each is not None]
+        units = units_of_row(rows[0])
         assert isinstance(record, Evidence)
         questions = record.questions
         scores = outputs[0][: len(questions) * len(units)].reshape(len(questions), len(units))
@@ -215,26 +238,34 @@ class EvidenceKind(LabelledKind):
         return EvidencePrediction(record.id, options.threshold, answers)
 
 
-def units_of(encoder: RowEncoder, record: Any) -> tuple[list[Sentence], list[Unit]]:
-    """Returns the turns or sentences that have text, with their tokens, and where they are in the text."""
+def units_of(prepared: Prepared, settings: Settings) -> list[Unit]:
+    """Returns the turns or sentences that have text, and where they are in the text."""
+    record: Any = prepared.record
+    texts = [sentence.text for sentence in prepared.texts[-1].sentences]
     if record.text is not None:
-        sentences = encoder.sentences(record, record.text)
-        numbers = list(range(len(sentences)))
-        positions = kept_characters(record.text, encoder.settings.line_breaks)
-        places = places_of((sentence.text for sentence in sentences), positions)
+        numbers, positions = list(range(len(texts))), kept_characters(record.text, settings.line_breaks)
     else:
-        clean = [normalise(text, Counter()) for text in record.sentences]
-        numbers = [number for number, text in enumerate(clean) if text]
-        if not numbers:
-            raise EmptyDocumentError(f"{record.name} has no text")
-        encoder.counts["sentences_empty"] += clean.count("")
-        roles = record.roles or [None] * len(clean)
-        texts = [
-            text if role is None else f"{role}: {text}" for role, text in zip(roles, record.sentences, strict=True)
-        ]
-        sentences = encoder.sentences(record, tuple(texts[number] for number in numbers))
-        places = places_of((clean[number] for number in numbers), kept_characters(record.sentences))
-    return sentences, [Unit(number, *place) for number, place in zip(numbers, places, strict=True)]
+        numbers, positions = with_text(record), kept_characters(record.elements)
+        prefixes = (normalise(_prefix(record, number), Counter()) for number in numbers)
+        texts = [text[len(prefix) :] for prefix, text in zip(prefixes, texts, strict=True)]
+    return [Unit(number, *place) for number, place in zip(numbers, places_of(texts, positions), strict=True)]
+
+
+def units_of_row(row: Row) -> list[Unit]:
+    """Returns the units whose markers are in a row."""
+    pairs = zip(row.elements, row.characters, strict=True)
+    return [Unit(number, *place) for number, place in pairs if number is not None and place is not None]
+
+
+def with_text(record: Any) -> list[int]:
+    """Returns the numbers of the turns or sentences that have text."""
+    return [number for number, text in enumerate(record.elements) if not is_blank(text)]
+
+
+def _prefix(record: Any, number: int) -> str:
+    """What stands before a turn: `PM: `, or nothing where its role is not known."""
+    role = None if record.roles is None else record.roles[number]
+    return "" if role is None else f"{role}: "
 
 
 def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]]:
@@ -254,14 +285,14 @@ def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> lis
 def count_questions_and_units(tokens: Any) -> tuple[int, int]:
     """Counts the questions and the units of a row of (T,) ids, which may be padded on the right."""
     ids = tokens.tolist()
-    end = ids.index(EOS_ID) if EOS_ID in ids else len(ids)
-    return ids[:end].count(BOS_ID), ids[end:].count(BOS_ID)
+    end = ids.index(EOS) if EOS in ids else len(ids)
+    return ids[:end].count(BOS), ids[end:].count(BOS)
 
 
 def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float | None]:
     """Returns the probability of each turn or sentence of a record."""
     probabilities = {each.number: round(float(score), 6) for each, score in zip(units, scores, strict=True)}
-    count = len(record.sentences) if record.text is None else len(units)
+    count = len(record.elements) if record.text is None else len(units)
     return list(map(probabilities.get, range(count)))
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.dictionary import NO_LABEL, label_token
+from hat_fairseq.data.dictionary import BOS, NO_LABEL, label_token
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
 from hat_fairseq.data.record import Label, Record, Text, Texts
-from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked, tokens_of
+from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked, marked_pairs
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,9 @@ class LabelledText(Record, reads=("text", "segments", "second"), one_of=("text",
     segments: Texts | None = None
     label: Label | None = None
 
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
+
 
 @dataclass(frozen=True)
 class LabelledSegments(Record, reads=("segments",), gold="labels"):
@@ -28,6 +31,14 @@ class LabelledSegments(Record, reads=("segments",), gold="labels"):
     segments: Texts
     labels: tuple[Label, ...] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None and len(self.labels) != len(self.segments):
+            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.segments)} segments")
+
+    def labels_as_text(self) -> Texts:
+        return self.labels or ()
+
 
 @dataclass(frozen=True)
 class LabelledWords(Record, reads=("words",), gold="labels"):
@@ -35,6 +46,14 @@ class LabelledWords(Record, reads=("words",), gold="labels"):
 
     words: Texts
     labels: tuple[Label, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None and len(self.labels) != len(self.words):
+            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.words)} words")
+
+    def labels_as_text(self) -> Texts:
+        return self.labels or ()
 
 
 class ClassificationKind(LabelledKind):
@@ -45,11 +64,16 @@ class ClassificationKind(LabelledKind):
     has_segment_weights = True
     hub_task = "text-classification"
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """Returns one row of one or two parts."""
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the text, and the second one."""
         first, *second = record.parts
-        parts = [encoder.text(record, first), *(encoder.short_text(record, text) for text in second)]
-        return [Row(record.id, 0, 1, labelled(record, tokens_of(encoder.row(record, list(map(marked, parts))))))]
+        return [divider.text(record, first), *(divider.short_text(record, text) for text in second)]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns one row of one or two parts."""
+        parts = [Part(marked(encoder.text(text))) for text in prepared.texts]
+        row = encoder.row(prepared.record, parts)
+        return [Row(prepared.record.id, 0, 1, labelled(prepared.record, row.tokens))]
 
 
 @dataclass
@@ -68,25 +92,29 @@ class SegmentKind(LabelledKind):
     head_level = "segment"
     keeps_segments = True
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns the given segments or words."""
+        return [divider.sentences(record, record.parts[0], element=self.element)]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row of given segments; the label has one for each marker."""
-        segments = encoder.units(record, record.parts[0], element=self.element)
-        pairs = encoder.row(record, [marked(segments, range(len(segments)))])
-        return [_with_elements(encoder, record, pairs, None)]
+        segments = encoder.units(*prepared.texts)
+        row = encoder.row(prepared.record, [Part(marked(segments), at_markers(segments, range(len(segments))))])
+        return [_with_elements(encoder, prepared.record, row, None)]
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return record.labels
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns a class for each `<s>`."""
-        return class_numbers(label, int((tokens == BOS_ID).sum()), classes)
+        return class_numbers(label, int((tokens == BOS).sum()), classes)
 
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
         return [0] * num_markers
 
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
         """(place in the output, number of the element) for each element of a row."""
-        return enumerate(number for number in row.spans if number is not None)
+        return enumerate(number for number in row.elements if number is not None)
 
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
@@ -105,7 +133,7 @@ class SegmentKind(LabelledKind):
         probabilities = {number: best[place] for place, number in self.places(rows[0])}
         return [
             {"text": text, "label": label, "probability": probabilities.get(number)}
-            for number, (text, label) in enumerate(zip(record.sentences or (), prediction.labels, strict=True))
+            for number, (text, label) in enumerate(zip(record.elements or (), prediction.labels, strict=True))
         ]
 
 
@@ -120,13 +148,14 @@ class WordKind(SegmentKind):
     head_level = "token"
     hub_task = "token-classification"
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row of words; its label has one for each token: that of a word at its first piece, else none."""
-        words = encoder.units(record, record.parts[0], element=self.element)
-        for number, word in enumerate(words):
-            word[0] = word[0][0], number
-        pairs = encoder.row(record, [marked(encoder.segments(words, whole=True))])
-        return [_with_elements(encoder, record, pairs, NO_LABEL)]
+        words = [
+            [(first, number), *((token, None) for token in others)]
+            for number, (first, *others) in enumerate(encoder.units(*prepared.texts))
+        ]
+        row = encoder.row(prepared.record, [Part(*marked_pairs(encoder.segments(words, whole=True)))])
+        return [_with_elements(encoder, prepared.record, row, NO_LABEL)]
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns a class for each token, or none."""
@@ -138,15 +167,14 @@ class WordKind(SegmentKind):
     segments = LabelledKind.segments  # none: words are no segments
 
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
-        return ((place, number) for place, number in enumerate(row.spans) if number is not None)
+        return ((place, number) for place, number in enumerate(row.elements) if number is not None)
 
 
-def _with_elements(encoder: RowEncoder, record: Record, pairs: Unit, no_label: str | None) -> Row:
-    """A row whose tokens refer to the elements of the record, by their numbers."""
-    streams = {"source": tokens_of(pairs)}
-    numbers = [number for _, number in pairs]
+def _with_elements(encoder: RowEncoder, record: Any, row: Part, no_label: str | None) -> Row:
+    """The row of a record, with the labels of the elements that its tokens stand for."""
+    streams = {"source": row.tokens}
     if record.labels is not None:
-        labels = [no_label if number is None else label_token(record.labels[number]) for number in numbers]
+        labels = [no_label if number is None else label_token(record.labels[number]) for number in row.elements]
         streams["label"] = [label for label in labels if label is not None]
-        encoder.counts["labels_lost"] += len(record.labels) - sum(number is not None for number in numbers)
-    return Row(record.id, 0, 1, streams, numbers)
+        encoder.counts["labels_lost"] += len(record.labels) - sum(number is not None for number in row.elements)
+    return Row(record.id, 0, 1, streams, row.elements)

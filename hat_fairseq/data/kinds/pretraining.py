@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES, pack_rows
-from hat_fairseq.data.options import PACKING, ROWS, TEXT
+from hat_fairseq.data.long_input import pack_rows
+from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.rows import Row, RowEncoder, tokens_of
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,20 @@ class PretrainingKind(Kind):
     folder = ""
     hub_task = "fill-mask"
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the text. Rows end between sentences even if these have no markers."""
+        split = not divider.whole or divider.settings.splitter != "given"
+        return [divider.sentences(record, record.parts[0], split)]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns rows of one document, without labels; `pack_documents` fills rows with several."""
-        rows = list(pack_documents(encoder, [units_to_pack(encoder, record)]))
-        return [Row(record.id, number, len(rows), {"source": tokens}) for number, tokens in enumerate(rows)]
+        rows = list(pack_documents(encoder, [units_to_pack(encoder, prepared)]))
+        return [Row(prepared.record.id, number, len(rows), {"source": tokens}) for number, tokens in enumerate(rows)]
 
 
-def units_to_pack(encoder: RowEncoder, record: Record) -> list[list[str]]:
-    """The tokens of the segments of a document, without markers. Rows end between sentences even if these have none."""
-    split = not encoder.whole or encoder.settings.splitter != "given"
-    return [tokens_of(each) for each in encoder.segments(encoder.units(record, record.parts[0], split), whole=False)]
+def units_to_pack(encoder: RowEncoder, prepared: Prepared) -> list[list[str]]:
+    """Returns the tokens of the segments of a document, without markers."""
+    return encoder.segments(encoder.units(*prepared.texts), whole=False)
 
 
 def pack_documents(encoder: RowEncoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:

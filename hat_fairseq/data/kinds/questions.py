@@ -21,15 +21,16 @@ from hat_fairseq.data.dictionary import BOS, EOS, PAD
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import (
     characters_of,
+    covered,
     find_span,
     kept_characters,
     units_with_characters,
     window_rows,
 )
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
+from hat_fairseq.data.options import POLICIES, ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.rows import Row, RowEncoder, marked
+from hat_fairseq.data.rows import Row, RowEncoder, Span, marked
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import is_blank
 
 NO_ANSWER = ["0", "0"]  # the label of a window of a text
@@ -40,7 +41,7 @@ class Question(Record, reads=("question", "text"), gold="answers"):
     """A question with answers that are spans of a text; ValueError if one does not stand where it says."""
 
     question: str
-    text: str = field()  # without the default of `Record.text`
+    text: str
     answers: tuple[Answer, ...] | None = None  # empty if the text has no answer, None if that is not known
 
     def __post_init__(self) -> None:
@@ -101,17 +102,21 @@ class QuestionKind(LabelledKind):
     num_scores = 2
     prediction_options: ClassVar[Any] = QuestionOptions
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """One row for each window of the text, the question before each; the label is `START END` of each answer in it.
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Divides the question and the text."""
+        return [divider.short_text(record, record.question), divider.text(record, record.text)]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns a row for each window of the text, the question before each; its label is `START END` of each answer.
 
         Raises:
             LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
         """
-        question = marked(encoder.short_text(record, record.question))
+        record: Any = prepared.record
+        question, text = prepared.texts
         positions = kept_characters(record.text, "space" if encoder.whole else encoder.settings.line_breaks)
-        sentences = encoder.sentences(record, record.text, not encoder.whole)
-        context = encoder.segments(units_with_characters(sentences, positions, encoder.bpe))
-        rows = window_rows(encoder, record, question, context)
+        units = units_with_characters(text.sentences, encoder.units(text), positions, encoder.bpe)
+        rows = window_rows(encoder, record, marked(encoder.text(question)), encoder.segments(units))
         if record.answers is not None:
             _label_answers(record.answers, positions, rows, encoder.counts)
         return rows
@@ -139,10 +144,10 @@ class QuestionKind(LabelledKind):
         return [0, 0]
 
     def predict(
-        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> Any:
         options = options or QuestionOptions()
-        windows = [window_answers(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
+        windows = [window_answers(each, row.characters, options) for each, row in zip(outputs, rows, strict=True)]
         spans = sorted((span for window in windows for span in window.spans), key=lambda span: -span.score)
         check_text(record, spans)
         best = n_best_of([(str(record.text)[span.begin : span.end], span.score) for span in spans], options)
@@ -166,15 +171,13 @@ def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: li
     visible = [answer for answer in answers if not is_blank(answer.text)]
     characters = [span for each in visible if (span := characters_of(each.start, each.end, positions)) is not None]
     counts["answers_not_found"] += len(answers) - len(characters)
-    by_row = [[find_span(row.spans, *span) for span in characters] for row in rows]
+    by_row = [[find_span(row.characters, *span) for span in characters] for row in rows]
     counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
     if answers and not any(span for in_row in by_row for span in in_row):
         counts["examples_left_without_answer"] += 1
     for row, in_row in zip(rows, by_row, strict=True):
         pairs = {tokens: span for tokens, span in zip(in_row, characters, strict=True) if tokens}
-        counts["answers_inside_tokens"] += any(
-            (row.spans[first][0], row.spans[last][1]) != span for (first, last), span in pairs.items()
-        )
+        counts["answers_inside_tokens"] += any(covered(row, *tokens) != span for tokens, span in pairs.items())
         row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER
 
 
@@ -196,20 +199,25 @@ class WindowAnswers:
     spans: list[ScoredSpan]
 
 
-def window_answers(logits: Array, spans: Sequence[Any], options: AnswerOptions) -> WindowAnswers:
+def window_answers(
+    logits: Array, characters: Sequence[Span | None], options: AnswerOptions, elements: Sequence[int | None] = ()
+) -> WindowAnswers:
     """Finds the best answers of a window.
 
     Args:
         logits: (T, 2) of starts and ends, -inf where none is allowed; position 0 stands for no answer. T may exceed the
-            number of spans: the rest is padding.
-        spans: the characters (begin, end) that each token stands for, the paragraph that begins with it, or None.
+            number of tokens: the rest is padding.
+        characters: those that each token stands for, as of `Row`.
+        elements: the paragraph that begins with a token, as of `Row`; empty for a text without paragraphs.
     """
     # An answer neither begins nor ends with a marker or separator, which stands for no text.
-    outside = np.array([not isinstance(span, tuple) for span in spans])
-    start, end = np.where(outside[:, None], -np.inf, logits[: len(spans)]).astype(np.float32).T
-    paragraphs = list(accumulate(spans, lambda before, span: span if isinstance(span, int) else before, initial=0))[1:]
+    places = [(0, 0) if span is None else span for span in characters]
+    outside = np.array([span is None for span in characters])
+    start, end = np.where(outside[:, None], -np.inf, logits[: len(places)]).astype(np.float32).T
+    begun = elements or [None] * len(places)
+    paragraphs = list(accumulate(begun, lambda before, each: before if each is None else each, initial=0))[1:]
     ranked = n_best_spans(start, end, options.n_best, options.max_answer_length, np.array(paragraphs))
-    best = [ScoredSpan(score, spans[first][0], spans[last][1], paragraphs[first]) for score, first, last in ranked]
+    best = [ScoredSpan(score, places[first][0], places[last][1], paragraphs[first]) for score, first, last in ranked]
     return WindowAnswers(float(logits[0].sum()), best)
 
 

@@ -1,15 +1,14 @@
 """Labels of sequences of symbols: tokens, bytes or pixels, without BPE."""
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hat_fairseq.data.kind import LabelledKind, labelled
-from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import Settings
+from hat_fairseq.data.options import POLICIES
 from hat_fairseq.data.record import Label, Record, Text, Texts
-from hat_fairseq.data.rows import BOS, Row, RowEncoder, tokens_of, unit
-from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError, is_blank
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, Sentence
+from hat_fairseq.data.text import BOS_TOKEN, CONTROL_TOKENS, EmptyDocumentError, is_blank
 
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
@@ -21,6 +20,9 @@ class SymbolSequence(Record, reads=("tokens",), gold="label"):
     tokens: Texts
     label: Label | None = None
 
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
+
 
 @dataclass(frozen=True)
 class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), gold="label"):
@@ -29,6 +31,9 @@ class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), 
     text: str | None = None
     pixels: tuple[int, ...] | None = None
     label: Label | None = None
+
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
 
     @property
     def parts(self) -> tuple[Text, ...]:
@@ -41,8 +46,11 @@ class BytePair(Record, reads=("text", "second"), gold="label"):
     """A pair of texts as bytes, which the model encodes separately, with a label."""
 
     second: str
-    text: str = field()  # as in `Question`
+    text: str
     label: Label | None = None
+
+    def labels_as_text(self) -> Texts:
+        return () if self.label is None else (self.label,)
 
 
 class SequenceKind(LabelledKind):
@@ -53,19 +61,25 @@ class SequenceKind(LabelledKind):
     policies = POLICIES[:2]
     options = ()
 
-    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        for text in record.texts():
-            self._symbols(record, text)
-        return record
+    def check_texts(self, record: Any) -> None:
+        if any(all(map(is_blank, [text] if isinstance(text, str) else text)) for text in record.parts):
+            raise EmptyDocumentError(f"{record.name} has an empty sequence")
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        """Returns the symbols of each part as the words of one sentence."""
+        self.check_texts(record)
+        lines = (" ".join(self._symbols(record, text)) for text in record.parts)
+        return [Divided([Sentence(line, line)]) for line in lines]
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row for each part: `<s>` and the symbols of the part, which is truncated by itself."""
-        rows = []
-        for number, text in enumerate(record.parts):
-            tokens = unit([BOS, *self._symbols(record, text)])
-            encoder.totals["source_tokens"] += len(tokens) - 1
-            streams = labelled(record, tokens_of(encoder.truncate(record, tokens, "source")))
-            rows.append(Row(record.id, number, len(record.parts), streams))
+        record, rows = prepared.record, []
+        for number, text in enumerate(prepared.texts):
+            (sentence,) = text.sentences
+            symbols = encoder.bpe.encode(sentence.words)
+            encoder.totals["source_tokens"] += len(symbols)
+            tokens = encoder.truncate(record, [BOS_TOKEN, *symbols], "source")
+            rows.append(Row(record.id, number, len(prepared.texts), labelled(record, tokens)))
         return rows
 
     def _symbols(self, record: Record, text: Text) -> list[str]:
@@ -82,8 +96,6 @@ class SequenceKind(LabelledKind):
                         f"{record.name} has the token {symbol!r:.60}; tokens have no white space and are not "
                         f"{', '.join(CONTROL_TOKENS)}"
                     )
-        if all(map(is_blank, [text] if isinstance(text, str) else text)):
-            raise EmptyDocumentError(f"{record.name} has an empty sequence")
         return symbols
 
 

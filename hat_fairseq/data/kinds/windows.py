@@ -14,10 +14,12 @@ from itertools import accumulate, pairwise
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.long_input import LongInputError, Piece, count_segments, cut_windows
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.rows import BOS, PART_SEPARATOR, Row, RowEncoder, Sentence, Unit, marked, tokens_of
-from hat_fairseq.data.text import is_blank, split_lines
+from hat_fairseq.data.rows import Part, Row, RowEncoder, Span, at_markers, joined, marked_pairs
+from hat_fairseq.data.sentences import Sentence
+from hat_fairseq.data.text import BOS_TOKEN, is_blank, split_lines
 
-Span = tuple[int, int]  # characters, begin inclusive, end exclusive
+#: The tokens of a segment of a context, with the characters that they stand for, or None.
+Unit = list[tuple[str, Span | None]]
 # What a window of a document says to a question; `span` is a short answer, `paragraph` has the answer in no short form.
 ANSWER_TYPES = ("none", "span", "paragraph", "yes", "no")
 # Of windows of a text, and of paragraphs: the paper's windows of 4,096 tokens share 2,528.
@@ -25,28 +27,33 @@ MAX_OVERLAP_RATIO = {False: 1 / 2, True: 3 / 4}
 
 
 def window_rows(
-    encoder: RowEncoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: bool = False
+    encoder: RowEncoder, record: Record, question: list[str], context: Sequence[Unit], paragraphs: bool = False
 ) -> list[Row]:
     """Returns one row for each window of the segments of a context, the question before each.
 
-    `paragraphs`: the segments are paragraphs, whose numbers their markers stand for.
+    `question`: its tokens with markers. `paragraphs`: the segments are paragraphs, whose numbers their markers stand
+    for.
     """
-    references = [number if paragraphs else None for number in range(len(context))]
+
+    def part(pieces: Sequence[Unit], numbers: Sequence[int]) -> Part:
+        tokens, characters = marked_pairs(pieces)
+        return Part(tokens, at_markers(pieces, numbers) if paragraphs else [], characters)
+
     if encoder.settings.long_source == "chunk":
-        windows, before = [], [*question, *PART_SEPARATOR]
+        windows, before = [], joined([Part(question), Part([])]).tokens
         for window in _windows(encoder, record, before, list(map(len, context)), MAX_OVERLAP_RATIO[paragraphs]):
             pieces = [context[i][begin:end] for i, begin, end in window]
-            windows.append([*before, *marked(pieces, [references[i] for i, _, _ in window])])
+            windows.append(joined([Part(question), part(pieces, [i for i, _, _ in window])]))
     else:
-        windows = [encoder.row(record, [question, marked(context, references)], truncated=1)]
+        windows = [encoder.row(record, [Part(question), part(context, range(len(context)))], truncated=1)]
     return [
-        Row(record.id, number, len(windows), {"source": tokens_of(pairs)}, [span for _, span in pairs])
-        for number, pairs in enumerate(windows)
+        Row(record.id, number, len(windows), {"source": window.tokens}, window.elements, window.characters)
+        for number, window in enumerate(windows)
     ]
 
 
 def _windows(
-    encoder: RowEncoder, record: Record, before: Unit, lengths: Sequence[int], max_overlap_ratio: float
+    encoder: RowEncoder, record: Record, before: Sequence[str], lengths: Sequence[int], max_overlap_ratio: float
 ) -> list[list[Piece]]:
     """The windows of the segments of a context behind a question; LongInputError if it leaves no room.
 
@@ -58,7 +65,7 @@ def _windows(
     if limit is not None:
         room = limit - len(before)
     if max_segments is not None:
-        is_bos = [token == BOS for token, _ in before]
+        is_bos = [token == BOS_TOKEN for token in before]
         max_segments -= int(count_segments(is_bos, settings.segment_length, following=0)[-1])
         room = min(room, max_segments * settings.segment_length - 1)
     if room < 2:
@@ -124,14 +131,17 @@ def places_of(texts: Iterable[str], positions: Sequence[int]) -> list[Span]:
     return [(positions[begin], positions[end - 1] + 1) for begin, end in pairwise(ends)]
 
 
-def units_with_characters(sentences: Sequence[Sentence], positions: Sequence[int], bpe: Bpe) -> list[Unit]:
+def units_with_characters(
+    sentences: Sequence[Sentence], units_of_tokens: Sequence[list[str]], positions: Sequence[int], bpe: Bpe
+) -> list[Unit]:
     """Returns the tokens of sentences with the characters of the raw text that they stand for; None for spaces only.
 
-    `positions`: `kept_characters` of the raw text, whose sentences these are.
+    `units_of_tokens`: the tokens of each sentence. `positions`: `kept_characters` of the raw text, whose sentences
+    these are.
     """
     units: list[Unit] = []
     before = 0  # characters in the sentences so far
-    for text, words, tokens in sentences:
+    for (text, words), tokens in zip(sentences, units_of_tokens, strict=True):
         letters = text.replace(" ", "")
         origin = _unescaped(words.replace(" ", ""), letters)
         spans = [
@@ -169,3 +179,10 @@ def find_span(spans: Sequence[Span | None], begin: int, end: int) -> tuple[int, 
     first = next((i for i, span in enumerate(spans) if span and span[0] <= begin < span[1]), None)
     last = [i for i, span in enumerate(spans) if span and span[0] < end <= span[1]]
     return (first, last[-1]) if first is not None and last else None
+
+
+def covered(row: Row, first: int, last: int) -> Span:
+    """Returns the characters that the tokens of an answer stand for, both inclusive."""
+    begin, end = row.characters[first], row.characters[last]
+    assert begin is not None and end is not None, (first, last)
+    return begin[0], end[1]

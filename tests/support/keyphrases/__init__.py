@@ -16,6 +16,7 @@ from hat_fairseq.data.kinds import LabelledWords
 from hat_fairseq.data.kinds.labels import WordKind
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.tasks.encoder_task import register_tasks
 
 BEGIN, INSIDE, NONE = CLASSES = ("begin", "inside", "none")
@@ -48,8 +49,11 @@ class Keyphrases(WordKind):
     classes = CLASSES
     element = None
 
-    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        return super().encode(encoder, record.in_words())
+    def divide(self, divider: Divider, record: Any) -> list[Divided]:
+        return super().divide(divider, record.in_words())
+
+    def encode(self, encoder: RowEncoder, prepared: Any) -> list[Row]:
+        return super().encode(encoder, Prepared(prepared.record.in_words(), prepared.texts))
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return record.keyphrases

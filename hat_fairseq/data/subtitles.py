@@ -1,0 +1,160 @@
+"""Subtitles, SubRip (`.srt`) and WebVTT (`.vtt`): cues of a few words, joined to turns.
+
+Cues of one speaker are joined up to the end of a sentence, over pauses of `PAUSE` seconds at most. Captions that roll
+show each line twice, of which the second is left out.
+"""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from hat_fairseq.data.speakers import CLOCK, Said, most_are_there, name_before, seconds
+from hat_fairseq.data.text import is_blank
+
+PAUSE = 3.0  # seconds
+LONGEST = 400  # characters of cues that are joined, where no sentence ends
+
+_TIMING = re.compile(rf"[ \t]*({CLOCK})[ \t]*-->[ \t]*({CLOCK})[ \t]*(.*)")
+_VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^<>]*)>|</v>")
+_TAG = re.compile(r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*)?>|<\d[\d:.]*>|\{\\an?\d\}", re.IGNORECASE)
+_BLOCK = re.compile(r"(NOTE|STYLE|REGION)(?:\s|$)")
+_END = re.compile(r"[.!?…。！？؟।]['\"”’»)\]]*$")
+_BLOCKS = {"NOTE": "notes", "STYLE": "styles", "REGION": "regions"}
+
+
+def has_cues(lines: Iterable[str]) -> bool:
+    """Tells whether one of some lines has the times of a cue."""
+    return any(map(_TIMING.fullmatch, lines))
+
+
+@dataclass
+class _Cue:
+    start: float
+    end: float
+    lines: list[str] = field(default_factory=list)
+
+
+def turns_of_cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> list[Said]:
+    """Returns the turns of the lines of a file; counts what is left out or joined."""
+    cues = _without_repeated(list(_cues(lines, is_vtt, counts)), counts)
+    if is_vtt:
+        cues = [replace(cue, lines=[line.strip() for line in cue.lines]) for cue in cues]
+    said = [each for cue in cues for each in _voices(cue, is_vtt, counts)]
+    counts["cues without text"] += sum(not any(cue.lines) for cue in cues)
+    if not any(each.speaker for each in said):
+        said = _with_names(said)
+    joined = list(_joined([replace(each, text=" ".join(each.text.split())) for each in said]))
+    counts["cues joined to turns"] = len(said) - len(joined)
+    return joined
+
+
+def _cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> Iterator[_Cue]:
+    """Yields the cues; counts everything else.
+
+    In WebVTT a blank line ends a cue. In SubRip the next cue does, because people leave blank lines in its text.
+    """
+    timings = [(number, match) for number, line in enumerate(lines) if (match := _TIMING.fullmatch(line))]
+    begins = [*(_begin_of_cue(lines, number, is_vtt) for number, _ in timings), len(lines)]
+    _count_outside(lines[: begins[0]], is_vtt, counts)
+    for (number, timing), (begin, following) in zip(timings, pairwise(begins), strict=True):
+        counts["cue numbers or names"] += begin < number
+        counts["cue settings"] += bool(timing[3].strip())
+        end = number + 1
+        while end < following and not (is_vtt and is_blank(lines[end])):
+            end += 1
+        _count_outside(lines[end:following], is_vtt, counts)
+        inside = [line for line in lines[number + 1 : end] if not is_blank(line)]
+        yield _Cue(seconds(timing[1]), seconds(timing[2]), inside)
+
+
+def _begin_of_cue(lines: list[str], number: int, is_vtt: bool) -> int:
+    """The line where the cue with a timing in line `number` begins: that of its number or name, if it has one."""
+    before = lines[number - 1] if number else ""
+    apart = number < 2 or is_blank(lines[number - 2])
+    is_number = before.strip().isdecimal() and (apart or not is_vtt)
+    return number - 1 if is_number or (is_vtt and apart and not is_blank(before) and number > 1) else number
+
+
+def _count_outside(lines: list[str], is_vtt: bool, counts: Counter[str]) -> None:
+    """Counts blocks of WebVTT by what they are, and other lines outside cues."""
+    block = "lines outside cues"
+    for line in lines:
+        if is_blank(line):
+            block = "lines outside cues"
+        elif is_vtt and line.startswith("WEBVTT"):
+            block = ""  # its header, of which the lines up to a blank one are part
+        elif is_vtt and block == "lines outside cues" and (match := _BLOCK.match(line)):
+            block = _BLOCKS[match[1]]
+            counts[block] += 1
+        elif block == "lines outside cues":
+            counts[block] += 1
+
+
+def _without_repeated(cues: list[_Cue], counts: Counter[str]) -> list[_Cue]:
+    """Leaves out the first line of cues that repeats the last one before, if many do: captions that roll."""
+    texts = [[plain for line in cue.lines if (plain := _TAG.sub("", line).strip())] for cue in cues]
+    last, repeats = "", list[bool]()
+    for lines in texts:
+        repeats.append(bool(lines) and lines[0] == last)
+        last = lines[-1] if lines else last
+    if 3 * sum(repeats) <= len(cues):
+        return cues
+    counts["lines that repeat the one before"] += sum(repeats)
+    rolled = []
+    for cue, repeat in zip(cues, repeats, strict=True):
+        lines = [line for line in cue.lines if _TAG.sub("", line).strip()]
+        if lines[repeat:]:
+            rolled.append(replace(cue, lines=lines[repeat:]))
+    return rolled
+
+
+def _voices(cue: _Cue, is_vtt: bool, counts: Counter[str]) -> Iterator[Said]:
+    """Yields what each voice says in a cue, without tags."""
+    text, speaker = "\n".join(cue.lines), None
+    pieces = _VOICE.split(text) if is_vtt else [text]
+    for number, piece in enumerate(pieces):
+        if number % 2:  # the name, or None at the end of a voice
+            speaker = html.unescape(piece).strip() or None if piece is not None else None
+            continue
+        plain, tags = _TAG.subn("", piece)
+        counts["tags"] += tags
+        if not is_blank(plain):
+            yield Said(html.unescape(plain) if is_vtt else plain, speaker, cue.start, cue.end)
+
+
+def _with_names(said: list[Said]) -> list[Said]:
+    """Takes the names out of the texts, if most cues begin with one."""
+    if not most_are_there([name_before(each.text.strip()) for each in said]):
+        return said
+    turns, speaker = list[Said](), None
+    for each in said:
+        for number, line in enumerate(each.text.split("\n")):
+            named = name_before(line.strip())
+            if named is not None:
+                speaker, _, line = named
+            if number and named is None:
+                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line}")
+            else:
+                turns.append(replace(each, text=line, speaker=speaker))
+    return turns
+
+
+def _joined(said: Iterable[Said]) -> Iterator[Said]:
+    """Joins cues of one speaker up to the end of a sentence."""
+    last: Said | None = None
+    for each in said:
+        if last is None:
+            last = each
+            continue
+        assert last.end is not None and each.start is not None
+        is_near = each.start - last.end <= PAUSE and len(last.text) + len(each.text) < LONGEST
+        if each.speaker == last.speaker and is_near and not _END.search(last.text):
+            last = replace(last, text=f"{last.text} {each.text}".strip(), end=each.end)
+        else:
+            yield last
+            last = each
+    if last is not None:
+        yield last
