@@ -36,16 +36,16 @@ class Divided(NamedTuple):
     sentences: list[Sentence]
     by_splitter: bool = False  # it was running text, which the splitter of the settings has divided
 
-    def to_json(self, given: Texts | None) -> list[Any] | None:
-        """Returns what `from_json` reads, None for sentences that are all as `given`."""
-        if self == (list(zip(given or (), given or (), strict=True)), False):
+    def to_json(self, elements: Texts | None) -> list[Any] | None:
+        """Returns what `from_json` reads, None for sentences that are all the `elements` of the record."""
+        if self == (list(zip(elements or (), elements or (), strict=True)), False):
             return None
         return [self.by_splitter, [text if text == words else [text, words] for text, words in self.sentences]]
 
     @classmethod
-    def from_json(cls, value: list[Any] | None, given: Texts | None) -> Self:
+    def from_json(cls, value: list[Any] | None, elements: Texts | None) -> Self:
         """Returns what was divided; see `to_json`."""
-        by_splitter, sentences = (False, given or ()) if value is None else value
+        by_splitter, sentences = (False, elements or ()) if value is None else value
         return cls(
             [Sentence(each, each) if isinstance(each, str) else Sentence(*each) for each in sentences], by_splitter
         )
@@ -76,9 +76,9 @@ class Prepared:
 
     def texts_to_json(self) -> list[Any]:
         """Returns all but the record; see `with_texts`."""
-        given = self.record.elements
+        elements = self.record.elements
         return [
-            [text.to_json(given) for text in self.texts],
+            [text.to_json(elements) for text in self.texts],
             self.target and [self.target.to_json(self.record.gold_value)],
         ]
 

@@ -55,8 +55,8 @@ class Document(Record, reads=("question", "text", "elements"), one_of=("text", "
     def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":
         """Returns the document with other sentences instead of its question and text, and another target."""
         turns = tuple(Turn(text, role=role) for text, role in zip(sentences, roles or (), strict=bool(roles)))
-        given = None if turns else sentences
-        return replace(self, question=None, text=None, sentences=given, turns=turns or None, target=target)
+        alone = None if turns else sentences
+        return replace(self, question=None, text=None, sentences=alone, turns=turns or None, target=target)
 
 
 Pieces = list[list[str]]  # tokens of each sentence or segment
