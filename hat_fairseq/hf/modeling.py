@@ -56,7 +56,7 @@ class Asked:
 def known_arguments(
     arguments: Mapping[str, Any], config: PretrainedConfig, known: Iterable[str] = ()
 ) -> tuple[Asked, dict[str, Any]]:
-    """Divides the arguments of a `forward` in what is asked for and the others, as far as they are given.
+    """Divides the arguments of a `forward` in what is asked for and the others, as far as they are set.
 
     Raises:
         ValueError: any other name than the `known` ones.
@@ -422,14 +422,14 @@ class HatForMultipleChoice(HatForHead):
         **others: Any,
     ) -> Any:
         """Computes (B, M) logits; see `HatModel.forward`."""
-        given = input_ids if inputs_embeds is None else inputs_embeds
-        if given is None or given.dim() < 3:
+        choices = input_ids if inputs_embeds is None else inputs_embeds
+        if choices is None or choices.dim() < 3:
             raise ValueError("give input_ids (B, M, T) of M choices, or inputs_embeds (B, M, T, C)")
         asked, loss = known_arguments(others, self.config, LOSS)
         flat = [None if x is None else x.flatten(0, 1) for x in (input_ids, attention_mask, inputs_embeds)]
         tokens, encoded, recorded = self._encoded(asked, *flat)
         (name,) = self.classification_heads
-        logits = self.head_logits(name, encoded, tokens).view(given.shape[:2])
+        logits = self.head_logits(name, encoded, tokens).view(choices.shape[:2])
         value = None if labels is None else token_loss(logits, labels, **loss)
         return asked.answer(HatHeadOutput(value, logits, **recorded))
 

@@ -96,7 +96,7 @@ class EvidenceEncoder(RobertaEncoder):
         sizes, attentions = config.encoder_sizes(), build_attentions(config, config.encoder_layers)
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
-        self.kept: KeptVectors | None = None  # in a training, also for its validation
+        self.cache: KeptVectors | None = None  # in a training, also for its validation
         if config.freeze_encoder:
             self.requires_grad_(False)
         elif config.freeze_layers:
@@ -107,10 +107,10 @@ class EvidenceEncoder(RobertaEncoder):
         """Sets the mode; what is frozen has no dropout. New vectors are written."""
         frozen = self.config.freeze_encoder
         super().train(mode and not frozen)
-        if frozen and self.kept is not None:
-            self.kept.save()
+        if frozen and self.cache is not None:
+            self.cache.save()
         elif frozen and mode:
-            self.kept = KeptVectors(self.config.vectors)
+            self.cache = KeptVectors(self.config.vectors)
         return self
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
@@ -132,7 +132,7 @@ class EvidenceEncoder(RobertaEncoder):
             raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
         rows = [list(self.segments(row)) for row in src_tokens.tolist()]
         flat = [segment for row in rows for segment in row]
-        vectors = self.encode(flat) if self.kept is None else self.kept.get(flat, self)
+        vectors = self.encode(flat) if self.cache is None else self.cache.get(flat, self)
         spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
         lengths = torch.tensor(list(map(len, rows)), device=spans.device)
         padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)

@@ -137,7 +137,7 @@ def test_what_vectors_are_of(small: Path) -> None:
     parts = [[rows[1][token] for token in rows[0].encode(text)] for text in document["segments"]]
     tokens = torch.tensor([[0, *parts[0], 0, *parts[1], 2]])
     with torch.no_grad():
-        states = model.models[0](tokens, features_only=True)[0][0]
+        states = model.models[0].encode(tokens).tokens[0]
     cut = 1 + len(parts[0])
     for of, pooling, expected in (
         ("sentence", "mean", [states[:cut].mean(0), states[cut:].mean(0)]),

@@ -103,7 +103,7 @@ def test_a_classifier(fine_tuned) -> None:
     (net,) = model.models
 
     def logits(ids: torch.Tensor) -> torch.Tensor:
-        return net(ids[None], classification_head_name=HEAD)[0][0].log_softmax(-1)
+        return net.head_logits(HEAD, net.encode(ids[None]), ids[None])[0].log_softmax(-1)
 
     best = int(logits(tokens).argmax())
     assert look.occlusion.rows == (f"label {model.loaded.labels[best]}",)

@@ -108,15 +108,15 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     path, rows = tmp_path / "deep/vectors.npz", padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
     model = model_of(f" --freeze-encoder --vectors {path}")
     expected = model.encode(rows).spans  # inference keeps nothing
-    assert model.core.kept is None
+    assert model.core.cache is None
     kept = model.train().encode(rows).spans
     torch.testing.assert_close(kept, expected, rtol=0, atol=1e-3)  # fp16
     model.eval()
     assert len(np.load(path)["keys"]) == 6
     again = KeptVectors(str(path))
-    again.weights_digest = model.core.kept.weights_digest
+    again.weights_digest = model.core.cache.weights_digest
     again._load()
-    assert again.vectors.keys() == model.core.kept.vectors.keys()
+    assert again.vectors.keys() == model.core.cache.vectors.keys()
     for content in (b"", b"no zip", path.read_bytes()[:-100]):
         path.with_name("damaged.npz").write_bytes(content)
         with pytest.raises(ValueError, match="damaged.npz has no vectors of --vectors; remove it"):

@@ -111,7 +111,7 @@ def test_labels(
     model = hat_fairseq.load(tmp_path / "P", device="cpu")
     tokens = torch.tensor([[0, 9, 30, 0, 7, 8, 2]])
     with torch.no_grad():
-        own = model.models[0](tokens, classification_head_name="sentence_classification_head")[0]
+        own = model.models[0].head_logits("sentence_classification_head", model.models[0].encode(tokens), tokens)
         assert (exported.eval()(input_ids=tokens).logits - own).abs().max() < 1e-5
 
 
