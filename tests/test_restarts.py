@@ -21,7 +21,7 @@ from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.loading import DEMO
-from hat_fairseq.package_files import describe_files
+from hat_fairseq.model_folder import describe_files
 
 fault = pytest.mark.fault
 # `hat` with small blocks, which is killed before it computes block KILL_AT.

@@ -9,11 +9,9 @@ Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens 
 Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
 """
 
-import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -23,6 +21,7 @@ from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceC
 
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..kernels import set_precision
+from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..modules.embedding import SinusoidalPositions, initialise
 from ..networks.encoder import Encoder, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
@@ -32,19 +31,6 @@ NETWORKS = {**ENCODERS, **ENCODER_DECODERS}
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
-LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
-AUTO_MAP = {  # class of transformers -> of this package
-    "AutoConfig": f"{LOADER.stem}.HatConfig",
-    "AutoModel": f"{LOADER.stem}.HatModel",
-    "AutoModelForMaskedLM": f"{LOADER.stem}.HatForMaskedLM",
-    "AutoModelForSeq2SeqLM": f"{LOADER.stem}.HatForConditionalGeneration",
-    "AutoModelForSequenceClassification": f"{LOADER.stem}.HatForSequenceClassification",
-}
-
-
-def write_loader(directory: str | Path) -> None:
-    """Puts the file into a folder with which `trust_remote_code=True` finds this package."""
-    shutil.copyfile(LOADER, Path(directory, LOADER.name))
 
 
 class HasLoader:
@@ -70,7 +56,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         ValueError: a setting that the network does not have, or one outside of `settings`.
     """
 
-    model_type = "hat"
+    model_type = MODEL_TYPE
 
     def __init__(
         self,

@@ -33,14 +33,16 @@ from ..data.record import Record
 from ..data.records_json import json_line, read_records
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
-from ..package_files import BIN, GENERATION, MANIFEST, is_package
+from ..model_folder import MANIFEST, ModelFolder, is_model_folder
 from ..versions import versions
 from ..workers import Workers, add_workers, progress
-from .loading import Loaded, checked, load, local_paths, split_with
+from .loading import Loaded, checked, load, local_paths, pipeline_of, split_with
 from .rows import Line, log_changes
 
-MODEL = "checkpoint or package (demo: that of hat_fairseq), or several with colons between them: an ensemble"
-DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
+MODEL = (
+    "checkpoint, or folder (also demo, meeting, or USER/NAME of the Hub); several with : between them are an ensemble"
+)
+DATA = "bin directory that it was trained on (default: that of the folder)"
 STDOUT = Path("-")  # as a value of --out: the standard output
 SPLIT = "test"
 NAMED = 8  # documents of a batch that messages name
@@ -89,12 +91,6 @@ def add_split(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", metavar="SPLIT", help=f"split of a folder to read (default: {SPLIT})")
 
 
-def add_generation(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of generation."""
-    text = "fairseq generation options as JSON, e.g. '{\"beam\": 4}'"
-    parser.add_argument("--generation", default="{}", metavar="JSON", help=text)
-
-
 def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     """Declares the file of output, and what becomes of input without text."""
     text += "; - for the standard output"
@@ -128,7 +124,8 @@ class ModelFiles:
         if workers.cluster is None:  # whose machines may have other devices
             checked(self.path, self.data, self.device, self.precision)
         self.stats, self.content = self.stats_now(), self.content_now()
-        pipeline = TextPipeline.load(self.data or Path(self.path.split(os.pathsep)[0], BIN))
+        folder = self.path.split(os.pathsep)[0]
+        pipeline = TextPipeline.load(self.data) if self.data else pipeline_of(ModelFolder.open(folder))
         split_with(pipeline, self.splitter)
         return pipeline
 
@@ -154,11 +151,18 @@ class ModelFiles:
         return digest(versions(), numbers)
 
     def files(self) -> list[Path]:
-        """Lists the files that decide the result: of a package its manifest, with which loading compares the others."""
+        """Lists the files that decide the result: of a folder all, or its manifest, which loading compares with all."""
         places = [FILE_NAME, *chain(*BPE_FILES.values(), *DICTIONARIES.values())]
-        paths = [] if self.data is None else [self.data / place for place in places]
+        folders = [] if self.data is None else [self.data]
+        paths = []
         for path in map(Path, self.path.split(os.pathsep)):
-            paths += [path / name for name in (MANIFEST, GENERATION)] if path.is_dir() else [path]
+            if is_model_folder(path):
+                names = [MANIFEST] if (path / MANIFEST).is_file() else ["*.safetensors"]
+                paths += [each for name in ("*.json", *names) for each in sorted(path.glob(name))]
+                folders.append(ModelFolder.open(path).data)
+            else:
+                paths.append(path)
+        paths += [folder / place for folder in folders for place in places]
         return [path for path in paths if path.is_file()]
 
 
@@ -235,7 +239,7 @@ def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:
 def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
     """Returns where the models are; without `--data` a checkpoint finds its dictionaries in preprocessed input."""
     path, data = local_paths(path), getattr(args, "data", None)
-    if data is None and not is_package(path.split(os.pathsep)[0]):
+    if data is None and not is_model_folder(path.split(os.pathsep)[0]):
         data = args.input and bin_of(args.input)
     return ModelFiles(path, data, args.device, args.precision, getattr(args, "splitter", None))
 

@@ -234,7 +234,7 @@ class Vectors(command.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="folder of hat package or hat import --package, or checkpoint")
+    parser.add_argument("model", metavar="MODEL", help=command.MODEL)
     text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
     parser.add_argument("input", metavar="INPUT", type=Path, help=text)
     command.add_split(parser)

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..data.outputs import check_output
 from ..data.pipeline import FILE_NAME
 from ..data.records_json import read_records
-from ..generation.options import DEFAULTS, OPTIONS
+from ..generation.settings import add_generation, given_options
 from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu, settings_of
 from . import command
@@ -31,15 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results")
     command.add_batches(parser)
     command.add_machine(parser)
-    group = parser.add_argument_group("generation, as in fairseq-generate (default: of a package, or fairseq's)")
-    for name, default, text, _ in OPTIONS:
-        flag = f"--{name.replace('_', '-')}"
-        if isinstance(default, bool):
-            group.add_argument(flag, action="store_true", default=None, help=text)
-        elif name != "nbest":
-            metavar = "N" if isinstance(default, int) else "X"
-            group.add_argument(flag, type=type(default), metavar=metavar, help=f"{text} (default: {default})")
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of --sampling (default: %(default)s)")
+    add_generation(parser)
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of --sampling (default: %(default)s)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -54,8 +47,7 @@ def main(args: argparse.Namespace) -> int:
     inputs: list[str | Path] = [data, data.resolve().parent / "text", *files.path.split(os.pathsep)]
     score = parse_score(args.score, data, out, args.overwrite) if args.score else None
     check_output(out, args.overwrite, inputs, "--results-path")
-    options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
-    job = Texts(files, options, args.batch_size, args.max_tokens, args.seed)
+    job = Texts(files, given_options(args), args.batch_size, args.max_tokens, args.seed)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_texts(job, records, set(), out, workers)
     if score is None:

@@ -28,7 +28,7 @@ from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
-from ..generation.options import packaged_options, parse_generation_options
+from ..generation.settings import add_generation, given_options, packaged_options, refuse_options
 from . import command
 from .labels import Predictor, unit_texts
 from .loading import DEMO_NAME, Loaded
@@ -55,7 +55,8 @@ def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool
     if loaded.pipeline.kind.has_target:
         return DocumentToText(loaded, **generation)
     if generation or reference:
-        raise ValueError("--generation and --reference are for models that write texts; remove them")
+        option = f"--{next(iter(generation)).replace('_', '-')}" if generation else "--reference"
+        raise ValueError(f"{option} is for models that write texts; remove it")
     return Predictor(loaded)
 
 
@@ -93,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "also leave out one sentence (or segment) at a time: the change in log-probability of the output"
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
-    command.add_generation(parser)
+    add_generation(parser)
     text = f"samples in a batch of --occlusion (default: {LookOptions.batch_size})"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_machine(parser)
@@ -102,13 +103,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
     check_batch_size(args.batch_size)
-    generation = parse_generation_options(args.generation, "--generation")
+    generation = given_options(args)
     if args.input is None and args.model != DEMO_NAME:
         raise ValueError("say what the model reads: --input FILE")
     if args.batch_size is not None and not args.occlusion:
         raise ValueError("--batch-size has no effect without --occlusion: remove it")
-    if generation and args.reference:
-        raise ValueError("--generation has no effect with --reference, which generates nothing: remove one of them")
+    if args.reference:
+        refuse_options(args, "has no effect with --reference, which generates nothing")
     if args.pages is not None:
         return write_pages(args, generation)
     if args.workers or args.cluster:

@@ -16,7 +16,8 @@ from ..data.outputs import check_folder
 from ..data.record import Record
 from ..data.records_json import json_line, read_records
 from ..generation.join_chunks import warn_of_texts
-from ..generation.options import check_options, packaged_options, parse_generation_options
+from ..generation.options import check_options
+from ..generation.settings import add_generation, given_options, packaged_options
 from ..workers import Workers
 from . import command
 from .loading import Loaded, check_writes_texts
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_out(parser, "texts to write: .jsonl with id, text (and segments)")
     command.add_batches(parser)
     command.add_machine(parser)
-    command.add_generation(parser)
+    add_generation(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -84,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     check_folder(args.out)
     command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.path.split(os.pathsep)])
     workers, files = command.workers_of(args), command.model_files(args, args.path)
-    options = parse_generation_options(args.generation, "--generation")
+    options = given_options(args)
     job = Texts(files, options, args.batch_size, args.max_tokens)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)

@@ -8,7 +8,7 @@ roberta.py, ernie_sparse.py, hierarchical_transformer.py
 encoder_with_heads.py
                 an encoder with a masked-LM head or classification heads
 
-`build` makes any of them from a description in plain numbers, which `hat package` and `hat export` write.
+`build` makes any of them from a description in plain numbers, which `hat export` writes.
 """
 
 from argparse import Namespace

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output, files_below
-from hat_fairseq.package_files import describe_files
+from hat_fairseq.model_folder import describe_files
 
 MANIFEST_OF_A = json.dumps({"files": {"a": 0}, "sha256": {"a": hashlib.sha256(b"").hexdigest()}})
 

@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.fairseq_fixes.options import TRUST, recorded_flags
-from hat_fairseq.package_files import bare_checkpoint
+from hat_fairseq.model_folder import bare_checkpoint
 
 LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints
 

@@ -56,7 +56,7 @@ def test_large_numbers_in_options_are_refused(tmp_path: Path) -> None:
     made = copied("summaries", tmp_path)
     words = ["--path", made.model, "--data", made.data / "bin", "--input", made.raw, "--out", tmp_path / "x.jsonl"]
     assert "the number 1e777 is too large" in refusal("summarize", *words, "--generation", '{"lenpen": 1e777}')
-    words = ["package", made.model, "--data", made.data / "bin", "--out", tmp_path / "P"]
+    words = ["export", made.model, "--data", made.data / "bin", "--out", tmp_path / "P"]
     assert "the number 1e777 is too large" in refusal(*words, "--generation", '{"lenpen": 1e777}')
     assert hat(*words) == 0
     path = tmp_path / "P/generation.json"

@@ -117,7 +117,7 @@ def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents:
 def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> None:
     """With roles and chunks, in each precision; the model built from the numbers in its folder."""
     data, checkpoint = chunked
-    words = ["package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
+    words = ["export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
     assert cli.main([*map(str, words)]) == 0
     for precision in ("fp32", *(["int8"] if INT8 else [])):
         where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)

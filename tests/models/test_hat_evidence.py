@@ -186,7 +186,7 @@ def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
     threshold = float(state["classification_heads.evidence.threshold"])
     assert threshold in [pytest.approx(float(each)) for each in THRESHOLDS]
     checkpoint = tmp_path / "ck/checkpoint_last.pt"
-    assert hat("package", checkpoint, "--data", tmp_path / "data/bin", "--out", tmp_path / "model") == 0
+    assert hat("export", checkpoint, "--data", tmp_path / "data/bin", "--out", tmp_path / "model") == 0
     lines = []
     for model in ([checkpoint, "--data", tmp_path / "data/bin"], [tmp_path / "model"]):
         out = tmp_path / f"{len(lines)}.jsonl"
