@@ -32,7 +32,6 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
     "use": {
         "generate": "inference.generate",
-        "summarize": "inference.summarize",
         "predict": "inference.predict",
         "ask": "inference.ask",
         "embed": "inference.embed",
@@ -53,7 +52,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
-RENAMED = {"package": "export"}  # verbs of 0.5 that run another one
+RENAMED = {"package": "export", "summarize": "generate"}  # verbs of 0.5 that run another one
 LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgrading.md has them too
     "classify": "hat predict MODEL DOCUMENTS --data BIN --out FILE --details",
     "convert-bart": "hat import bart",
@@ -73,7 +72,7 @@ LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgra
     "predict --examples": "nothing, answers are cut out of the records",
     "predict --long-source": "hat preprocess --long-source",
     "predict --layer": "nothing, weights are the mean of all layers",
-    "predict --look": "hat look MODEL --input FILE --pages DIR",
+    "predict --look": "hat look MODEL INPUT --pages DIR",
     "generate --num-shards": "--workers N",
     "generate --machine": "--cluster auto",
     "generate --cpu": "--device cpu",
@@ -84,14 +83,18 @@ LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgra
     "export --to": "nothing, there is one folder",
     "export --path": "hat export MODEL --out DIR",
     "export --generation": "flags such as --beam 4",
+    "generate --path": "hat generate MODEL INPUT --out FILE",
+    "generate --results-path": "--out FILE",
+    "generate --gen-subset": "--split SPLIT",
+    "generate --generation": "flags such as --beam 4",
     "look --generation": "flags such as --beam 4",
-    "summarize --generation": "flags such as --beam 4",
+    "look --input": "hat look MODEL INPUT --out FILE",
     "train --long-source": "hat preprocess --long-source",
     "train --long-target": "hat preprocess --long-target",
     "train --eval-doc-bleu": "--eval-bleu, and hat generate --score bleu for documents",
     "train --strict-restore": "nothing",
 }
-OUTPUTS = ("out", "results_path", "json", "page", "pages", "png")  # options that name what is written
+OUTPUTS = ("out", "json", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE

@@ -63,7 +63,7 @@ def test_texts_are_the_recorded_ones(folders: Path, expected: dict[str, Any], tm
     options = ["--beam", 2, "--max-len-b", 12, "--min-len", 3]
     for number, (name, flags) in enumerate((("v0.5/export_roles", []), ("v0.4_export", options))):
         out = tmp_path / f"{number}.jsonl"
-        words = ["summarize", "--path", folders / name, "--input", documents, "--out", out, "--device", "cpu"]
+        words = ["generate", folders / name, documents, "--out", out, "--device", "cpu"]
         assert hat(*words, *flags) == 0
         assert [line["text"] for line in read_lines(out)] == expected["export_roles"]
 

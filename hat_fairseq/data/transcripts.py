@@ -23,12 +23,11 @@ from typing import Any
 
 from hat_fairseq.data.compression import compression_of, decompressed
 from hat_fairseq.data.files import Fields, note_input, of_type, parse_json
-from hat_fairseq.data.formats import JSON, JSON_LINES, TEXT, DataFile
+from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, DataFile
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.record import Turn
 from hat_fairseq.data.text import is_blank, shown
 
-STDIN = Path("-")
 WEBVTT, SUBRIP = "WebVTT", "SubRip"
 PAUSE = 3.0  # seconds
 LONGEST = 400  # characters of cues that are joined, where no sentence ends

@@ -13,38 +13,49 @@ from .options import DEFAULTS, OPTIONS, check_options, parse_generation_options
 
 # fairseq's options that transformers has, too.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
+# Options that have an effect with another one only.
+NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
 
 
 def add_generation(parser: argparse.ArgumentParser, default: str = "of the model's folder, or fairseq's") -> None:
-    """Declares the options of generation, without values by default; see `given_options`."""
+    """Declares the options of generation, without values by default; see `stated_options`."""
     group = parser.add_argument_group(f"generation, as in fairseq-generate (default: {default})")
     for name, value, text, _ in OPTIONS:
-        flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
-            group.add_argument(flag, action="store_true", default=None, help=text)
+            group.add_argument(flag(name), action="store_true", default=None, help=text)
         elif name != "nbest":
             metavar = "N" if isinstance(value, int) else "X"
-            group.add_argument(flag, type=type(value), metavar=metavar, help=f"{text} (default: {value})")
+            group.add_argument(flag(name), type=type(value), metavar=metavar, help=f"{text} (default: {value})")
 
 
-def given_options(args: argparse.Namespace) -> dict[str, Any]:
+def stated_options(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the options that were given as flags; ValueError for one that makes no sense."""
     options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
     check_options(options, "generation")
     return options
 
 
-def refuse_options(args: argparse.Namespace, why: str) -> None:
-    """Raises ValueError if an option was given as a flag."""
-    if given := next(iter(given_options(args)), None):
-        raise ValueError(f"--{given.replace('_', '-')} {why}: remove it")
+def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: int | None = None) -> None:
+    """Raises ValueError for an option that has an effect only with another one, which is not set."""
+    options = {**packaged, **stated}
+    for name in stated.keys() & NEEDS.keys():
+        if not options.get(NEEDS[name]):
+            raise ValueError(f"{flag(name)} has no effect without {flag(NEEDS[name])}: remove it")
+    if seed is not None and not options.get("sampling"):
+        raise ValueError("--seed has no effect without --sampling: remove it")
+    if "lenpen" in stated and options.get("unnormalized"):
+        raise ValueError("--lenpen has no effect with --unnormalized: remove it")
+
+
+def flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def flags_of(text: str) -> list[str]:
     """Returns options in JSON, as version 0.5 took them, as flags; ValueError if it is no JSON object of them."""
     options = parse_generation_options(text, "--generation")
-    flags = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value is not False}
-    return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
+    stated = {flag(name): value for name, value in options.items() if value is not False}
+    return [name if value is True else f"{name}={value}" for name, value in stated.items()]
 
 
 def packaged_options(models: str | Path) -> dict[str, Any]:

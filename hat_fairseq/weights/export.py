@@ -17,7 +17,7 @@ from ..data.dictionary import EOS, SPECIAL_IDS
 from ..data.files import json_text, parse_object, read_json
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
-from ..generation.settings import EXPRESSED, add_generation, for_transformers, given_options, packaged_options
+from ..generation.settings import EXPRESSED, add_generation, flag, for_transformers, packaged_options, stated_options
 from ..model_folder import (
     AUTO_MAP,
     BIN,
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
-    given, chosen = given_options(args), parse_object(args.card, "--card")
+    stated, chosen = stated_options(args), parse_object(args.card, "--card")
     scores = as_json(read_json(args.score)) if args.score else None
     if args.data is None and not is_model_folder(args.model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
@@ -69,9 +69,9 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} exists and is no folder of hat export; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
         trained = Trained.load(args.model, data)
-        if given and not trained.writes_texts:
-            raise ValueError(f"--{next(iter(given)).replace('_', '-')} is for models that write texts; remove it")
-        options = packaged_options(args.model) | given if trained.writes_texts else {}
+        if stated and not trained.writes_texts:
+            raise ValueError(f"{flag(next(iter(stated)))} is for models that write texts; remove it")
+        options = packaged_options(args.model) | stated if trained.writes_texts else {}
         lines = write_folder(folder, args.out.resolve().name, trained, args.half, options, chosen, scores)
     print(*lines, sep="\n")
     print(f"wrote {args.out}")

@@ -101,7 +101,7 @@ def test_the_loss_falls(target: str, articles: tuple[Any, list[dict[str, Any]]],
     key = "sentences" if target == "title" else "segments"
     write_lines(tmp_path / "in.jsonl", [{"id": str(number), key: text} for number, text in enumerate(TEXTS)])
     if target == "title":
-        words = ["summarize", "--path", tmp_path, "--input", tmp_path / "in.jsonl", "--out", out, "--device", "cpu"]
+        words = ["generate", tmp_path, tmp_path / "in.jsonl", "--out", out, "--device", "cpu"]
         assert hat(*words) == 0
         texts = tokenizer.batch_decode(loaded.generate(**ids))
         assert [line["text"] for line in read_lines(out)] == texts and all(texts)
@@ -112,5 +112,5 @@ def test_the_loss_falls(target: str, articles: tuple[Any, list[dict[str, Any]]],
     for line, row in zip(read_lines(out), scores.tolist(), strict=True):
         assert line["probabilities"] == pytest.approx({f"LABEL_{number}": x for number, x in enumerate(row)}, abs=1e-5)
     assert hat("embed", tmp_path, tmp_path / "in.jsonl", "--out", tmp_path / "vectors.npz", "--device", "cpu") == 0
-    assert hat("look", tmp_path, "--input", tmp_path / "in.jsonl", "--json", tmp_path / "look.json") == 0
+    assert hat("look", tmp_path, tmp_path / "in.jsonl", "--json", tmp_path / "look.json") == 0
     assert "was trained by transformers" in refusal("export", tmp_path, "--out", tmp_path / "again")

@@ -61,13 +61,13 @@ def training(made: Path, save: Path, updates: int, *flags: object) -> list[str]:
 
 def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     here = Path(shutil.copytree(made, tmp_path / "here"))
-    words = f"hat_fairseq.cli summarize --input {made}/raw/test.jsonl --device cpu --path "
-    checkpoint = [*f"{words} {here}/model.pt --data {here}/data/bin --out a".split(), *GENERATION]
+    words = f"hat_fairseq.cli generate {{}} {made}/raw/test.jsonl --device cpu"
+    checkpoint = [*f"{words.format(here / 'model.pt')} --data {here}/data/bin --out a".split(), *GENERATION]
     warm.run(checkpoint, tmp_path, tmp_path / "log")
     export(here / "model.pt", here / "data", here / "new", *GENERATION)
     moved = Path(shutil.move(here / "new", tmp_path / "moved"))
     shutil.rmtree(here)
-    warm.run(f"{words} {moved} --out b".split(), tmp_path, tmp_path / "log")
+    warm.run(f"{words.format(moved)} --out b".split(), tmp_path, tmp_path / "log")
     assert read_lines(tmp_path / "a") == read_lines(tmp_path / "b") and len(read_lines(tmp_path / "a")) == 3
     assert not [path for path in moved.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
 
@@ -119,7 +119,7 @@ def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path)
             text += warm.run([*words, "--batch-size", "1", "--path", str(path)], tmp_path, tmp_path / "log")
         outputs.append(re.findall(r"^[DH]-.*|\| loss \S+", text, re.M))
     assert outputs[0] == outputs[1] and len(outputs[0]) > 2 * 4
-    words = f"hat_fairseq.cli generate {data} --path {made}/P --results-path out --device cpu --beam 2".split()
+    words = f"hat_fairseq.cli generate {made}/P {data} --out out/test.jsonl --device cpu --beam 2".split()
     warm.run([*words, "--max-len-b", "8", "--min-len", "4"], tmp_path, tmp_path / "log")
     texts = hat_fairseq.load(made / "P", device="cpu").generate(read_lines(made / "raw/test.jsonl"))
     assert [line["text"] for line in read_lines(tmp_path / "out/test.jsonl")] == texts
@@ -191,8 +191,8 @@ import json, sys
 import hat_fairseq
 from hat_fairseq import cli
 P, source, old, checkpoint, out = sys.argv[1:]
-assert cli.main(["summarize", "--path", P, "--input", source, "--out", f"{out}/t.jsonl", "--device", "cpu"]) == 0
-assert cli.main(["look", P, "--input", source, "--json", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
+assert cli.main(["generate", P, source, "--out", f"{out}/t.jsonl", "--device", "cpu"]) == 0
+assert cli.main(["look", P, source, "--json", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
 model = hat_fairseq.load(P, device="cpu")
 refused = []
 for call in (
@@ -211,9 +211,9 @@ print(json.dumps([model.generate([json.loads(line) for line in open(source)]), r
 
 def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_path: Path) -> None:
     source, data = made / "raw/test.jsonl", ["--data", f"{made}/data/bin", "--device", "cpu", *GENERATION]
-    words = ["hat_fairseq.cli", "summarize", "--path", f"{made}/model.pt", "--input", str(source), "--out", "a", *data]
+    words = ["hat_fairseq.cli", "generate", f"{made}/model.pt", str(source), "--out", "a", *data]
     warm.run(words, tmp_path, tmp_path / "log")
-    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", "--input", str(source), "--json", "b", "--occlusion", *data]
+    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", str(source), "--json", "b", "--occlusion", *data]
     warm.run(words, tmp_path, tmp_path / "log")
     edit(lambda config: config.pop("network"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
     printed = without_fairseq(WITHOUT, made / "P", source, old, made / "model.pt", tmp_path)
@@ -275,7 +275,7 @@ def test_labels_and_answers(
     with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can predict and look"):
         model.generate(lines)
     assert model.look(lines[0]).document == lines[0]["id"]
-    assert hat("look", folder, "--input", raw, "--out", tmp_path / "look.html") == 0
+    assert hat("look", folder, raw, "--out", tmp_path / "look.html") == 0
     export(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)
     assert "--beam is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
@@ -363,7 +363,7 @@ def test_another_folder_is_refused(made: Path, warm: WarmPython, tmp_path: Path)
     for number, (message, change) in enumerate(REFUSED):
         folder = Path(shutil.copytree(made / "P", tmp_path / f"P{number}"))
         change(folder)
-        words = ["summarize", "--path", folder, "--input", made / "raw/test.jsonl", "--out", "out.jsonl"]
+        words = ["generate", folder, made / "raw/test.jsonl", "--out", "out.jsonl"]
         commands = [(2, ["hat_fairseq.cli", *words])]
         if number == 0:
             commands.append((1, ["fairseq_cli.generate", made / "data/bin", *TASK, "--path", folder]))
@@ -390,20 +390,20 @@ DAMAGED = [  # file, its bytes from its own ones, the message after its name
 @pytest.mark.fault("Checkpoints", "damaged weights or generation_config.json in a folder whose manifest fits", ONE_LINE)
 def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     """By every command that reads them."""
-    documents = ["--input", made / "raw/test.jsonl"]
+    documents = [made / "raw/test.jsonl"]
     for number, (name, change, message) in enumerate(DAMAGED):
         folder = Path(shutil.copytree(made / "P", tmp_path / f"P{number}"))
         (folder / name).write_bytes(change((folder / name).read_bytes()))
         fit_manifest(folder)
         commands = [
-            (folder, ["summarize", "--path", folder, *documents, "--out", "out.jsonl"]),
+            (folder, ["generate", folder, *documents, "--out", "out.jsonl"]),
             (folder, ["look", folder, *documents, "--out", "out.html"]),
             (folder, ["export", folder, "--out", "out"]),
         ]
         if name == "model.safetensors":
             commands += [
                 (folder, ["fairseq_cli.generate", made / "data/bin", *TASK, "--path", folder]),
-                (folder, ["generate", made / "data/bin", "--path", folder, "--results-path", "out"]),
+                (folder, ["generate", folder, made / "data/bin", "--out", "texts/test.jsonl"]),
             ]
         for place, words in commands:
             of_fairseq = str(words[0]).startswith("fairseq")
@@ -412,4 +412,4 @@ def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -
             text = (tmp_path / "log").read_text()
             (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
             assert f"{place / name}" in line and message in line and "Traceback" not in text, line
-            assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*")], words
+            assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*"), *tmp_path.glob("texts/*")], words

@@ -29,7 +29,7 @@ def test_a_package(stream: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"the dictionary of the {stream} is not the one that the model was trained"):
         hat_fairseq.load(folder, device="cpu")
     (documents := tmp_path / "in.jsonl").write_text('{"id": "1", "turns": [{"role": "PM", "text": "Hello."}]}\n')
-    words = ("summarize", "--path", folder, "--input", documents, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    words = ("generate", folder, documents, "--out", tmp_path / "out.jsonl", "--device", "cpu")
     assert "is not the one that the model was trained with" in refusal(*words)
 
 

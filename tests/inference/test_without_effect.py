@@ -97,15 +97,15 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     rows = [{"id": name, "turns": [{"role": "PM", "text": "So we start the meeting ."}]} for name in "ab"]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = [
-        "summarize",
-        "--path",
+        "generate",
         "demo",
-        "--input",
         "in.jsonl",
         "--device",
         "cpu",
-        "--generation",
-        '{"min_len": 1, "max_len_b": 20}',
+        "--min-len",
+        1,
+        "--max-len-b",
+        20,
     ]
     assert hat(*words, "--out", "-") == 0
     lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
@@ -113,12 +113,12 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     assert hat(*words, "--out", "out.jsonl") == 0
     assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == lines
     capfdbinary.readouterr()
-    assert hat("look", "demo", "--input", "in.jsonl", "--out", "-") == 2
+    assert hat("look", "demo", "in.jsonl", "--out", "-") == 2
     assert b"--out -: `hat look` does not write this to the standard output" in capfdbinary.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
 def test_look_at_the_demo(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert hat("look", "demo", "--generation", '{"min_len": 1, "max_len_b": 20}', "--device", "cpu") == 0
+    assert hat("look", "demo", "--min-len", 1, "--max-len-b", 20, "--device", "cpu") == 0
     assert "<html" in Path("look.html").read_text()

@@ -97,7 +97,7 @@ def test_labels(
     for row, half, packed in zip(rows["fp32"], rows["bf16"], read_lines(tmp_path / "p.jsonl"), strict=True):
         assert row["probabilities"] == pytest.approx(packed["probabilities"], abs=1e-5)
         assert row["probabilities"] == pytest.approx(half["probabilities"], abs=0.05)
-    words = ["look", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
+    words = ["look", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
     assert hat(*words) == 0
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert '"document":"test0"' in page
@@ -178,7 +178,7 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
         assert done.returncode and problem in done.stderr.splitlines()[-1]
         assert not [*Path(*other).glob("*.pt")]
     for flags in ([], ["--bf16"]):
-        words = ["summarize", "--path", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--device", "cpu"]
+        words = ["generate", tmp_path / "P", tmp_path / "raw/test.jsonl", "--device", "cpu"]
         assert hat(*words, "--beam", 2, "--max-len-b", 8, "--out", tmp_path / "out.jsonl", "--overwrite", *flags) == 0
         assert len(read_lines(tmp_path / "out.jsonl")) == 3
     words = ["export", checkpoint, "--data", data / "bin", "--out", tmp_path / "hf"]

@@ -220,7 +220,7 @@ def test_what_transformers_saved_is_a_model(exported: Path, ami: Path, tmp_path:
             parameter.mul_(1.2)
     peer.save_pretrained(folder)
     documents = ami / "text/test.jsonl"
-    words = ["summarize", "--path", folder, "--input", documents, "--device", "cpu", "--out"]
+    words = ["generate", folder, documents, "--device", "cpu", "--out"]
     assert hat(*words, tmp_path / "out.jsonl") == 2
     assert "or, if transformers" in (error := capsys.readouterr().err) or "if transformers has saved" in error
     (folder / "manifest.json").unlink()
