@@ -137,7 +137,7 @@ class Score:
         if args.out == STDOUT or gold is None:
             raise ValueError("--score needs a file of --out" if gold else "--score: these data have no gold: remove it")
         if blind := next((record for record in records if getattr(record, gold) is None), None):
-            raise ValueError(f"{args.input}: {blind.name} has no {gold} to score with: leave out --score")
+            raise ValueError(f"{blind.name} has no {gold} to score with: leave out --score")
         self.words, self.out, folder = shlex.split(args.score), args.out, bin_of(args.input)
         self.records, self.language = records, pipeline.settings.target_language
         self.stored = folder and folder.resolve().parent / "text" / f"{args.split or SPLIT}.jsonl"

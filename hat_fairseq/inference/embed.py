@@ -33,6 +33,7 @@ from .loading import Loaded
 from .rows import Line, batches, check_batch_size, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
+WRITES_STDOUT = True  # with --out -
 RECORDS = 32  # for a worker at a time, at least
 
 
