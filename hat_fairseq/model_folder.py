@@ -6,8 +6,8 @@ bin                                 the data's dictionaries, pipeline and BPE, f
 hat_fairseq.json                    the training: its settings, the fingerprints of its dictionaries, names of tensors
 README.md, manifest.json            the model card; the size and the SHA-256 of each file
 
-Read are also folders that transformers saved, and those of version 0.5: of `hat package`, with hat_fairseq.json inside
-of config.json and generation.json for generation_config.json; of `hat export`, with the files of `bin` beside the rest.
+Read are also folders that transformers saved, and those of version 0.5: packages, with hat_fairseq.json inside of
+config.json and generation.json for generation_config.json; exports, with the files of `bin` beside the rest.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
 SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
 ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
-OLD_GENERATION = "generation.json"  # of a folder of `hat package`
+OLD_GENERATION = "generation.json"  # of a package of 0.5
 OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
 KEYS = ("updates", "namespaces", "cfg", "names", "fingerprints", "generation", "data")  # of ORIGIN; 0.5 wrote data
-OLD_KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json in a folder of `hat package`
+OLD_KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json in a package of 0.5
 #: What `networks.build` takes, with the defaults of `hf.HatConfig`, which are not in the file.
 DESCRIPTION = {"network": "", "settings": {}, "vocab_size": 0, "source_vocab_size": None, "num_roles": 0, "heads": {}}
 DESCRIPTION |= {"max_source_positions": 1024, "max_target_positions": 1024}
@@ -62,7 +62,7 @@ class ModelFolder:
 
     Attributes:
         config: config.json.
-        origin: ORIGIN, or the same in config.json of `hat package`; empty of a model that transformers trained alone.
+        origin: ORIGIN, or config.json of a package of 0.5; empty of a model that transformers trained alone.
     """
 
     path: Path

@@ -363,6 +363,8 @@ def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[s
     """Reads records; plain text and subtitles are one document, with turns where its lines begin with names."""
     with opened(path, keys_of(kind, columns)) as file:
         is_document = file.format == TEXT and kind.has_running_text and kind.record.one_of
+        if file.format == TEXT and not file.head.strip():
+            return []
     if not is_document:
         return read_records(path, kind, columns, counts)
     columns.check_for(f"{path}, which is plain text")
