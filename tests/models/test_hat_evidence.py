@@ -201,5 +201,5 @@ def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
             assert passage["text"] == text[passage["begin"] : passage["end"]]
             inside = question["probabilities"][passage["first"] : passage["last"] + 1]
             assert passage["probability"] == max(inside) and min(inside) >= threshold - 1e-6
-    settings = json.loads((tmp_path / "model/config.json").read_text())["description"]["settings"]
+    settings = json.loads((tmp_path / "model/config.json").read_text())["settings"]
     assert not {"freeze_encoder", "vectors"} & settings.keys()
