@@ -87,6 +87,7 @@ LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgra
     "generate --results-path": "--out FILE",
     "generate --gen-subset": "--split SPLIT",
     "generate --generation": "flags such as --beam 4",
+    "import hat_fairseq": "nothing, commands, --path and --finetune-from-model take the folder itself",
     "look --generation": "flags such as --beam 4",
     "look --input": "hat look MODEL INPUT --out FILE",
     "train --long-source": "hat preprocess --long-source",
@@ -162,7 +163,7 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
 def refuse_what_left(arguments: Sequence[str]) -> None:
     """Raises ValueError for a verb or an option of `LEFT`."""
     verb, options = arguments[0], [word.partition("=")[0] for word in arguments[1:] if word.startswith("--")]
-    for name in [verb, *(f"{verb} {option}" for option in options)]:
+    for name in [verb, *(f"{verb} {word}" for word in [*options, *arguments[1:2]])]:
         if name in LEFT:
             raise ValueError(f"`hat {name}` left; instead: {LEFT[name]}")
 
