@@ -67,11 +67,10 @@ def one_kind(kind: str, folder: Path, args: argparse.Namespace) -> dict[str, Any
     (folder / "alone.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if kind == "text":
         options = [f"--{name.replace('_', '-')}={value}" for name, value in GENERATION.items()]
-        words = [*HAT, "generate", data / "bin", "--path", model, "--results-path", folder / "out", "--device", "cpu"]
+        words = [*HAT, "generate", model, data, "--out", folder / "out/test.jsonl", "--device", "cpu"]
         words += ["--batch-size", 32, "--max-tokens", longest, *options]
         figures["generate"] = watched(words, args.documents)
-        words, key, path = ["summarize", "--generation", json.dumps(GENERATION)], "text", folder / "out/test.jsonl"
-        words += ["--path", model, "--input", folder / "alone.jsonl"]
+        words, key, path = ["generate", model, folder / "alone.jsonl", *options], "text", folder / "out/test.jsonl"
     else:
         words = [*HAT, "predict", model, data, "--batch-size", 32, "--out", folder / "out.jsonl", "--device", "cpu"]
         figures["predict"] = watched(words, args.documents)

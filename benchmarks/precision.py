@@ -39,7 +39,7 @@ def build(name: str, chosen: Setting) -> Job:
 
 
 def quality_job(precision: str, chosen: Setting) -> Job:
-    """One repetition writes a text for every test document, as `hat summarize` does."""
+    """One repetition writes a text for every test document, as `hat generate` does."""
     flags = flags_of("generate", chosen["recipe"])
     checkpoint, data = trained(chosen)
     options = {flag[2:].replace("-", "_"): kind(flags[flag]) for flag, kind in OPTIONS.items() if flag in flags}

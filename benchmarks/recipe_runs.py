@@ -30,7 +30,8 @@ def run_recipe(verb: str, recipe: str, flags: Sequence[str], log: Path) -> None:
 
 def checkpoint_of(recipe: str, kind: str, seed: int) -> Path:
     """The checkpoint that the recipe generates with, in the folder of a run."""
-    return RUNS / recipe / f"{kind}-{seed}" / "checkpoints" / Path(flags_of("generate", recipe)["--path"]).name
+    words = recipes.build_commands("generate", recipe)[0]
+    return RUNS / recipe / f"{kind}-{seed}" / "checkpoints" / Path(words[words.index("generate") + 1]).name
 
 
 def finished_run(
@@ -43,7 +44,7 @@ def finished_run(
         folder.mkdir(parents=True, exist_ok=True)
         seeded = ["--seed", str(seed), "--save-dir", str(checkpoint.parent), *train_flags]
         run_recipe("train", recipe, seeded, folder / "train.log")
-        where = ["--path", str(checkpoint), "--results-path", str(folder), *generate_flags]
+        where = ["--model", str(checkpoint), "--out", str(folder / "test.jsonl"), *generate_flags]
         run_recipe("generate", recipe, where, folder / "generate.log")
     return folder
 

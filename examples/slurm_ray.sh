@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a command of hat on several machines: sbatch -N 4 -G 8 examples/slurm_ray.sh generate data-bin/arxiv/bin --path ...
+# Runs a command of hat on several machines: sbatch -N 4 -G 8 examples/slurm_ray.sh generate MODEL data-bin/arxiv ...
 # A lost machine costs its batches. Two minutes before the time limit, or if the first machine is lost, the job goes back
 # into the queue, and goes on with the batches that are absent. Needs pip install 'hat_fairseq[cluster]' and whole
 # machines: at the end Ray ends all Ray processes of the user on each. Not tested on a cluster.

@@ -30,9 +30,9 @@ def load(path: str | Path, data: str | Path | None = None, device: str | None = 
     """Loads a trained model, for documents in Python (docs/using.md).
 
     Args:
-        path: a folder of `hat package`, its name on the Hugging Face Hub (`user/name`), or a checkpoint; several with
+        path: a folder of `hat export`, its name on the Hugging Face Hub (`user/name`), or a checkpoint; several with
             colons between them are an ensemble. "demo" is a small model of AMI meetings, trained by `hat demo`.
-        data: the bin directory of the training, for a checkpoint; a package has its own.
+        data: the bin directory of the training, for a checkpoint; a folder has its own.
         device: such as "cuda" or "cpu"; default: a GPU if there is one.
         precision: fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it) or int8 (CPUs with VNNI).
 

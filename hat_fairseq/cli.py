@@ -32,7 +32,6 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
     "use": {
         "generate": "inference.generate",
-        "summarize": "inference.summarize",
         "predict": "inference.predict",
         "ask": "inference.ask",
         "embed": "inference.embed",
@@ -44,7 +43,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "look": "inference.look",
         "curves": "analysis.curves",
     },
-    "exchange": {"import": "weights.command", "export": "weights.export", "package": "weights.package"},
+    "exchange": {"import": "weights.command", "export": "weights.export"},
     "installation": {
         "demo": "demo",
         "doctor": "doctor",
@@ -53,7 +52,8 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
-LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md has them too
+RENAMED = {"package": "export", "summarize": "generate"}  # verbs of 0.5 that run another one
+LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgrading.md has them too
     "classify": "hat predict MODEL DOCUMENTS --data BIN --out FILE --details",
     "convert-bart": "hat import bart",
     "show-attention": "python docs/draw_attention.py, in a clone",
@@ -72,20 +72,30 @@ LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md 
     "predict --examples": "nothing, answers are cut out of the records",
     "predict --long-source": "hat preprocess --long-source",
     "predict --layer": "nothing, weights are the mean of all layers",
-    "predict --look": "hat look MODEL --input FILE --pages DIR",
+    "predict --look": "hat look MODEL INPUT --pages DIR",
     "generate --num-shards": "--workers N",
     "generate --machine": "--cluster auto",
     "generate --cpu": "--device cpu",
     "generate --cpu-precision": "--precision",
     "look --training": "hat curves LOG --out FILE",
     "look --csv": "--json FILE",
-    "export --format": "--to hf",
+    "export --format": "nothing, a folder imports this package",
+    "export --to": "nothing, there is one folder",
+    "export --path": "hat export MODEL --out DIR",
+    "export --generation": "flags such as --beam 4",
+    "generate --path": "hat generate MODEL INPUT --out FILE",
+    "generate --results-path": "--out FILE",
+    "generate --gen-subset": "--split SPLIT",
+    "generate --generation": "flags such as --beam 4",
+    "import hat_fairseq": "nothing, commands, --path and --finetune-from-model take the folder itself",
+    "look --generation": "flags such as --beam 4",
+    "look --input": "hat look MODEL INPUT --out FILE",
     "train --long-source": "hat preprocess --long-source",
     "train --long-target": "hat preprocess --long-target",
     "train --eval-doc-bleu": "--eval-bleu, and hat generate --score bleu for documents",
     "train --strict-restore": "nothing",
 }
-OUTPUTS = ("out", "results_path", "json", "page", "pages", "png")  # options that name what is written
+OUTPUTS = ("out", "json", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -153,9 +163,24 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
 def refuse_what_left(arguments: Sequence[str]) -> None:
     """Raises ValueError for a verb or an option of `LEFT`."""
     verb, options = arguments[0], [word.partition("=")[0] for word in arguments[1:] if word.startswith("--")]
-    for name in [verb, *(f"{verb} {option}" for option in options)]:
+    for name in [verb, *(f"{verb} {word}" for word in [*options, *arguments[1:2]])]:
         if name in LEFT:
-            raise ValueError(f"`hat {name}` left in 0.5; instead: {LEFT[name]}")
+            raise ValueError(f"`hat {name}` left; instead: {LEFT[name]}")
+
+
+def renamed(arguments: Sequence[str]) -> list[str]:
+    """Returns the words for a verb of `RENAMED` as those of the verb that it runs, after a line that says so."""
+    verb, *words = arguments
+    print(f"hat: `hat {verb}` is `hat {RENAMED[verb]}`", file=sys.stderr)
+    parser = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
+    for name in ("path", "input", "generation"):
+        parser.add_argument(f"--{name}")
+    known, others = parser.parse_known_args(words)
+    if known.generation is not None:
+        from hat_fairseq.generation.settings import flags_of
+
+        others += flags_of(known.generation)
+    return [RENAMED[verb], *(word for word in (known.path, known.input) if word), *others]
 
 
 def refuse_dash(args: argparse.Namespace) -> None:
@@ -224,8 +249,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     replace_closed_streams()
-    verb = arguments[0] if arguments and arguments[0] in VERBS else None
     try:
+        if arguments and arguments[0] in RENAMED:
+            arguments = renamed(arguments)
+        verb = arguments[0] if arguments and arguments[0] in VERBS else None
         if arguments:
             refuse_what_left(arguments)
         parser = build_parser(verb)

@@ -71,9 +71,12 @@ def test_preprocessing(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory)
 @pytest.mark.fault("Generation and prediction", "hat generate killed at ten random moments", "as undisturbed")
 def test_generation(ami: Path, checkpoint: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     flags = "--min-len 60 --max-len-b 60 --device cpu --batch-size 1 --workers 2"
-    words = ["generate", ami / "bin", "--path", checkpoint, *flags.split()]
+    words = ["generate", checkpoint, ami, *flags.split()]
     disturbed_equals_whole(
-        lambda out: [*words, "--results-path", out], tmp_path, tmp_path_factory.mktemp("log") / "log", "test.jsonl"
+        lambda out: [*words, "--out", out / "test.jsonl"],
+        tmp_path,
+        tmp_path_factory.mktemp("log") / "log",
+        "test.jsonl",
     )
 
 

@@ -71,8 +71,8 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
 @pytest.mark.parametrize("name", cli.LEFT)
 def test_what_left_says_what_replaces_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     verb, *option = name.split()
-    assert cli.main([verb, *(f"{word}=1" for word in option)]) == 2
-    assert capsys.readouterr().err == f"hat: error: `hat {name}` left in 0.5; instead: {cli.LEFT[name]}\n"
+    assert cli.main([verb, *(f"{word}=1" if word.startswith("--") else word for word in option)]) == 2
+    assert capsys.readouterr().err == f"hat: error: `hat {name}` left; instead: {cli.LEFT[name]}\n"
     assert re.search(rf"{name.split()[-1]}\b", (ROOT / "docs/upgrading.md").read_text(encoding="utf-8"))
     if option:
         parser = argparse.ArgumentParser(verb)

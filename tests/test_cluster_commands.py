@@ -186,12 +186,12 @@ def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
     AREA, "hat generate on a cluster: a machine is lost", "the same bytes; no finished batch is done again"
 )
 def test_generation_with_a_lost_machine(cluster: Any, ami: Path, checkpoint: Path, tmp_path: Path) -> None:
-    words = ["generate", ami / "bin", "--path", checkpoint, "--gen-subset", "train"]
-    words += ["--device", "cpu", "--batch-size", 1, "--min-len", 60, "--max-len-b", 60, "--results-path"]
+    words = ["generate", checkpoint, ami, "--split", "train"]
+    words += ["--device", "cpu", "--batch-size", 1, "--min-len", 60, "--max-len-b", 60, "--out"]
     command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
-    subprocess.run([*command, tmp_path / "whole"], check=True)
+    subprocess.run([*command, tmp_path / "whole/train.jsonl"], check=True)
     nodes = [cluster.add_node(**NODE) for _ in range(2)]
-    process = subprocess.Popen([*command, tmp_path / "out", "--cluster", cluster.address])
+    process = subprocess.Popen([*command, tmp_path / "out/train.jsonl", "--cluster", cluster.address])
     archives = tmp_path / "out/.train.jsonl.blocks"
     while len(list(archives.glob("*.zip"))) < 4:
         assert process.poll() is None

@@ -222,3 +222,35 @@ def test_the_walk_through_the_code_names_what_exists_and_is_short() -> None:
         for name in re.findall(r"`([\w.]+)`", names):
             lines += nodes[name].end_lineno - nodes[name].lineno + 1
     assert 500 < lines < 1000
+
+
+def texts_of_package() -> Iterator[tuple[str, str]]:
+    """Name and text of each string of the programs, also docstrings and messages, and of other files with verbs."""
+    for folder in ("hat_fairseq", "preprocess", "benchmarks", "examples"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield str(path.relative_to(ROOT)), node.value
+    for pattern in (
+        "configs/**/*.yaml",
+        "examples/*.ipynb",
+        "hat_fairseq/**/*.html",
+        "hat_fairseq/**/*.js",
+        "Makefile",
+    ):
+        for path in sorted(ROOT.glob(pattern)):
+            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+def test_every_verb_that_a_text_names_exists() -> None:
+    """Also in messages, help texts, docstrings, recipes and the notebook."""
+    others = {"has", "fp", "int"}  # `hat has written`; the rows "hat fp32", "hat int8" of tables
+    named = [(place, verb) for place, text in texts_of_package() for verb in VERB.findall(text)]
+    assert len(named) > 150 and [each for each in named if each[1] not in {*cli.VERBS, *others}] == []
+    assert not others & {*cli.VERBS, *cli.RENAMED}
+
+
+def test_a_renamed_verb_is_none_and_runs_one() -> None:
+    assert not cli.RENAMED.keys() & cli.VERBS.keys() and {*cli.RENAMED.values()} <= cli.VERBS.keys()
+    upgrading = UPGRADING.read_text(encoding="utf-8")
+    assert [verb for verb in cli.RENAMED if f"`hat {verb} " not in upgrading] == []

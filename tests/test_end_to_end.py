@@ -39,16 +39,16 @@ def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
     assert (directory / "checkpoint_best.pt").exists()
 
 
-def test_summarize_equals_generate(run, ami: Path, trained, tmp_path: Path) -> None:
+def test_raw_documents_give_the_texts_of_fairseq_generate(run, ami: Path, trained, tmp_path: Path) -> None:
     """Raw documents give the same summaries as binarised ones: one way from text to tokens."""
     checkpoint, out = trained[0] / "checkpoint_best.pt", tmp_path / "texts.jsonl"
     flags = f"--user-dir {USER_DIR} --task document_to_text --role-stream role --max-source-positions 128 --beam 2 "
     flags += f"--max-len-b 30 --min-len 5 --bpe document --document-pipeline {ami}/bin --cpu --num-workers 0"
     log = run("fairseq-generate", ami / "bin", "--path", checkpoint, *flags.split(), "--batch-size", 4).stdout
     expected = {int(i): text for i, text in re.findall(r"^D-(\d+)\t\S+\t(.*)$", log, flags=re.MULTILINE)}
-    words = ["--path", checkpoint, "--data", ami / "bin", "--input", ami / "text/test.jsonl", "--out", out]
-    options = ["--generation", '{"beam": 2, "max_len_b": 30, "min_len": 5}', "--device", "cpu", "--batch-size", 4]
-    run("hat", "summarize", *words, *options)
+    words = [checkpoint, ami / "text/test.jsonl", "--data", ami / "bin", "--out", out]
+    options = ["--beam", 2, "--max-len-b", 30, "--min-len", 5, "--device", "cpu", "--batch-size", 4]
+    run("hat", "generate", *words, *options)
     assert [row["text"] for row in read_lines(out)] == [text for _, text in sorted(expected.items())]
     assert len(expected) == 6  # no batch is dropped
 
@@ -60,11 +60,11 @@ NO_DOCUMENTS = {
 }
 
 
-def test_summarize_refuses_what_is_no_document(ami: Path, trained, tmp_path: Path) -> None:
-    paths = ["--path", trained[0] / "checkpoint_last.pt", "--data", ami / "bin", "--input", tmp_path / "raw.jsonl"]
+def test_generate_refuses_what_is_no_document(ami: Path, trained, tmp_path: Path) -> None:
+    paths = [trained[0] / "checkpoint_last.pt", tmp_path / "raw.jsonl", "--data", ami / "bin"]
     for line, message in NO_DOCUMENTS.items():
         (tmp_path / "raw.jsonl").write_text(line + "\n")
-        assert message in refusal("summarize", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+        assert message in refusal("generate", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
 
 
 def test_samples_of_a_validation_with_bleu(train, ami: Path, tmp_path: Path) -> None:

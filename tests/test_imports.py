@@ -12,8 +12,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
-    "package_files": {"data"},
-    "fairseq_fixes": {"data", "package_files"},
+    "model_folder": {"data"},
+    "fairseq_fixes": {"data", "model_folder"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
@@ -22,9 +22,9 @@ MAY_IMPORT = {
     "versions": set(),
     "workers": {"versions"},
     "data": {"versions", "workers"},
-    "hf": {"kernels", "modules", "networks", "data"},
+    "hf": {"kernels", "modules", "networks", "data", "model_folder"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
-    "generation": {"kernels", "data", "package_files", "scoring"},
+    "generation": {"kernels", "data", "model_folder", "scoring"},
     "analysis": {"modules", "networks", "data"},
     "tasks": {"kernels", "networks", "models", "criterions", "data", "scoring", "generation", "register"},
     "inference": {
@@ -32,7 +32,7 @@ MAY_IMPORT = {
         "models",
         "networks",
         "data",
-        "package_files",
+        "model_folder",
         "scoring",
         "generation",
         "analysis",
@@ -41,7 +41,7 @@ MAY_IMPORT = {
         "weights",
         "workers",
     },
-    "weights": {"modules", "networks", "data", "hf", "package_files", "generation", "register", "fairseq_fixes"},
+    "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": {"data"},  # when it compares a folder with its manifest
@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "selftest": set(),
     "user_dir": set(),
     "threads": set(),
-    "cli": {"threads"},  # verbs are imported by name, when called
+    "cli": {"threads", "generation"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "time", "timeit"},  # no kernel is chosen by a clock
@@ -58,7 +58,7 @@ FORBIDDEN_LIBRARIES = {
     "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "data": {"torch", "fairseq", "fairseq_cli"},
-    "package_files": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "model_folder": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "scoring": {"torch", "fairseq", "fairseq_cli"},
     "versions": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "workers": {"torch", "fairseq", "fairseq_cli", "numpy"},  # it asks torch for the GPUs of workers with models

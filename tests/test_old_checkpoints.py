@@ -1,15 +1,14 @@
-"""Checkpoints and exports of earlier versions load, give the outputs they gave, and resume with the losses they had."""
+"""Checkpoints of earlier versions load, give the outputs they gave, and resume with the losses they had."""
 
 import json
 import re
 import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR, hat
+from commands import USER_DIR
 from fairseq import checkpoint_utils
 from warm import WarmPython
 
@@ -106,12 +105,3 @@ def test_resuming_gives_the_recorded_losses(
     log = warm.run(["fairseq_cli.train", str(data[name]), *flags.split()], tmp_path, tmp_path / "log")
     losses = [float(json.loads(line)["loss"]) for line in re.findall(r"train_inner \| (\{.*?\})", log)]
     assert losses == pytest.approx(expected[name]["losses"], abs=2e-3)  # logs are rounded to three digits
-
-
-def test_hat_import_reads_an_export_of_0_4(tmp_path: Path) -> None:
-    with tarfile.open(FIXTURES / "v0.4_export.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    assert hat("import", "hat_fairseq", tmp_path / "v0.4_export", "--out", tmp_path / "model.pt") == 0
-    paths = FIXTURES / "v0.3/hat_transformer_roles.pt", tmp_path / "model.pt"
-    before, after = (torch.load(path, weights_only=True)["model"] for path in paths)
-    assert before.keys() == after.keys() and all(torch.equal(tensor, after[name]) for name, tensor in before.items())

@@ -20,7 +20,7 @@ from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import files_below, sha256_of
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.loading import DEMO
-from hat_fairseq.package_files import describe_files
+from hat_fairseq.model_folder import describe_files
 
 fault = pytest.mark.fault
 # `hat` with small blocks, which is killed before it computes block KILL_AT.
@@ -278,7 +278,7 @@ def other_documents(folder: Path, package: Path) -> list[object]:
 
 
 def other_generation(folder: Path, package: Path) -> list[object]:
-    return ["--generation", '{"beam": 2, "min_len": 7, "max_len_b": 9}']
+    return ["--beam", 2, "--min-len", 7, "--max-len-b", 9]
 
 
 def other_pages(folder: Path, package: Path) -> list[object]:
@@ -291,9 +291,9 @@ def other_pages(folder: Path, package: Path) -> list[object]:
 @pytest.mark.parametrize(
     ("verb", "change"),
     [
-        ("summarize", other_weights),
-        ("summarize", other_documents),
-        ("summarize", other_generation),
+        ("generate", other_weights),
+        ("generate", other_documents),
+        ("generate", other_generation),
         ("look", other_weights),
         ("look", other_pages),
     ],
@@ -309,11 +309,11 @@ def test_inference(verb: str, change, package: Path, run, tmp_path: Path) -> Non
     rows = [{"id": str(n), "turns": turns[n % 4 : n % 4 + 3]} for n in range(6)]
     source = write_lines(tmp_path / "in.jsonl", rows)
     if verb == "look":
-        words, flag = ["look", tmp_path / "model", "--input", source, "--device", "cpu"], "--pages"
+        words, flag = ["look", tmp_path / "model", source, "--device", "cpu"], "--pages"
     else:
-        words, flag = ["summarize", "--path", tmp_path / "model", "--input", source, "--device", "cpu"], "--out"
+        words, flag = ["generate", tmp_path / "model", source, "--device", "cpu"], "--out"
         words += ["--batch-size", 1]
-    small = ["--generation", '{"beam": 2, "min_len": 3, "max_len_b": 9}']
+    small = ["--beam", 2, "--min-len", 3, "--max-len-b", 9]
     run(*words, *small, flag, tmp_path / "out", kill_at=3)
     assert len(list(tmp_path.glob(".out.blocks/*.zip"))) == 3
     words += change(tmp_path, package) or small

@@ -6,6 +6,7 @@ All but Parquet and Arrow may be compressed. The end of a name decides only wher
 
 import csv
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.compression import AT_ONCE, ENDINGS, compression_of, decompressed
@@ -29,6 +30,7 @@ REFUSALS = {
     "binary": "is neither text nor Parquet: it has null bytes",
     TEXT: "is plain text, and neither JSON nor a table whose first line names keys of records",
 }
+STDIN = Path("-")
 NAMED = {"jsonl": JSON_LINES, "ndjson": JSON_LINES, "json": JSON_LINES, "csv": CSV, "tsv": CSV}
 DELIMITERS = ",;\t|"
 
@@ -173,11 +175,17 @@ class DataFile:
 
 @contextmanager
 def opened(path: Path, keys: Collection[str] = (), counts: Counter[str] | None = None) -> Iterator[DataFile]:
-    """Opens a file of records, or a saved `datasets` folder.
+    """Opens a file of records, `-` for the standard input, or a saved `datasets` folder.
 
     `keys`: names that the columns of a table may have; `counts`: what is skipped is added to them.
     """
     counts = Counter() if counts is None else counts
+    if path == STDIN:
+        stream = DataFile(Path("standard input"), keys, cast(BufferedReader, sys.stdin.buffer), counts)
+        if (compression := compression_of(stream.head)) or stream.format in (PARQUET, ARROW):
+            raise ValueError(f"the standard input is {compression or stream.format}, which is read from a file only")
+        yield stream
+        return
     if path.is_dir():
         yield DataFile(path, keys, None, counts)
         return

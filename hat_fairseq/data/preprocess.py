@@ -205,3 +205,5 @@ def check_files(args: argparse.Namespace, options: Options) -> None:
         raise ValueError("--bpe-dir has no effect without --bpe gpt2 or sentencepiece; remove it, or add that")
     if args.root is not None and args.reader not in names() and Path(args.reader).is_dir():
         raise ValueError(f"--root has no effect: {args.reader} is a folder, which is read itself; remove it")
+    if options.partial and args.reader not in names() and Path(args.reader).is_dir():
+        raise ValueError(f"--partial has no effect: {args.reader} is a folder, and no release; remove it")

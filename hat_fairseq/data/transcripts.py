@@ -17,14 +17,13 @@ from typing import Any
 
 from hat_fairseq.data.compression import compression_of, decompressed
 from hat_fairseq.data.files import Fields, note_input, of_type, parse_json
-from hat_fairseq.data.formats import JSON, JSON_LINES, TEXT, DataFile
+from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, DataFile
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.record import Turn
 from hat_fairseq.data.speakers import CLOCK, Said, clock, seconds, turns_of_lines
 from hat_fairseq.data.subtitles import has_cues, turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
 
-STDIN = Path("-")
 WEBVTT, SUBRIP = "WebVTT", "SubRip"
 LIST_KEYS = ("turns", "sentences", "segments")
 RECORD_KEYS = (*LIST_KEYS, "text")

@@ -1,6 +1,6 @@
 """Checkpoint files: replaced atomically, and read only if they are whole and hold nothing but tensors and plain data.
 
-A folder of `hat package` is read like a checkpoint. `--store-ema` adds the exponential moving average of the weights.
+A folder of `hat export` is read like a checkpoint. `--store-ema` adds the exponential moving average of the weights.
 """
 
 import argparse
@@ -28,9 +28,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ..data.files import Fields, is_deeper
 from ..data.outputs import atomic_file
-from ..package_files import BIN, bare_checkpoint, is_package, read_package
+from ..model_folder import ModelFolder, bare_checkpoint, is_model_folder
 
-MAX_LEVELS = 20  # of the settings in a package
+MAX_LEVELS = 20  # of the settings in a folder
 
 
 class CheckpointError(ValueError):
@@ -75,11 +75,11 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
 
 
 def load(original: Callable[..., Any], path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Loads a checkpoint, or a package; CheckpointError if it is not whole, or could run code."""
+    """Loads a checkpoint, or a folder of a model; CheckpointError if it is not whole, or could run code."""
     with named_failures(path):
         try:
-            if is_package(path):
-                return _load_package(Path(path), arg_overrides)
+            if is_model_folder(path):
+                return _load_folder(ModelFolder.open(path), arg_overrides)
             check_file(path)
             return original(path, arg_overrides, *args, **kwargs)
         except (CheckpointError, OmegaConfBaseException) as error:
@@ -157,20 +157,23 @@ def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
     return archive_file
 
 
-def _load_package(folder: Path, arg_overrides: Any) -> Any:
-    config, tensors = read_package(folder)
-    cfg = OmegaConf.create(package_settings(config, folder / BIN), flags={"allow_objects": True})
+def _load_folder(folder: ModelFolder, arg_overrides: Any) -> Any:
+    cfg = OmegaConf.create(_settings_of(folder), flags={"allow_objects": True})
     overwrite_args_by_name(cfg, arg_overrides or {})
-    return fairseq.checkpoint_utils._upgrade_state_dict(bare_checkpoint(tensors, cfg, config.get("updates", int)))
+    updates = folder.origin.get("updates", int)
+    return fairseq.checkpoint_utils._upgrade_state_dict(bare_checkpoint(folder.tensors(), cfg, updates))
 
 
-def package_settings(config: Fields, data: Path) -> dict[str, Any]:
+def _settings_of(folder: ModelFolder) -> dict[str, Any]:
     """Returns the settings of the training as its checkpoint has them, apart from the data."""
+    config = folder.origin
+    if not config.record:
+        raise CheckpointError("the model was trained by transformers: it has no settings of a training by fairseq")
     cfg = Fields(config.get("cfg", dict), f"{config.where}: cfg", ("task", "model", "criterion"))
     if is_deeper(cfg.record, MAX_LEVELS):
         raise config.error(f"its settings have more than {MAX_LEVELS} levels")
     sections = {name: cfg.get(name, dict) for name in cfg.record}
-    sections.setdefault("task", {})["data"] = str(data)
+    sections.setdefault("task", {})["data"] = str(folder.data)
     namespaces = sections.keys() & config.texts("namespaces")
     return sections | {name: argparse.Namespace(**sections[name]) for name in namespaces}
 

@@ -28,7 +28,7 @@ from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from ..data.outputs import lock, open_as_it_is
-from ..package_files import is_package
+from ..model_folder import is_model_folder
 from . import checkpoints, data, signals
 from .checkpoints import CheckpointError, check_file
 
@@ -55,8 +55,8 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     """
     if cfg.restore_file != LAST and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
-    if is_package(cfg.restore_file):
-        raise CheckpointError(f"--restore-file {cfg.restore_file}: a package has no optimizer state to go on with")
+    if is_model_folder(cfg.restore_file):
+        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to go on with")
     signals.watch()
     if (instead := _chosen_by_first_process(cfg, trainer)) is not None:
         cfg = copy.deepcopy(cfg)

@@ -15,7 +15,6 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,8 +24,7 @@ from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from ..data.files import read_json
-from ..package_files import CONFIG, is_package
+from ..model_folder import ModelFolder, is_model_folder
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -173,13 +171,13 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
 
 
 def recorded_flags(path: str, task_flag: str | None) -> list[str]:
-    """Returns flags for the task of a checkpoint or package, if it is one of this plugin and `task_flag` no other.
+    """Returns flags for the task of a checkpoint or folder, if it is one of this plugin and `task_flag` no other.
 
     What cannot be read has none: loading it says why.
     """
     try:
-        if is_package(path):
-            task = plain(read_json(Path(path, CONFIG))["cfg"]["task"])
+        if is_model_folder(path):
+            task = plain(ModelFolder.open(path).origin.record["cfg"]["task"])
         else:
             check_file(path)
             state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # reads no tensors

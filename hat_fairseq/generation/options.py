@@ -1,13 +1,10 @@
 """Generation options: names and ranges. fairseq ignores unknown names and numbers that make no sense."""
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..data.dictionary import EOS, PAD, UNKNOWN
-from ..data.files import Fields, at, parse_json, read_json
-from ..package_files import GENERATION, is_package
+from ..data.files import at, parse_json
 from .search import SearchOptions
 
 
@@ -112,17 +109,4 @@ def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
     if not isinstance(options, dict):
         raise ValueError(f'{flag} {text}: expected a JSON object such as {{"beam": 4}}')
     check_options(options, flag)
-    return options
-
-
-def packaged_options(checkpoints: str | Path) -> dict[str, Any]:
-    """Returns the generation options of a package, the first of several checkpoints; none of other checkpoints.
-
-    ValueError that names the file for anything else than options in it.
-    """
-    path = Path(str(checkpoints).split(os.pathsep)[0], GENERATION)
-    if not is_package(path.parent):
-        return {}
-    options = dict(Fields(read_json(path), str(path)).record)
-    check_options(options, str(path))
     return options

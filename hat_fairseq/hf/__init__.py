@@ -12,7 +12,8 @@ Nothing here imports fairseq.
 
 import transformers
 
-from .config import CLASSES, HatConfig
+from ..model_folder import CLASSES
+from .config import HatConfig
 from .generation import HatForConditionalGeneration
 from .modeling import (
     HatForMaskedLM,

@@ -1,38 +1,20 @@
 """`HatConfig`, the settings of a model under their names in hat_fairseq, and what transformers has to know."""
 
-import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from transformers import PretrainedConfig
 
 from ..data.dictionary import EOS, SPECIAL_IDS
+from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..modules.fields import options_of
 from ..networks import NETWORKS
 from ..networks.hat import ENCODER_DECODERS
 
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
-LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
-CLASSES = {  # class of transformers -> of this package
-    "AutoConfig": "HatConfig",
-    "AutoModel": "HatModel",
-    "AutoModelForMaskedLM": "HatForMaskedLM",
-    "AutoModelForMultipleChoice": "HatForMultipleChoice",
-    "AutoModelForQuestionAnswering": "HatForQuestionAnswering",
-    "AutoModelForSeq2SeqLM": "HatForConditionalGeneration",
-    "AutoModelForSequenceClassification": "HatForSequenceClassification",
-    "AutoModelForTokenClassification": "HatForTokenClassification",
-}
-AUTO_MAP = {name: f"{LOADER.stem}.{own}" for name, own in CLASSES.items()}
 NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
-
-
-def write_loader(directory: str | Path) -> None:
-    """Puts the file into a folder with which `trust_remote_code=True` finds this package."""
-    shutil.copyfile(LOADER, Path(directory, LOADER.name))
 
 
 class HasLoader:
@@ -61,7 +43,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         ValueError: a setting that the network does not have, or of another type.
     """
 
-    model_type = "hat"
+    model_type = MODEL_TYPE
     attribute_map = {
         "hidden_size": "encoder_embed_dim",
         "intermediate_size": "encoder_ffn_embed_dim",

@@ -13,47 +13,55 @@ from typing import Any
 from transformers import BatchEncoding, PreTrainedTokenizer
 
 from ..data import dictionary, pipeline
-from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
+from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary, find_dictionary
 from ..data.files import Fields, read_json
 from ..data.records_json import record_from_json
 from ..data.rows import Row
-from .config import LOADER, HasLoader, write_loader
+from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, write_loader
+from .config import HasLoader
 
-DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
-# The last one is for `hat import hat_fairseq`, as are the labels.
-ORIGIN = "hat_fairseq.json"
-FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(pipeline.BPE_FILES.values()), ORIGIN)
+# Files of `bin`; those of labels are for the commands of this package. Version 0.5 had them beside config.json.
+DATA = (pipeline.FILE_NAME, *chain(*dictionary.DICTIONARIES.values(), *pipeline.BPE_FILES.values()))
+BESIDE = (*map("dict.{}.txt".format, dictionary.DICTIONARIES), *chain(*pipeline.BPE_FILES.values()), ORIGIN)
 
 
 class HatTokenizer(HasLoader, PreTrainedTokenizer):
     """Documents to ids, and generated ids to text.
 
     Args:
-        pipeline_json: path of `pipeline.json`; the other files lie beside it.
+        pipeline_json: path of `pipeline.json`; the other files lie beside it. `beside`: the same, if this is None.
         limit: the longest row that the model takes, `</s>` included; a longer one is refused.
         uses_roles: the model reads the ids of roles.
         has_mask: the dictionary ends with `<mask>`, which its file does not have.
     """
 
-    vocab_files_names = {name.replace(".", "_"): name for name in FILES}
+    vocab_files_names = {"pipeline_json": f"{BIN}/{pipeline.FILE_NAME}", "beside": pipeline.FILE_NAME}
+    vocab_files_names |= {name: name for name in (*(f"{BIN}/{name}" for name in DATA), *BESIDE)}
     model_input_names = ["input_ids", "attention_mask", "role_ids"]
-    _auto_map = {"AutoTokenizer": (f"{LOADER.stem}.HatTokenizer", None)}
+    _auto_map = TOKENIZER_MAP
 
     def __init__(
         self,
-        pipeline_json: str,
+        pipeline_json: str | None,
         limit: int | None = None,
         uses_roles: bool = False,
         has_mask: bool = False,
+        beside: str | None = None,
         **kwargs: Any,
     ):
-        self.folder, self.limit = Path(pipeline_json).parent, limit
-        self.pipeline = pipeline.TextPipeline.load(self.folder)
+        if (path := pipeline_json or beside) is None:
+            raise ValueError(f"the folder has no {BIN}/{pipeline.FILE_NAME}: it has no tokenizer of hat_fairseq")
+        folder = Path(path).parent
+        self.folder, self.limit = folder.parent if folder.name == BIN else folder, limit
+        self.data = as_bin(self.folder)
+        self.pipeline = pipeline.TextPipeline.load(self.data)
         self.pipeline.settings = replace(self.pipeline.settings, roles=uses_roles)
-        source, target, roles = (self.folder / name for name in DICTIONARIES[:3])
+        source, target, roles = (find_dictionary(self.data, stream) for stream in ("source", "target", "role"))
+        if source is None or (uses_roles and roles is None):
+            raise ValueError(f"{self.data} has no dictionary of the {'source' if source is None else 'roles'}")
         self.source = load_dictionary(source, has_mask)
-        self.target = load_dictionary(target, has_mask) if target.is_file() else self.source
-        self.roles = Dictionary.load(roles) if uses_roles else None
+        self.target = load_dictionary(target, has_mask) if target else self.source
+        self.roles = Dictionary.load(roles) if roles and uses_roles else None
         self._check_dictionaries()
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": "<mask>"} if has_mask else {})
@@ -176,8 +184,13 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Copies the files of the folder; their names have no prefix, because the pipeline finds them by name."""
         write_loader(save_directory)
-        copies = [(path, Path(save_directory, path.name)) for name in FILES if (path := self.folder / name).is_file()]
-        return tuple(str(shutil.copyfile(path, copy)) for path, copy in copies if path.resolve() != copy.resolve())
+        copies = {self.folder / ORIGIN: Path(save_directory, ORIGIN)}
+        copies |= {self.data / name: Path(save_directory, BIN, name) for name in DATA}
+        copies = {path: copy for path, copy in copies.items() if path.is_file() and path.resolve() != copy.resolve()}
+        for path, copy in copies.items():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        return tuple(map(str, copies.values()))
 
 
 def load_dictionary(path: Path, has_mask: bool) -> Dictionary:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.ask import Asked, ask_page
+from ..data.kinds import kind_of
 from ..data.kinds.evidence import (
     Evidence,
     EvidenceKind,
@@ -104,11 +105,15 @@ def check_questions(questions: Sequence[str]) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=command.MODEL)
-    text = "transcript: plain text with a turn a line, JSON, a table, .srt or .vtt; - for the standard input"
-    parser.add_argument("transcript", metavar="TRANSCRIPT", type=Path, help=text)
+    text = (
+        "transcript: plain text with a turn a line, JSON, a table, .srt or .vtt; - for the standard input; or a folder"
+    )
+    text += " of splits or of hat preprocess"
+    parser.add_argument("transcript", metavar="INPUT", type=Path, help=text)
     parser.add_argument("questions", metavar="QUESTION", nargs="*", help="question, in quotation marks; or several")
+    command.add_split(parser)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
-    parser.add_argument("--id", metavar="ID", help="which document of a file of JSON with several")
+    parser.add_argument("--id", metavar="ID", help="which document of several")
     text = "plain text without names is running text, split so (default: a line is a turn)"
     command.add_splitter(parser, text)
     group = parser.add_argument_group("passages")
@@ -136,7 +141,7 @@ def main(args: argparse.Namespace) -> int:
     if args.passages < 1:
         raise ValueError(f"--passages must be at least 1, not {args.passages}")
     options = EvidenceOptions(args.threshold)
-    transcript = read_transcript(args.transcript, args.id, running=args.splitter is not None)
+    transcript = transcript_of(args)
     record = transcript.record(args.questions)
     command.check_splitter([record], args.splitter)
     print(transcript.describe(), file=sys.stderr)
@@ -159,12 +164,26 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def transcript_of(args: argparse.Namespace) -> Transcript:
+    """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
+    running = args.splitter is not None
+    if args.transcript.is_dir():
+        records = command.records_of(args.transcript, args.split, kind_of(EvidenceKind.name))
+        with command.as_file(records) as file:
+            return read_transcript(file, args.id, running)
+    if args.split is not None:
+        raise ValueError(f"--split {args.split} has no effect: {args.transcript} is no folder with splits; remove it")
+    return read_transcript(args.transcript, args.id, running)
+
+
 def check_outputs(args: argparse.Namespace) -> None:
     """Raises ValueError for files that may not be written, before the work begins."""
     inputs = [args.model, args.data, None if args.transcript == STDIN else args.transcript]
     if args.out not in (None, command.STDOUT) and args.out.suffix != ".jsonl":
         raise ValueError(f"--out {args.out} must end in .jsonl")
     wanted = {name: path for name in ("out", "page") if (path := getattr(args, name)) not in (None, command.STDOUT)}
+    if args.overwrite and not wanted:
+        raise ValueError("--overwrite has no effect without --out FILE or --page: remove it")
     for name, path in wanted.items():
         check_folder(path, f"--{name}")
         check_output(path, args.overwrite, inputs, f"--{name}")

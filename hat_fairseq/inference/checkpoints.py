@@ -10,7 +10,7 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 
 from ..data.dictionary import SPECIAL, Dictionary
-from ..package_files import BIN
+from ..model_folder import ModelFolder
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
 from .loading import Data, Loaded, limit_as_trained, make_ready
@@ -24,7 +24,7 @@ def load_checkpoints(paths: list[str], data: Data, device: str, precision: str) 
     The dictionaries of the data must be those of the training: their fingerprints are in the checkpoint
     (`models/adapting.py`).
     """
-    folder = Path(paths[0], BIN) if data is None else Path(data)
+    folder = ModelFolder.open(paths[0]).data if data is None else Path(data)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a directory; it should be the bin directory of hat preprocess")
     overrides = {"eval_rouge": False, "eval_bleu": False, "data": str(folder)}  # nothing is validated
@@ -38,7 +38,7 @@ def load_checkpoints(paths: list[str], data: Data, device: str, precision: str) 
 
 
 def loaded_of(models: list[Any], task: Any) -> Loaded:
-    """Returns models and their task in the form of a package; ValueError for data without pipeline.json."""
+    """Returns models and their task in the form of a folder; ValueError for data without pipeline.json."""
     if task.pipeline is None:
         raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with hat preprocess")
     writes = isinstance(task, DocumentToTextTask)

@@ -7,6 +7,7 @@ option has changed. The result does not depend on the workers.
 import argparse
 import json
 import os
+import shlex
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,10 +21,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
-from ..data.columns import AS_NAMED, Columns
+from ..data.columns import AS_NAMED, Columns, add_columns, columns_of
 from ..data.dictionary import DICTIONARIES
 from ..data.files import json_lines, json_text, sha256_of
-from ..data.formats import is_saved_dataset
+from ..data.formats import TEXT, is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
 from ..data.options import SPLITTERS
@@ -31,17 +32,24 @@ from ..data.outputs import atomic_file, check_output, locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..data.records_json import json_line, read_records
+from ..data.records_json import json_line, keys_of, read_records, record_from_json
 from ..data.text import EmptyDocumentError
+from ..data.transcripts import read_transcript
 from ..kernels import PRECISIONS
-from ..package_files import BIN, GENERATION, MANIFEST, is_package
+from ..model_folder import MANIFEST, ModelFolder, is_model_folder
+from ..scoring import command as score_command
+from ..scoring.bleu import make_bleu, settings_of
+from ..scoring.command import checked as checked_score
 from ..versions import versions
 from ..workers import Workers, add_workers, progress
-from .loading import Loaded, checked, load, local_paths, split_with
+from .loading import Loaded, checked, load, local_paths, pipeline_of, split_with
 from .rows import Line, log_changes
 
-MODEL = "checkpoint or package (demo: that of hat_fairseq), or several with colons between them: an ensemble"
-DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
+MODEL = (
+    "checkpoint, or folder (also demo, meeting, or USER/NAME of the Hub); several with : between them are an ensemble"
+)
+DATA = "bin directory that it was trained on (default: that of the folder)"
+INPUT = "records: JSON lines, a table, a text, - for the standard input, a folder of splits, or one of hat preprocess"
 STDOUT = Path("-")  # as a value of --out: the standard output
 SPLIT = "test"
 NAMED = 8  # documents of a batch that messages name
@@ -70,6 +78,17 @@ def workers_of(args: argparse.Namespace) -> Workers:
     return Workers(args.workers, args.cluster, with_models=True, on_gpus=args.device in (None, "cuda"))
 
 
+def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Declares what all commands read: MODEL and INPUT; `default`: what is read without INPUT."""
+    parser.add_argument("model", metavar="MODEL", help=MODEL)
+    text = INPUT if default is None else f"{INPUT} (default: {default})"
+    parser.add_argument("input", metavar="INPUT", type=Path, nargs="?" if default else None, help=text)
+    add_split(parser)
+    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA + ", or INPUT")
+    add_columns(parser)
+    add_splitter(parser)
+
+
 def add_splitter(
     parser: argparse.ArgumentParser, text: str = "how running text is split (default: as in training)"
 ) -> None:
@@ -90,12 +109,6 @@ def add_split(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", metavar="SPLIT", help=f"split of a folder to read (default: {SPLIT})")
 
 
-def add_generation(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of generation."""
-    text = "fairseq generation options as JSON, e.g. '{\"beam\": 4}'"
-    parser.add_argument("--generation", default="{}", metavar="JSON", help=text)
-
-
 def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     """Declares the file of output, and what becomes of input without text."""
     text += "; - for the standard output"
@@ -103,6 +116,73 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
     empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
+
+
+def add_score(parser: argparse.ArgumentParser, example: str) -> None:
+    """Declares that the result is scored; see `Score`."""
+    text = f"score the result with the gold of INPUT, e.g. {example}; the scores are written beside --out"
+    parser.add_argument("--score", metavar="ARGS", help=text)
+
+
+class Score:
+    """The value of --score as arguments of `hat score`; a mistake in them ends the process.
+
+    The scores are written to the file of their own `--json`, or beside `out`.
+
+    Raises:
+        ValueError: a record has no gold; a tokenizer is missing; the file of the scores exists.
+    """
+
+    def __init__(self, args: argparse.Namespace, records: Sequence[Record], pipeline: TextPipeline) -> None:
+        gold = pipeline.kind.gold
+        if args.out == STDOUT or gold is None:
+            raise ValueError("--score needs a file of --out" if gold else "--score: these data have no gold: remove it")
+        if blind := next((record for record in records if getattr(record, gold) is None), None):
+            raise ValueError(f"{blind.name} has no {gold} to score with: leave out --score")
+        self.words, self.out, folder = shlex.split(args.score), args.out, bin_of(args.input)
+        self.records, self.language = records, pipeline.settings.target_language
+        self.stored = folder and folder.resolve().parent / "text" / f"{args.split or SPLIT}.jsonl"
+        with self.references() as references:
+            if (parsed := self.parse(references)).json is None:
+                file = args.out.with_suffix(".score.json")
+                check_output(file, args.overwrite)
+                self.words += ["--json", str(file), "--overwrite"]
+            checked_score(parsed)
+            if parsed.metric == "bleu":
+                make_bleu(settings_of(parsed))
+
+    @contextmanager
+    def references(self) -> Iterator[Path]:
+        """Yields the file of the records: that of `hat preprocess`, or a temporary one."""
+        if self.stored:
+            yield self.stored
+        else:
+            with as_file(self.records, self.language) as path:
+                yield path
+
+    def parse(self, references: Path) -> argparse.Namespace:
+        parser = argparse.ArgumentParser(prog="hat score")
+        score_command.add_arguments(parser)
+        return parser.parse_args([*self.words, "--hypotheses", str(self.out), "--references", str(references)])
+
+    def write(self) -> int:
+        """Scores what was written; returns the exit status."""
+        with self.references() as references:
+            files = ["--hypotheses", str(self.out), "--references", str(references)]
+            print(f"hat score {shlex.join([*self.words, *(files if self.stored else files[:2])])}", flush=True)
+            return int(score_command.write_scores(checked_score(self.parse(references))))
+
+
+@contextmanager
+def as_file(records: Iterable[Record], language: str = "en") -> Iterator[Path]:
+    """Yields a temporary file of records, which `recorded_language` finds the language for."""
+    with TemporaryDirectory() as folder:
+        path, pipeline = Path(folder, "text", "records.jsonl"), Path(folder, "bin", FILE_NAME)
+        path.parent.mkdir()
+        pipeline.parent.mkdir()
+        pipeline.write_text(json_text({"settings": {"target_language": language}}), encoding="utf-8")
+        path.write_text("".join(f"{json_line(record)}\n" for record in records), encoding="utf-8")
+        yield path
 
 
 @dataclass
@@ -129,7 +209,8 @@ class ModelFiles:
         if workers.cluster is None:  # whose machines may have other devices
             checked(self.path, self.data, self.device, self.precision)
         self.stats, self.content = self.stats_now(), self.content_now()
-        pipeline = TextPipeline.load(self.data or Path(self.path.split(os.pathsep)[0], BIN))
+        folder = self.path.split(os.pathsep)[0]
+        pipeline = TextPipeline.load(self.data) if self.data else pipeline_of(ModelFolder.open(folder))
         split_with(pipeline, self.splitter)
         return pipeline
 
@@ -155,11 +236,18 @@ class ModelFiles:
         return digest(versions(), numbers)
 
     def files(self) -> list[Path]:
-        """Lists the files that decide the result: of a package its manifest, with which loading compares the others."""
+        """Lists the files that decide the result: of a folder all, or its manifest, which loading compares with all."""
         places = [FILE_NAME, *chain(*BPE_FILES.values(), *DICTIONARIES.values())]
-        paths = [] if self.data is None else [self.data / place for place in places]
+        folders = [] if self.data is None else [self.data]
+        paths = []
         for path in map(Path, self.path.split(os.pathsep)):
-            paths += [path / name for name in (MANIFEST, GENERATION)] if path.is_dir() else [path]
+            if is_model_folder(path):
+                names = [MANIFEST] if (path / MANIFEST).is_file() else ["*.safetensors"]
+                paths += [each for name in ("*.json", *names) for each in sorted(path.glob(name))]
+                folders.append(ModelFolder.open(path).data)
+            else:
+                paths.append(path)
+        paths += [folder / place for folder in folders for place in places]
         return [path for path in paths if path.is_file()]
 
 
@@ -236,7 +324,7 @@ def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:
 def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
     """Returns where the models are; without `--data` a checkpoint finds its dictionaries in preprocessed input."""
     path, data = local_paths(path), getattr(args, "data", None)
-    if data is None and not is_package(path.split(os.pathsep)[0]):
+    if data is None and not is_model_folder(path.split(os.pathsep)[0]):
         data = args.input and bin_of(args.input)
     return ModelFiles(path, data, args.device, args.precision, getattr(args, "splitter", None))
 
@@ -268,8 +356,34 @@ def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_
     elif stated is not None:
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
-        records = read_records(path, kind, columns, counts)
+        records = iter(_records_of_file(path, kind, columns, counts))
     return _with_log(records, counts)
+
+
+def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[str]) -> Iterable[Record]:
+    """Reads records; plain text and subtitles are one document, with turns where its lines begin with names."""
+    with opened(path, keys_of(kind, columns)) as file:
+        is_document = file.format == TEXT and kind.has_running_text and kind.record.one_of
+        if file.format == TEXT and not file.head.strip():
+            return []
+    if not is_document:
+        return read_records(path, kind, columns, counts)
+    columns.check_for(f"{path}, which is plain text")
+    transcript = read_transcript(path, running=True)
+    print(transcript.describe(), file=sys.stderr)
+    turns = [{"speaker": each.speaker, "text": each.text} for each in transcript.said]
+    content = {"text": transcript.text} if transcript.text is not None else {"turns": turns}
+    return [record_from_json({"id": transcript.name, **content}, str(path), kind)]
+
+
+def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> list[Record]:
+    """Reads the records of INPUT; ValueError if there are none, or a splitter has no effect on them."""
+    columns = columns_of(args.columns, args.number_ids)
+    records = list(records_of(args.input, args.split, pipeline.kind, columns))
+    if not records:
+        raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
+    check_splitter(records, args.splitter)
+    return records
 
 
 def _with_log(records: Iterable[Record], counts: Counter[str]) -> Iterator[Record]:
@@ -309,9 +423,11 @@ def in_order(records: Iterable[Record], lines: Iterator[Line], without_text: set
 
 
 def check_lines(out: Path, overwrite: bool, inputs: Iterable[str | Path | None]) -> None:
-    """Refuses to replace a file of lines, as `check_output`."""
+    """Refuses to replace a file of lines, as `check_output`; and --overwrite where no file is written."""
     if out != STDOUT:
         check_output(out, overwrite, inputs)
+    elif overwrite:
+        raise ValueError("--overwrite has no effect with --out -: remove it")
 
 
 def say(out: Path, text: str) -> None:

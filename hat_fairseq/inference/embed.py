@@ -22,7 +22,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..data.columns import add_columns, columns_of
 from ..data.dictionary import UNKNOWN, check_known
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
@@ -35,6 +34,7 @@ from .loading import Loaded
 from .rows import Line, batches, check_batch_size, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
+WRITES_STDOUT = True  # with --out -
 RECORDS = 32  # for a worker at a time, at least
 
 
@@ -241,13 +241,7 @@ class Vectors(command.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="folder of hat package or hat import --package, or checkpoint")
-    text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
-    parser.add_argument("input", metavar="INPUT", type=Path, help=text)
-    command.add_split(parser)
-    add_columns(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
-    command.add_splitter(parser)
+    command.add_model_and_input(parser)
     command.add_out(parser, "vectors to write: .npz, arrays of numpy, or .jsonl, a vector a line")
     group = parser.add_argument_group("vectors")
     text = "what a vector is of; a segment begins with a marker, and may hold several sentences (default: %(default)s)"
@@ -271,11 +265,7 @@ def main(args: argparse.Namespace) -> int:
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), command.model_files(args, args.model)
     pipeline = files.pipeline(workers)
-    columns = columns_of(args.columns, args.number_ids)
-    records = list(command.records_of(args.input, args.split, pipeline.kind, columns))
-    if not records:
-        raise ValueError(f"{args.input} is empty: nothing to embed")
-    command.check_splitter(records, args.splitter)
+    records = command.read_input(args, pipeline)
     without_text = command.find_empty(records, pipeline, args.on_empty)
     with_text = [record for record in records if record.id not in without_text]
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,90 +1,96 @@
-"""Write texts for all documents of a split, and score them.
+"""Write texts for documents, and score them.
 
-R/SPLIT.jsonl is the result, one document a line, in the order of the input. A run that was stopped goes on where it
-was.
+The result has one document a line, in the order of the input. A run that was stopped goes on where it was.
 """
 
 import argparse
 import os
-import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ..data.outputs import check_output
-from ..data.pipeline import FILE_NAME
-from ..data.records_json import read_records
-from ..generation.options import DEFAULTS, OPTIONS
-from ..scoring import command as score_command
-from ..scoring.bleu import make_bleu, settings_of
+import torch
+
+from ..data.blocks import digest
+from ..data.record import Record
+from ..data.records_json import json_line
+from ..generation.join_chunks import warn_of_texts
+from ..generation.options import check_options
+from ..generation.settings import add_generation, check_effect, packaged_options, stated_options
+from ..workers import Workers
 from . import command
-from .loading import check_writes_texts
-from .summarize import Texts, write_texts
+from .loading import Loaded, check_writes_texts
+from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
+from .texts import DocumentToText
+
+WRITES_STDOUT = True  # with --out -
+DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
+SEED = 1
+
+
+@dataclass
+class Texts(command.Job):
+    """Writes the texts of documents; see `DocumentToText`.
+
+    `seed`: that of sampling; a text depends on it and on the documents of its batch.
+    """
+
+    generation: dict[str, Any]
+    batch_size: int | None = None
+    max_tokens: int | None = None
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        check_options(self.generation, "generation")
+        check_batch_size(self.batch_size)
+
+    def make_model(self, loaded: Loaded) -> DocumentToText:
+        return DocumentToText(loaded, **packaged_options(self.files.path) | self.generation)
+
+    def lines(self, documents: Sequence[Record]) -> list[Line]:
+        torch.manual_seed(int(digest(self.seed, *map(json_line, documents))[:15], 16))
+        return list(self.model.rows(documents, self.batch_size, self.max_tokens))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "hat generate DATA --path CHECKPOINT --results-path DIR [options]"
-    parser.add_argument("input", metavar="DATA", type=Path, help="bin directory of hat preprocess, beside `text`")
-    parser.add_argument("--path", required=True, help=command.MODEL)
-    parser.add_argument("--results-path", required=True, type=Path, metavar="DIR", help="directory for the results")
-    text = "split to generate for (default: %(default)s)"
-    parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help=text)
-    parser.add_argument("--score", metavar="ARGS", help="score the result, e.g. 'rouge --like files2rouge' or 'bleu'")
-    parser.add_argument("--overwrite", action="store_true", help="replace earlier results")
+    command.add_model_and_input(parser)
+    command.add_out(parser, "texts to write: .jsonl with id, text (and segments)")
+    command.add_score(parser, "'rouge --like files2rouge' or bleu")
     command.add_batches(parser)
     command.add_machine(parser)
-    group = parser.add_argument_group("generation, as in fairseq-generate (default: of a package, or fairseq's)")
-    for name, default, text, _ in OPTIONS:
-        flag = f"--{name.replace('_', '-')}"
-        if isinstance(default, bool):
-            group.add_argument(flag, action="store_true", default=None, help=text)
-        elif name != "nbest":
-            metavar = "N" if isinstance(default, int) else "X"
-            group.add_argument(flag, type=type(default), metavar=metavar, help=f"{text} (default: {default})")
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of --sampling (default: %(default)s)")
+    add_generation(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help=f"seed of --sampling (default: {SEED})")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Generates the texts of the split, and scores them."""
-    out = args.results_path / f"{args.gen_subset}.jsonl"
-    if (data := command.bin_of(args.input)) is None:
-        raise ValueError(f"{args.input} has no {FILE_NAME}: it should be the bin directory of hat preprocess")
-    workers, files = command.workers_of(args), command.model_files(args, args.path)
+    """Reads documents, generates and writes their texts, and scores them."""
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
+    workers, files = command.workers_of(args), command.model_files(args, args.model)
+    generation, seed = stated_options(args), SEED if args.seed is None else args.seed
+    check_effect(generation, packaged_options(files.path), args.seed)
+    job = Texts(files, generation, args.batch_size, args.max_tokens, seed)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
-    records = list(command.records_of(args.input, args.gen_subset, pipeline.kind))
-    inputs: list[str | Path] = [data, data.resolve().parent / "text", *files.path.split(os.pathsep)]
-    score = parse_score(args.score, data, out, args.overwrite) if args.score else None
-    check_output(out, args.overwrite, inputs, "--results-path")
-    options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
-    job = Texts(files, options, args.batch_size, args.max_tokens, args.seed)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_texts(job, records, set(), out, workers)
-    if score is None:
-        return 0
-    print(f"hat score {shlex.join(score.arguments)}", flush=True)
-    return int(score_command.write_scores(score))
+    records = command.read_input(args, pipeline)
+    score = command.Score(args, records, pipeline) if args.score else None
+    empty = command.find_empty(records, pipeline, args.on_empty)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    write_texts(job, records, empty, args.out, workers)
+    return 0 if score is None else score.write()
 
 
-def parse_score(words: str, data: Path, hypotheses: Path, overwrite: bool) -> argparse.Namespace:
-    """Parses the value of --score as arguments of `hat score`, `arguments`; a mistake in them ends the process.
+def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Path, workers: Workers) -> None:
+    """Writes the line of each record in order, with an empty text for those without text, the ids in `empty`.
 
-    The scores are written to the file of their own `--json`, or beside the texts.
-
-    Raises:
-        ValueError: the references have no targets; a tokenizer is missing; the file of the scores exists.
+    Documents of similar length are in a batch, the longest ones first.
     """
-    references = data.resolve().parent / "text" / hypotheses.name
-    if next(read_records(references)).gold_value is None:
-        raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
-    arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
-    parser = argparse.ArgumentParser(prog="hat score")
-    score_command.add_arguments(parser)
-    args = parser.parse_args(arguments)
-    if args.json is None:
-        file = hypotheses.with_suffix(".score.json")
-        check_output(file, overwrite, (), "--results-path")
-        args = parser.parse_args(arguments := [*arguments, "--json", str(file), "--overwrite"])
-    args = score_command.checked(args)
-    if args.metric == "bleu":
-        make_bleu(settings_of(args))
-    args.arguments = arguments
-    return args
+    order = longest_first(record for record in records if record.id not in empty)
+    size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
+    with command.results_of(job, order, size, f"{out.stem}: generate", out, workers) as (results, counts):
+        by_id = {line["id"]: line for line in results}
+        lines = (by_id[record.id] for record in records if record.id in by_id)
+        rows = command.in_order(records, lines, empty, text="")
+        command.write_lines(out, rows)
+    command.say(out, f"{len(rows)} texts")
+    warn_of_texts(rows, counts[OTHER_SEGMENTS])

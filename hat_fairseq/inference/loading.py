@@ -1,7 +1,6 @@
-"""Trained models for inference: packages as the networks of `networks`, all others through fairseq.
+"""Trained models for inference: folders as the networks of `networks`, all others through fairseq.
 
-A folder of `hat package` has other names: `demo`, `meeting`, and `user/name` or `user/name@revision` of the Hugging
-Face Hub.
+A folder has other names: `demo`, `meeting`, and `user/name` or `user/name@revision` of the Hugging Face Hub.
 """
 
 from __future__ import annotations
@@ -17,22 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, read_labels
-from ..data.files import Fields, read_json
-from ..data.kinds import Kind
+from ..data.files import read_json
+from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import TextPipeline
 from ..kernels import check_precision, set_precision
+from ..model_folder import BIN, FINGERPRINT, MANIFEST, ModelFolder, check_files, is_model_folder
 from ..networks import build
-from ..package_files import BIN, CONFIG, MANIFEST, check_package, is_package, read_package
 
 Data = str | Path | None
 DEMO_NAME = "demo"
 MEETING_NAME = "meeting"
 DEMO = Path(__file__).resolve().parents[1] / "demo_model"
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
-FINGERPRINT = "_fingerprint"  # the end of the names of tensors that say which dictionary it was
+WITHOUT_MANIFEST = ("*.json", "*.safetensors", f"{BIN}/*", "dict.*.txt", "bpe.codes", "vocab.bpe", "*.model")
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Loaded:
     """Trained models in evaluation mode, and what belongs to them.
 
     Attributes:
-        paths: of the checkpoints or packages.
+        paths: of the checkpoints or folders.
         source, target: the dictionaries of the texts; an encoder has one.
         roles: that of the roles of speakers; None without.
         longest: tokens of the longest source, `</s>` included.
@@ -79,8 +79,8 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
     """Loads models for inference (several with colons between them make an ensemble).
 
     Args:
-        checkpoints: paths, also of folders of `hat package`, or their names on the Hugging Face Hub.
-        data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json; None: that of the package.
+        checkpoints: paths, also of folders, or their names on the Hugging Face Hub.
+        data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json; None: that of the folder.
         device: e.g. "cuda"; default: a GPU if there is one.
         precision: one of `kernels.precision.PRECISIONS`.
 
@@ -91,15 +91,15 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
     device, paths = checked(checkpoints, data, device, precision)
     others = [path for path in paths if not is_described(path)]
     if data is None and not others:
-        return load_packages(paths, device, precision)
-    purpose = f"{others[0]}, a checkpoint or a package of an earlier version," if others else f"a package with {data}"
+        return load_folders(paths, device, precision)
+    purpose = f"{others[0]}, a checkpoint or a folder of an earlier version," if others else f"a folder with {data}"
     return load_with_fairseq(paths, data, device, precision, purpose)
 
 
 def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str, purpose: str) -> Loaded:
     """Loads models with their task through fairseq; ValueError that names the purpose where it is not installed."""
     if find_spec("fairseq") is None:
-        raise ValueError(f"{purpose} needs fairseq, which is not installed; packages of this version do not")
+        raise ValueError(f"{purpose} needs fairseq, which is not installed; folders of hat export do not")
     from .checkpoints import load_checkpoints
 
     return load_checkpoints(paths, data, device, precision)
@@ -113,20 +113,19 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     for path in paths:
         if not Path(path).exists():
             raise ValueError(f"checkpoint {path} does not exist: has it been trained?")
-    if data is None and not is_package(paths[0]):
-        raise ValueError(f"{paths[0]} is no folder of hat package: give the bin directory of its training (--data)")
+    if data is None and not is_model_folder(paths[0]):
+        raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
     return device, paths
 
 
 def is_described(path: str) -> bool:
-    """Whether it is a package whose config.json describes the network."""
-    config = Path(path, CONFIG)
-    return config.is_file() and Fields(read_json(config), str(config)).record.get("description") is not None
+    """Whether it is a folder that describes the network."""
+    return is_model_folder(path) and ModelFolder.open(path).description is not None
 
 
-def load_packages(folders: list[str], device: str, precision: str) -> Loaded:
-    """Loads the networks of packages, with what belongs to the first; ValueError for others that read other data."""
-    loaded = [load_package(Path(folder)) for folder in folders]
+def load_folders(folders: list[str], device: str, precision: str) -> Loaded:
+    """Loads the networks of folders, with what belongs to the first; ValueError for others that read other data."""
+    loaded = [load_folder(ModelFolder.open(folder)) for folder in folders]
     first, *others = loaded
     for folder, other in zip(folders[1:], others, strict=True):
         read = [
@@ -156,31 +155,61 @@ def make_ready(models: list[Any], device: str, precision: str) -> int:
     return parameters
 
 
-def load_package(folder: Path) -> Loaded:
-    """Loads the network of a package, fp32 on the CPU, and what belongs to it; ValueError if none can be built."""
-    config, tensors = read_package(folder)
-    description, sections = config.get("description", dict), config.get("cfg", dict)
-    pipeline = TextPipeline.load(folder / BIN)
+def load_folder(folder: ModelFolder) -> Loaded:
+    """Loads the network of a folder, fp32 on the CPU, and what belongs to it; ValueError if none can be built."""
+    tensors, description, data = folder.tensors(), folder.description, folder.data
+    assert description is not None
     try:
-        model = build(description)
-        weights = {name: tensor for name, tensor in tensors.items() if not name.endswith(FINGERPRINT)}
-        model.load_state_dict(weights)
-        roles = dictionary_of(folder, "role") if description["num_roles"] else None
-        source = dictionary_of(folder, "source", description["source_vocab_size"])
-        target = dictionary_of(folder, "target") if hasattr(model, "decoder") else source
-        longest = description["max_source_positions"]
-        label_path = find_dictionary(folder / BIN, "label") if getattr(pipeline.kind, "names_labels", False) else None
-        labels = [] if label_path is None else read_labels(label_path)
-        classes = None if label_path is None else Dictionary.load(label_path)
+        model, pipeline = build(description), pipeline_of(folder)
+        fill(model, {name: tensor for name, tensor in tensors.items() if not name.endswith(FINGERPRINT)})
+        roles = dictionary_of(data, "role") if description["num_roles"] else None
+        source = dictionary_of(data, "source", description["source_vocab_size"] or description["vocab_size"])
+        target = dictionary_of(data, "target") if find_dictionary(data, "target") else source
+        encoder: Any = getattr(model, "core", model.encoder)
+        longest = min(description["max_source_positions"], encoder.max_tokens)
+        labels, classes = labels_of(folder, pipeline.kind)
         recorded = {name: tensor.tolist() for name, tensor in tensors.items() if name.endswith(FINGERPRINT)}
         dictionaries = {"source": source, "target": target, "role": roles, "label": classes}
-        check_fingerprints(recorded, dictionaries, folder)
-        limit_as_trained(pipeline, sections["task"], longest, model)
+        check_fingerprints(recorded, dictionaries, folder.path)
+        limit_as_trained(pipeline, folder.part("cfg").record.get("task", {}), longest, model)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
-        raise ValueError(f"{folder}: no model can be built from it ({cause})") from error
+        raise ValueError(f"{folder.path}: no model can be built from it ({cause})") from error
     name = description["network"]
-    return Loaded([str(folder)], [model], pipeline, source, target, roles, longest, labels, name)
+    return Loaded([str(folder.path)], [model], pipeline, source, target, roles, longest, labels, name)
+
+
+def pipeline_of(folder: ModelFolder) -> TextPipeline:
+    """Loads the pipeline; a model with one label for a document that transformers trained on other data predicts it."""
+    pipeline = TextPipeline.load(folder.data)
+    heads = [head["level"] for head in (folder.description or {}).get("heads", {}).values()]
+    if heads == [ClassificationKind.head_level] and not isinstance(pipeline.kind, LabelledKind):
+        pipeline.settings = replace(pipeline.settings, kind=ClassificationKind.name)
+    return pipeline
+
+
+def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Loads the tensors; a table that is used twice may be there under one of its names. RuntimeError for others."""
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    for shared in names.values():
+        if stored := [tensors[name] for name in shared if name in tensors]:
+            tensors |= dict.fromkeys(shared, stored[0])
+    model.load_state_dict(tensors)
+
+
+def labels_of(folder: ModelFolder, kind: Kind) -> tuple[list[str], Dictionary | None]:
+    """Returns the names of the classes, and their dictionary; after a training by transformers there may be others."""
+    if not getattr(kind, "names_labels", False):
+        return [], None
+    path = find_dictionary(folder.data, "label")
+    labels, dictionary = (read_labels(path), Dictionary.load(path)) if path else ([], None)
+    heads = list((folder.description or {})["heads"].values())
+    if len(heads) == 1 and heads[0]["level"] == ClassificationKind.head_level and len(labels) != heads[0]["classes"]:
+        named = folder.config.record.get("id2label", {})
+        return [named.get(str(number), f"LABEL_{number}") for number in range(heads[0]["classes"])], None
+    return labels, dictionary
 
 
 def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: int, model: Any) -> None:
@@ -200,9 +229,9 @@ def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: i
     pipeline.settings = replace(settings, long_source=own, **changes)
 
 
-def dictionary_of(folder: Path, stream: str, size: int = 0) -> Dictionary:
-    """Returns a dictionary of a package; with one entry more than in the file, `<mask>`, if the size says so."""
-    path = find_dictionary(folder / BIN, stream)
+def dictionary_of(data: Path, stream: str, size: int = 0) -> Dictionary:
+    """Returns a dictionary of a folder; with one entry more than in the file, `<mask>`, if the size says so."""
+    path = find_dictionary(data, stream)
     if path is None:
         raise ValueError(f"the dictionary of the stream {stream} is missing")
     dictionary = Dictionary.load(path)
@@ -230,8 +259,8 @@ def local_paths(checkpoints: str | Path) -> str:
 
 
 def push(folder: str | Path, name: str, private: bool = False) -> str:
-    """Uploads a folder of `hat package` as model `name` in one commit; returns its address. ValueError if refused."""
-    check_package(Path(folder))
+    """Uploads a folder of `hat export` as model `name` in one commit; returns its address. ValueError if refused."""
+    check_files(Path(folder))
     hub = _library(f"pushing to {name}")
     try:
         hub.create_repo(name, private=private, exist_ok=True)
@@ -254,8 +283,8 @@ def _local_path(path: str) -> str:
     name, revision = match.groups()
     hub = _library(f"{path} does not exist; if it is a model of the Hugging Face Hub, loading it")
     try:
-        manifest = hub.hf_hub_download(name, MANIFEST, revision=revision)
-        files = read_json(Path(manifest)).get("files", {})
+        folder = Path(hub.snapshot_download(name, revision=revision, allow_patterns=[MANIFEST]))
+        files = read_json(folder / MANIFEST)["files"] if (folder / MANIFEST).is_file() else WITHOUT_MANIFEST
         return str(hub.snapshot_download(name, revision=revision, allow_patterns=[MANIFEST, *files]))
     except Exception as error:
         reason = _reason(error)

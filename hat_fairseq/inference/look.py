@@ -23,12 +23,13 @@ from ..analysis.files import picture, pyplot, to_json, write
 from ..analysis.look import Look
 from ..analysis.page import overview, page, summary
 from ..analysis.recording import Recorder
+from ..data.columns import columns_of
 from ..data.outputs import atomic_directory, check_folder, check_output
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
-from ..generation.options import packaged_options, parse_generation_options
+from ..generation.settings import add_generation, check_effect, flag, packaged_options, stated_options
 from . import command
 from .labels import Predictor, unit_texts
 from .loading import DEMO_NAME, Loaded
@@ -55,7 +56,8 @@ def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool
     if loaded.pipeline.kind.has_target:
         return DocumentToText(loaded, **generation)
     if generation or reference:
-        raise ValueError("--generation and --reference are for models that write texts; remove them")
+        option = flag(next(iter(generation))) if generation else "--reference"
+        raise ValueError(f"{option} is for models that write texts; remove it")
     return Predictor(loaded)
 
 
@@ -75,12 +77,7 @@ class Pages(command.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="checkpoint or package; demo for that of this package")
-    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
-    text = "documents: JSON lines, a table, a folder of such files, or a folder of hat preprocess"
-    parser.add_argument("--input", type=Path, metavar="INPUT", help=f"{text} (default for demo: AMI meetings)")
-    command.add_split(parser)
-    command.add_splitter(parser)
+    command.add_model_and_input(parser, "for demo AMI meetings")
     parser.add_argument("--id", metavar="ID", help="document to look at (default: the first)")
     text = "number of the chunk of a divided document (default: the first; of choices the predicted one)"
     parser.add_argument("--chunk", type=int, metavar="N", help=text)
@@ -93,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "also leave out one sentence (or segment) at a time: the change in log-probability of the output"
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
-    command.add_generation(parser)
+    add_generation(parser)
     text = f"samples in a batch of --occlusion (default: {LookOptions.batch_size})"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_machine(parser)
@@ -102,13 +99,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
     check_batch_size(args.batch_size)
-    generation = parse_generation_options(args.generation, "--generation")
+    generation = stated_options(args)
     if args.input is None and args.model != DEMO_NAME:
-        raise ValueError("say what the model reads: --input FILE")
+        raise ValueError("say what the model reads: hat look MODEL INPUT")
     if args.batch_size is not None and not args.occlusion:
         raise ValueError("--batch-size has no effect without --occlusion: remove it")
-    if generation and args.reference:
-        raise ValueError("--generation has no effect with --reference, which generates nothing: remove one of them")
+    if args.reference and generation:
+        name = flag(next(iter(generation)))
+        raise ValueError(f"{name} has no effect with --reference, which generates nothing: remove one of them")
     if args.pages is not None:
         return write_pages(args, generation)
     if args.workers or args.cluster:
@@ -143,13 +141,16 @@ def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
     name = "/".join(Path(args.model).parts[-2:])
     size = args.batch_size or LookOptions.batch_size
     options = LookOptions(name, args.occlusion, args.chunk, size, args.reference)
-    return Pages(command.model_files(args, args.model), options, generation)
+    files = command.model_files(args, args.model)
+    check_effect(generation, packaged_options(files.path))
+    return Pages(files, options, generation)
 
 
 def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:
-    """Returns the documents of --input; without it the test meetings of AMI, which the model `demo` summarizes."""
+    """Returns the documents of INPUT; without it the test meetings of AMI, which the model `demo` summarizes."""
     if args.input is not None:
-        return command.records_of(args.input, args.split, pipeline.kind)
+        columns = columns_of(args.columns, args.number_ids)
+        return command.records_of(args.input, args.split, pipeline.kind, columns)
     return find_reader("ami").read(args.split or command.SPLIT, None, Counter())
 
 

@@ -8,10 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
-from ..data.columns import add_columns, columns_of
 from ..data.kinds import KINDS, LabelledKind
 from ..data.outputs import check_output
 from ..data.record import Record
@@ -43,14 +41,9 @@ class Labels(command.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help=command.MODEL)
-    text = "JSON or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
-    parser.add_argument("input", metavar="INPUT", type=Path, help=text)
-    command.add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
-    add_columns(parser)
-    command.add_splitter(parser)
+    command.add_model_and_input(parser)
     command.add_out(parser, "predictions to write: .jsonl")
+    command.add_score(parser, "classification or squad")
     command.add_batches(parser)
     text = "also write the segments of each document with their weights or labels, and the best answers"
     parser.add_argument("--details", action="store_true", help=text)
@@ -85,11 +78,8 @@ def main(args: argparse.Namespace) -> int:
     if "n_best" in values and not (args.details or official):
         where = "with --out - and" if kind.official([]) else f"on the kind {kind.name}"
         raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
-    columns = columns_of(args.columns, args.number_ids)
-    records = list(command.records_of(args.input, args.split, kind, columns))
-    if not records:
-        raise ValueError(f"{args.input} is empty: nothing to predict")
-    command.check_splitter(records, args.splitter)
+    records = command.read_input(args, pipeline)
+    score = command.Score(args, records, pipeline) if args.score else None
     without_text = command.find_empty(records, pipeline, args.on_empty)
     with_text = [record for record in records if record.id not in without_text]
     dataset = dataset_of(records[0])
@@ -113,7 +103,7 @@ def main(args: argparse.Namespace) -> int:
     if dataset and official:
         path = write_official_answers(args.out.parent, dataset, zip(with_text, predictions, strict=True))
         print(f"{path}: for the official scorer of {dataset}")
-    return 0
+    return 0 if score is None else score.write()
 
 
 def line_of(prediction: Line, details: bool) -> Line:

@@ -12,7 +12,7 @@ from ..data.kinds.evidence import Evidence, EvidenceOptions, EvidencePrediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.transcripts import read_transcript
-from ..generation.options import packaged_options
+from ..generation.settings import packaged_options
 from ..workers import progress
 from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
@@ -137,7 +137,7 @@ class Model:
             return look_at(model_to_look_at(self.loaded, self.generation | generation, reference), record, options)
 
     def push_to_hub(self, name: str, private: bool = False) -> str:
-        """Uploads the folder of `hat package` that it was loaded from to the Hugging Face Hub; returns its address."""
+        """Uploads the folder of `hat export` that it was loaded from to the Hugging Face Hub; returns its address."""
         return push(self.path, name, private)
 
     def _check(self, method: str, splitter: str | None) -> None:

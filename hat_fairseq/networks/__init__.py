@@ -10,7 +10,7 @@ roberta.py, ernie_sparse.py, hierarchical_transformer.py, evidence.py
 encoder_with_heads.py
                 an encoder with a masked-LM head or classification heads
 
-`build` makes any of them from a description, which `hat package` and `hat export` write.
+`build` makes any of them from a description, which `hat export` writes.
 """
 
 from argparse import Namespace

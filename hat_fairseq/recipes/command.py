@@ -32,7 +32,7 @@ PYTHON = (sys.executable, "-P", "-m")
 COMMANDS = {
     "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), ("reader",)),
     "train": (("hat_fairseq.cli", "train"), ("task", "train"), ("data",)),
-    "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("data",)),
+    "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("model", "input")),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
 LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command

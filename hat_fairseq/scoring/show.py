@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     summaries = read_texts(args.hypotheses, ("segments",) if args.segments else HYPOTHESIS_KEYS)
     if summaries.ids is None:
-        raise ValueError(f"{args.hypotheses}: no ids; give the .jsonl of `hat join` or `hat summarize`")
+        raise ValueError(f"{args.hypotheses}: no ids; give the .jsonl of `hat generate` or `hat join`")
     texts = dict(zip(summaries.ids, (split_summary(text, "given") for (text,) in summaries.texts), strict=True))
     number = args.best if args.worst is None else args.worst
     if number is not None and number < 1:

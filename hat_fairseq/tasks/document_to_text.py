@@ -159,7 +159,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     # Generation
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Any) -> tuple[list[Tensor], list[int]]:
-        raise ValueError("fairseq-interactive cannot read documents; use `hat summarize --path MODEL --input FILE`")
+        raise ValueError("fairseq-interactive cannot read documents; use `hat generate MODEL FILE`")
 
     def build_generator(self, models: list[Any], args: Any, *more: Any, **kwargs: Any) -> Any:
         check_ranges({name: getattr(args, name, None) for name in MINIMUM})

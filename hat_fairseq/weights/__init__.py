@@ -1,1 +1,1 @@
-"""`hat import`, `export`, `package` and `average`: checkpoints, and weights in the formats of Hugging Face."""
+"""`hat import`, `export` and `average`: checkpoints, and weights in the formats of Hugging Face."""

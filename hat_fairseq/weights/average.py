@@ -11,7 +11,7 @@ from torch import Tensor
 from ..data.outputs import atomic_file, check_folder, check_output
 from ..fairseq_fixes.checkpoints import check_file
 from ..fairseq_fixes.resuming import newest_first
-from ..package_files import bare_checkpoint
+from ..model_folder import bare_checkpoint
 from ..register import register
 
 

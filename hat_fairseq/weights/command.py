@@ -6,7 +6,6 @@
 `bert`: a Hugging Face BERT, such as MiniLM, SciBERT, LegalBERT or BioBERT, for the same two and for long documents.
 `minilm`: all-MiniLM-L6-v2, the BERT that the extra `minilm` installs; it needs no folder.
 `hierarchical_transformer`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
-`hat_fairseq`: a folder of `hat export`, with the settings of its training and its data.
 
 The input is a folder with `config.json` and `model.safetensors`, also in shards, or `pytorch_model.bin`. The output
 holds tensors, numbers and strings only. The flags that build the model are printed in one line, to be pasted after
@@ -27,14 +26,13 @@ from ..data.dictionary import SPECIAL
 from ..data.outputs import atomic_file
 from ..data.sentencepiece_bpe import MODEL
 from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
-from ..package_files import BIN, bare_checkpoint
+from ..model_folder import BIN, bare_checkpoint
 from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
 from .untrained import write_untrained
 
 MINILM = "minilm"  # the BERT of an installed package
-EXPORTED = "hat_fairseq"  # a folder of `hat export`
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ RELEASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=[*RELEASES, MINILM, EXPORTED], help="whose weights they are")
+    parser.add_argument("release", choices=[*RELEASES, MINILM], help="whose weights they are")
     text = "hierarchical_transformer: add for weights that were trained with positions of segments, which the released "
     text += "ones were not (default: none)"
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
@@ -78,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="checkpoint to write; dict.txt, and tokenizer.json of a BERT, go beside it",
     )
-    text = "bert, minilm: write a folder as hat package does, without hierarchy and labels, for hat embed"
+    text = "bert, minilm: write a folder as hat export does, without hierarchy and labels, for hat embed"
     parser.add_argument("--package", type=Path, metavar="DIR", help=text)
     text = "with --package: longest document in tokens; for more than the weights have, attention has windows and"
     text += " positions are copied (default: that of the weights)"
@@ -103,10 +101,6 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError("--max-positions is for --package; a training has a flag of this name")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
-    if args.release == EXPORTED:
-        from .export import restore
-
-        return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = read_config(args.directory / "config.json", release.fixed, release.numbers, release.target)
     options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}

@@ -18,14 +18,14 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
+from .. import model_folder
 from ..data import files
 from ..data.dictionary import SPECIAL
 from ..data.outputs import check_space
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
-from ..package_files import read_tensors
+from ..model_folder import SHARDS, WEIGHTS
 
 MASK = "<mask>"
-SHARDS = "model.safetensors.index.json"  # which tensor is in which file
 # Settings with which the encoder is that of BART and RoBERTa.
 PLAIN = {
     "no_hierarchy": True,
@@ -68,16 +68,14 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     """
     from ..fairseq_fixes.checkpoints import named_failures
 
-    path, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
-    if path.is_file():
-        weights = read_tensors(path)
-    elif (index := directory / SHARDS).is_file():
-        weights = _read_shards(index)
+    pickled = directory / "pytorch_model.bin"
+    if any((directory / name).is_file() for name in (WEIGHTS, SHARDS)):
+        weights = model_folder.read_weights(directory)
     elif pickled.is_file():
         with named_failures(str(pickled)):
             weights = torch.load(pickled, map_location="cpu", weights_only=True)
     else:
-        raise ValueError(f"{directory} has neither model.safetensors nor {pickled.name}")
+        raise ValueError(f"{directory} has neither {WEIGHTS} nor {pickled.name}")
     if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
         raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
     if others := [name for name, tensor in weights.items() if tensor.is_quantized or tensor.layout != torch.strided]:
@@ -87,24 +85,11 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _read_shards(index: Path) -> dict[str, Tensor]:
-    """Reads the files that an index names for its tensors; ValueError for a file or a tensor that is missing."""
-    names = files.Fields(read_json(index), str(index)).get("weight_map", dict)
-    weights: dict[str, Tensor] = {}
-    for name in sorted({*map(str, names.values())}):
-        if Path(name).name != name or not (path := index.parent / name).is_file():
-            raise ValueError(f"{index} names the file {name!r:.80}, which is not beside it; fetch all shards")
-        weights |= read_tensors(path)
-    if missing := sorted(names.keys() - weights.keys()):
-        raise ValueError(f"{index}: {len(missing)} tensors are in none of its files: {', '.join(missing[:8])}")
-    return weights
-
-
 def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     """Writes `model.safetensors`; tensors may share memory, and are then written twice."""
     from safetensors.torch import save_file
 
-    path = folder / "model.safetensors"
+    path = folder / WEIGHTS
     check_space(folder, 1.01 * sum(tensor.nbytes for tensor in tensors.values()))
     path.touch()
     mode = path.stat().st_mode

@@ -1,7 +1,7 @@
 """The model `meeting`, which finds what answers a question in a transcript: layers over turns on all-MiniLM-L6-v2.
 
-This package carries the layers, and the extra `minilm` the rest. `assembled` makes of both a folder as `hat package`
-writes it. `python -m hat_fairseq.weights.meeting PACKAGE OUT` takes such a folder apart.
+This package carries the layers, and the extra `minilm` the rest. `assembled` makes of both a folder as `hat export`
+writes it. `python -m hat_fairseq.weights.meeting FOLDER OUT` takes such a folder apart.
 """
 
 import os
@@ -18,7 +18,7 @@ from ..data.kinds.evidence import EvidenceKind
 from ..data.outputs import atomic_directory
 from ..data.pipeline import BPE_FILES
 from ..data.tokenizer_bpe import TokenizerBpe
-from ..package_files import BIN, MANIFEST, WEIGHTS, check_package, describe_files, read_tensors
+from ..model_folder import BIN, MANIFEST, WEIGHTS, check_files, describe_files, read_tensors
 from . import bert, minilm, roberta
 from .hugging_face import read_config, read_weights, write_weights
 
@@ -32,7 +32,7 @@ def assembled() -> Path:
 
     ValueError if MiniLM is not installed, or the folder cannot be written.
     """
-    check_package(FOLDER)
+    check_files(FOLDER)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hat_fairseq"
     out = cache / f"meeting-{sha256_of(FOLDER / MANIFEST)[:16]}"
     if out.is_dir():
@@ -40,9 +40,7 @@ def assembled() -> Path:
     tensors, tokenizer = read_minilm(minilm.find())
     try:
         with atomic_directory(out) as folder:
-            for name in ("config.json", "generation.json", "README.md", BIN):
-                copy = shutil.copytree if (FOLDER / name).is_dir() else shutil.copyfile
-                copy(FOLDER / name, folder / name)
+            shutil.copytree(FOLDER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WEIGHTS, MANIFEST))
             tokenizer.save(folder / TOKENIZER)
             (folder / DICTIONARY).parent.mkdir()
             Dictionary.of(tokenizer.symbols).save(folder / DICTIONARY)
@@ -66,20 +64,20 @@ def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:
     return {roberta.TABLE.own_name(name): x for name, x in weights.items()}, tokenizer
 
 
-def take_apart(package: Path, out: Path) -> None:
-    """Writes what a package has beside MiniLM; ValueError if it is not one of layers on this very encoder."""
-    check_package(package)
-    tensors, (others, tokenizer) = read_tensors(package / WEIGHTS), read_minilm(minilm.find())
+def take_apart(model: Path, out: Path) -> None:
+    """Writes what a folder has beside MiniLM; ValueError if it is not one of layers on this very encoder."""
+    check_files(model)
+    tensors, (others, tokenizer) = read_tensors(model / WEIGHTS), read_minilm(minilm.find())
     for name, tensor in others.items():
         if name not in tensors or not torch.equal(tensors.pop(name), tensor):
-            raise ValueError(f"{package}: {name} is not that of MiniLM: train with --freeze-encoder")
+            raise ValueError(f"{model}: {name} is not that of MiniLM: train with --freeze-encoder")
     with atomic_directory(out) as folder:
-        shutil.copytree(package, folder, dirs_exist_ok=True)
+        shutil.copytree(model, folder, dirs_exist_ok=True)
         tokenizer.save(folder / TOKENIZER)
         Dictionary.of(tokenizer.symbols).save(folder / DICTIONARY)
         for name in (TOKENIZER, DICTIONARY):
-            if (folder / name).read_bytes() != (package / name).read_bytes():
-                raise ValueError(f"{package / name} is not that of MiniLM")
+            if (folder / name).read_bytes() != (model / name).read_bytes():
+                raise ValueError(f"{model / name} is not that of MiniLM")
             (folder / name).unlink()
         (folder / DICTIONARY).parent.rmdir()
         for name in (WEIGHTS, MANIFEST):

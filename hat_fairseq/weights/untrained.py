@@ -1,4 +1,4 @@
-"""Writes imported weights as a folder of `hat package`, for `hat embed` and as a start of a training."""
+"""Writes imported weights as a folder of `hat export`, for `hat embed` and as a start of a training."""
 
 import tempfile
 from pathlib import Path
@@ -12,9 +12,10 @@ from ..data.options import Settings
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..data.tokenizer_bpe import TokenizerBpe
-from ..package_files import MANIFEST
-from .package import Trained, write_package
+from ..model_folder import MANIFEST
+from .export import write_folder
 from .rename import parse_flags
+from .trained import Trained
 
 SEED = 1  # of what the weights do not have
 
@@ -22,7 +23,7 @@ SEED = 1  # of what the weights do not have
 def write_untrained(
     out: Path, state: dict[str, Tensor], tokenizer: TokenizerBpe, flags: list[str], overwrite: bool
 ) -> str:
-    """Writes a folder without hierarchy and labels; returns how many parameters the model has.
+    """Writes a folder without hierarchy and labels; returns a line about its weights.
 
     Args:
         state: of a `hat_roberta`; more positions, which the flags may ask for, are made of it.
@@ -44,4 +45,4 @@ def write_untrained(
         torch.manual_seed(SEED)
         model = task.build_model(cfg.model)
         model.load_state_dict(dict(state))
-        return write_package(folder, out.resolve().name, Trained(model, cfg, task, 0, Path(data)))
+        return write_folder(folder, out.resolve().name, Trained(model, cfg, task, 0, Path(data)))[0]

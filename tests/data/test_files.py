@@ -9,7 +9,7 @@ import pytest
 
 from hat_fairseq.data.files import files_below
 from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output
-from hat_fairseq.package_files import describe_files
+from hat_fairseq.model_folder import describe_files
 
 MANIFEST_OF_A = json.dumps({"files": {"a": 0}, "sha256": {"a": hashlib.sha256(b"").hexdigest()}})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import hat, refusal, write_lines
 
-from hat_fairseq.package_files import describe_files
+from hat_fairseq.model_folder import describe_files
 
 fault = pytest.mark.fault
 

@@ -14,8 +14,8 @@ from fairseq.models.bart import BARTModel
 
 from hat_fairseq import cli
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
+from hat_fairseq.model_folder import bare_checkpoint
 from hat_fairseq.models.hat_transformer import HatBartModel
-from hat_fairseq.package_files import bare_checkpoint
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def pack(source: Path, path: Path) -> None:
 
 
 @pytest.mark.fault("Security", "pickles of every format, TorchScript, compressed checkpoints", "one line, exit 2")
-def test_what_is_no_plain_checkpoint(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_plain_checkpoint(checkpoint: Path, ami: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = checkpoint.with_name("other.pt")
-    words = ["export", "--to", "hf", "--path", path, "--data", path.parent, "--out", path.parent / "out"]
+    words = ["export", path, "--data", ami / "bin", "--out", path.parent / "out"]
     for write, message in REFUSED.values():
         write(path, checkpoint)
         assert cli.main([*map(str, words)]) == 2

@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.fairseq_fixes.settings import TRUST, recorded_flags
-from hat_fairseq.package_files import bare_checkpoint
+from hat_fairseq.model_folder import bare_checkpoint
 
 LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints
 
@@ -110,7 +110,7 @@ def test_parts_of_a_user_are_allowed(save) -> None:
 @pytest.mark.slow
 @pytest.mark.fault("Security", "a checkpoint whose settings are code", "refused by every command, nothing is run")
 def test_commands_refuse_them(run, ami: Path, checkpoint: Path, tmp_path: Path) -> None:
-    """The path of `fairseq-generate`, `hat generate`, `hat summarize` and the Python interface is one."""
+    """The path of `fairseq-generate`, `hat generate` and the Python interface is one."""
     state, evil = torch.load(checkpoint, weights_only=True), tmp_path / "evil.pt"
     code = f"__import__('os').system('touch {tmp_path / 'ran'}')"
     state["cfg"]["model"] = {"_name": "fconv", "encoder_layers": code, "decoder_layers": code}
@@ -121,8 +121,8 @@ def test_commands_refuse_them(run, ami: Path, checkpoint: Path, tmp_path: Path) 
     for command in ("fairseq-generate", "fairseq-interactive", "fairseq-validate"):
         refused = run(command, ami / "bin", *flags, "--path", evil, check=False, stdin=subprocess.DEVNULL)
         assert refused.returncode == 1 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
-    words = ["--data", ami / "bin", "--input", tmp_path / "a.jsonl", "--out", tmp_path / "out.jsonl"]
-    refused = run("hat", "summarize", "--path", evil, *words, check=False)
+    words = [tmp_path / "a.jsonl", "--data", ami / "bin", "--out", tmp_path / "out.jsonl"]
+    refused = run("hat", "generate", evil, *words, check=False)
     assert refused.returncode == 2 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
     assert not (tmp_path / "ran").exists()
 
@@ -137,8 +137,8 @@ def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, checkpoint:
     assert lines[0] == lines[1] and len(lines[0]) == 6
     short = run(*words, "--max-source-positions", 99, check=False)
     assert short.returncode == 1 and "are longer than the model takes, 99; " in short.stdout + short.stderr
-    model = ["--path", checkpoint, "--device", "cpu"]
-    run("hat", "generate", ami / "bin", *model, "--max-len-b", 4, "--results-path", tmp_path / "out")
+    words = [checkpoint, ami / "bin", "--device", "cpu", "--max-len-b", 4]
+    run("hat", "generate", *words, "--out", tmp_path / "out/test.jsonl")
     assert len((tmp_path / "out/test.jsonl").read_text().splitlines()) == 6
     assert recorded_flags(str(tmp_path / "none.pt"), None) == []
     assert recorded_flags(str(checkpoint), "translation") == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from building import EOS, PAD
+from commands import hat, read_lines, refusal, write_lines
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -24,6 +25,10 @@ from hat_fairseq import hf  # noqa: E402
 SIZES = {"encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_layers": 2, "dropout": 0.0}
 DECODER = {name.replace("encoder", "decoder"): size for name, size in SIZES.items()}
 SIZES |= {"encoder_attention": "window", "attention_window": 16}
+TEXTS = [["Metal Man is the easiest second easiest third easiest Robot Master ."], ["The president said .", "Yes ."]]
+# As `hat export` writes them, so that transformers finds the hypotheses of fairseq.
+GENERATION = {"num_beams": 4, "min_length": 5, "max_length": 20, "early_stopping": True, "forced_eos_token_id": EOS}
+GENERATION |= {"suppress_tokens": [PAD]}
 RUNS: list[dict[str, Any]] = [
     {},
     {"activation_checkpointing": True, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2},
@@ -71,7 +76,7 @@ def losses(model: Any, examples: list[dict[str, Any]], target: str, folder: Path
 
 @pytest.mark.parametrize("target", ["title", "label"])
 def test_the_loss_falls(target: str, articles: tuple[Any, list[dict[str, Any]]], tmp_path: Path) -> None:
-    """Equally when layers are recomputed, and when the gradients of two batches are added."""
+    """Equally when layers are recomputed, and when the gradients of two batches are added; commands take the folder."""
     tokenizer, examples = articles
     kind: Any = hf.HatForSequenceClassification
     config = hf.HatConfig("hat_roberta", SIZES | {"max_positions": 128, "init": "xavier"}, len(tokenizer))
@@ -88,6 +93,24 @@ def test_the_loss_falls(target: str, articles: tuple[Any, list[dict[str, Any]]],
     assert runs[1] == pytest.approx(runs[0], abs=2e-3)
     loaded = kind.from_pretrained(tmp_path)
     assert all(torch.equal(tensor, loaded.state_dict()[name]) for name, tensor in model.state_dict().items())
+    for name, value in GENERATION.items() if target == "title" else ():
+        setattr(loaded.generation_config, name, value)
+    loaded.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    ids, out = tokenizer(TEXTS, return_tensors="pt"), tmp_path / "out.jsonl"
+    key = "sentences" if target == "title" else "segments"
+    write_lines(tmp_path / "in.jsonl", [{"id": str(number), key: text} for number, text in enumerate(TEXTS)])
     if target == "title":
-        ids = tokenizer([["Metal Man is the easiest second easiest third easiest Robot Master ."]], return_tensors="pt")
-        assert tokenizer.batch_decode(loaded.generate(**ids, num_beams=4, min_length=5, max_length=20))[0]
+        words = ["generate", tmp_path, tmp_path / "in.jsonl", "--out", out, "--device", "cpu"]
+        assert hat(*words) == 0
+        texts = tokenizer.batch_decode(loaded.generate(**ids))
+        assert [line["text"] for line in read_lines(out)] == texts and all(texts)
+        return
+    assert hat("predict", tmp_path, tmp_path / "in.jsonl", "--out", out, "--device", "cpu") == 0
+    with torch.no_grad():
+        scores = loaded(**ids).logits.softmax(dim=-1)
+    for line, row in zip(read_lines(out), scores.tolist(), strict=True):
+        assert line["probabilities"] == pytest.approx({f"LABEL_{number}": x for number, x in enumerate(row)}, abs=1e-5)
+    assert hat("embed", tmp_path, tmp_path / "in.jsonl", "--out", tmp_path / "vectors.npz", "--device", "cpu") == 0
+    assert hat("look", tmp_path, tmp_path / "in.jsonl", "--json", tmp_path / "look.json") == 0
+    assert "was trained by transformers" in refusal("export", tmp_path, "--out", tmp_path / "again")

@@ -241,7 +241,7 @@ def test_modules_in_the_current_folder(vocabulary: Path, tmp_path: Path) -> None
     run_command("hat", *words, cwd=tmp_path)
     run_command("hat", "doctor", cwd=tmp_path)
     (tmp_path / "none.pt").write_bytes(b"PK")
-    generate = ["generate", vocabulary, "--path", tmp_path / "none.pt", "--results-path", tmp_path / "results"]
+    generate = ["generate", tmp_path / "none.pt", vocabulary, "--out", tmp_path / "results/test.jsonl"]
     stopped = run_command("hat", *generate, cwd=tmp_path, check=False)
     assert stopped.returncode and "none.pt" in stopped.stderr
     assert not (tmp_path / "ran").exists() and (tmp_path / "out/manifest.json").is_file()

@@ -260,3 +260,23 @@ def test_questions_stand_anywhere_behind_the_transcript(model: Model, tmp_path: 
     assert "unrecognized arguments: --passage" in refusal(
         "ask", model.checkpoint, path, QUESTIONS[0], "--data", model.data, "--passage", "1"
     )
+
+
+def test_a_document_of_a_folder(model: Model, tmp_path: Path, capsys: Any) -> None:
+    """Of files of splits, one of which is chosen with --split and --id."""
+    turns = [{"role": name, "text": text} for name, text in TURNS]
+    rows = [{"id": name, "turns": turns, "questions": ["Why?"], "evidence": [[0]]} for name in ("one", "two")]
+    for split in ("train", "valid", "test"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", rows)
+    (tmp_path / "alone.json").write_text(json.dumps(turns))
+    expected = ask_json(model, tmp_path / "alone.json", capsys, *QUESTIONS)
+    for flags in (["--id", "two"], ["--id", "one", "--split", "valid"]):
+        lines = ask_json(model, tmp_path / "raw", capsys, *QUESTIONS, *flags)
+        assert [line | {"id": ""} for line in lines] == [line | {"id": ""} for line in expected]
+    for source, flags, message in (
+        (tmp_path / "raw", [], "2 documents: choose one of one, two with --id"),
+        (tmp_path / "raw", ["--split", "dev"], "has no split dev"),
+        (tmp_path / "alone.json", ["--split", "test"], "--split test has no effect"),
+        (tmp_path / "alone.json", ["--overwrite"], "--overwrite has no effect without --out FILE or --page"),
+    ):
+        assert message in refusal(*words(model, source, QUESTIONS[0], *flags))

@@ -212,4 +212,4 @@ def test_refusals(small: Path, tmp_path: Path) -> None:
     ):
         assert words in refusal("import", "bert", small.parent / "bert", *flags), words
         assert not (tmp_path / "new").exists()
-    assert json.loads((small / "config.json").read_text())["updates"] == 0
+    assert json.loads((small / "hat_fairseq.json").read_text())["updates"] == 0

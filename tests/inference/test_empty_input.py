@@ -18,8 +18,8 @@ def test_hat_summarize(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"id": "good", "turns": turns}]
     rows += [{"id": str(number), **document} for number, document in enumerate(documents)]
     path, out = write_lines(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
-    words = ["summarize", "--path", "demo", "--input", path, "--splitter", "punctuation", "--device", "cpu"]
-    words += ["--generation", '{"beam": 1, "max_len_b": 3, "min_len": 1}', "--out", out]
+    words = ["generate", "demo", path, "--splitter", "punctuation", "--device", "cpu"]
+    words += ["--beam", 1, "--max-len-b", 3, "--min-len", 1, "--out", out]
     error = refusal(*words)
     assert f"document '0' ({path}:2)" in error and "--on-empty keep" in error
     assert hat(*words, "--on-empty", "keep") == 0

@@ -73,7 +73,7 @@ def test_damaged_data(name: str, how: str, manifest: bool, data: Path, checkpoin
     expected = damage(data / f"bin/test.{name}", how)
     assert error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint}").endswith(f": {expected}")
     if manifest:
-        error = refusal("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out")
+        error = refusal("generate", checkpoint, data, "--out", tmp_path / "out/test.jsonl")
         assert error == f"hat: error: {expected}\n" and not (tmp_path / "out").exists()
 
 
@@ -82,7 +82,7 @@ def test_damaged_data(name: str, how: str, manifest: bool, data: Path, checkpoin
 def test_changed_data(data: Path, checkpoint: Path, error_of, tmp_path: Path) -> None:
     path = data / "bin/test.ids"
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
-    error = refusal("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out")
+    error = refusal("generate", checkpoint, data, "--out", tmp_path / "out/test.jsonl")
     assert f"{path} has changed since manifest.json was written; {AGAIN}" in error
     (data / "manifest.json").unlink()
     for path in data.glob("bin/train.*.target.*"):
@@ -171,7 +171,7 @@ def test_no_document_is_dropped(data: Path, checkpoint: Path, train, warm: WarmP
     assert warm.run(f"{line} --max-len-b 5".split(), tmp_path, tmp_path / "log").count("\nH-") == 6
 
 
-@fault(AREA, "hat summarize, hat predict: input without text", "named by id and line; --on-empty keep keeps its place")
+@fault(AREA, "hat generate, hat predict: input without text", "named by id and line; --on-empty keep keeps its place")
 def test_empty_documents(classifier: FineTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = read_lines(classifier.raw / "test.jsonl")
     rows.insert(1, {"id": "empty", "segments": [" "], "meta": {"n": 1}})
@@ -190,10 +190,10 @@ def test_empty_documents(classifier: FineTuned, tmp_path: Path, capsys: pytest.C
 @pytest.mark.slow
 @fault(AREA, "the disk of the results is full", "refused with its name")
 def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
-    words = ["generate", ami / "bin", "--path", checkpoint, "--max-len-b", 5, "--device", "cpu", "--results-path"]
+    words = ["generate", checkpoint, ami, "--max-len-b", 5, "--device", "cpu", "--out"]
     command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     script = 'mkdir disk; mount -t tmpfs -o size=64k none disk || exit 77; exec "$@"'
-    line = ["unshare", "--mount", "bash", "-c", script, "bash", *command, "disk"]
+    line = ["unshare", "--mount", "bash", "-c", script, "bash", *command, "disk/test.jsonl"]
     done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=120)
     if done.returncode in (1, 77):
         pytest.skip("mounting is not allowed")
@@ -205,8 +205,8 @@ def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
 def test_an_interrupted_run_leaves_no_semaphore(tmp_path: Path) -> None:
     turns = [{"role": "PM", "text": "so the remote has six buttons and costs five euros."}] * 12
     source = write_lines(tmp_path / "in.jsonl", ({"id": str(n), "turns": turns} for n in range(400)))
-    words = ["summarize", "--path", "demo", "--input", source, "--out", tmp_path / "out.jsonl", "--workers", 2]
-    words += ["--batch-size", 1, "--device", "cpu", "--generation", '{"sampling": true}']  # fairseq, which has a lock
+    words = ["generate", "demo", source, "--out", tmp_path / "out.jsonl", "--workers", 2]
+    words += ["--batch-size", 1, "--device", "cpu", "--sampling"]  # fairseq, which has a lock
     command = [*HEEDING, sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env=environment(), cwd=tmp_path, start_new_session=True

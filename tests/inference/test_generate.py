@@ -28,7 +28,7 @@ AREA = "Generation and prediction"
 SLOW_BATCHES = """
 import sys, time
 from hat_fairseq import cli
-from hat_fairseq.inference.summarize import Texts
+from hat_fairseq.inference.generate import Texts
 compute = Texts.__call__
 def slow(self, documents):
     time.sleep(1)
@@ -41,19 +41,19 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def words(ami: Path, checkpoint: Path) -> list[str]:
-    return ["generate", f"{ami}/bin", "--path", str(checkpoint), *FLAGS.split(), "--results-path"]
+    return ["generate", str(checkpoint), f"{ami}/bin", *FLAGS.split(), "--out"]
 
 
 @pytest.fixture
 def generate(words: list[str]) -> Callable[..., int]:
-    return lambda results, *flags: cli.main([*words, str(results), *map(str, flags)])
+    return lambda results, *flags: cli.main([*words, f"{results}/test.jsonl", *map(str, flags)])
 
 
 @pytest.fixture(scope="module")
 def whole(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The texts of an undisturbed run in this process."""
     results = tmp_path_factory.mktemp("whole")
-    assert cli.main([*words, str(results), "--batch-size", "1"]) == 0
+    assert cli.main([*words, str(results / "test.jsonl"), "--batch-size", "1"]) == 0
     return (results / "test.jsonl").read_bytes()
 
 
@@ -101,7 +101,7 @@ def finished(results: Path, process: subprocess.Popen[str], number: int) -> None
 @pytest.mark.parametrize("victim", ["worker", "driver"])
 def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_path: Path, capfd) -> None:
     results = tmp_path / "results"
-    process = slow_run(tmp_path / "slow.py", [*words, str(results)], "--workers", 2)
+    process = slow_run(tmp_path / "slow.py", [*words, str(results / "test.jsonl")], "--workers", 2)
     finished(results, process, 2)
     workers = [each for each in psutil.Process(process.pid).children() if "spawn_main" in " ".join(each.cmdline())]
     assert len(workers) == 2
@@ -112,7 +112,7 @@ def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_pa
         assert process.returncode == 2 and "finished batches are kept" in error
         assert re.search(r"hat: error: the batch of documents '\w+': a worker process was killed by signal 9", error)
     times = {path.name: path.stat().st_mtime_ns for path in results.glob(".test.jsonl.blocks/*.zip")}
-    process = slow_run(tmp_path / "slow.py", [*words, str(results)])
+    process = slow_run(tmp_path / "slow.py", [*words, str(results / "test.jsonl")])
     finished(results, process, len(times) + 1)
     now = {path.name: path.stat().st_mtime_ns for path in results.glob(".test.jsonl.blocks/*.zip")}
     assert now.items() > times.items()  # nothing is done again
@@ -123,7 +123,7 @@ def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_pa
 @pytest.mark.slow
 @pytest.mark.fault(AREA, "SIGTERM to hat generate", "its workers end too, exit 143; the same command goes on")
 def test_other_options_do_not_go_on_from_there(words, generate, tmp_path: Path) -> None:
-    process = slow_run(tmp_path / "slow.py", [*words, str(tmp_path / "a")])
+    process = slow_run(tmp_path / "slow.py", [*words, str(tmp_path / "a" / "test.jsonl")])
     finished(tmp_path / "a", process, 2)
     process.send_signal(signal.SIGTERM)
     assert "finished batches are kept" in process.communicate(timeout=120)[1] and process.returncode == 143
@@ -138,7 +138,7 @@ def test_other_options_do_not_go_on_from_there(words, generate, tmp_path: Path) 
 def test_a_checkpoint_that_changes(content: str, words, checkpoint: Path, tmp_path: Path) -> None:
     status = (copy := saved(checkpoint, tmp_path / "model.pt")).stat()
     command = [word if word != str(checkpoint) else str(copy) for word in words]
-    process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out")], "--workers", 2)
+    process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out/test.jsonl")], "--workers", 2)
     while not (tmp_path / "out/.test.jsonl.blocks").exists():
         assert process.poll() is None
         time.sleep(0.01)
@@ -158,13 +158,13 @@ def test_a_checkpoint_that_changes(content: str, words, checkpoint: Path, tmp_pa
 def test_another_checkpoint_does_not_go_on(words, checkpoint: Path, tmp_path: Path) -> None:
     copy, other = (saved(checkpoint, tmp_path / f"{noise}.pt", noise) for noise in (0.0, 1.0))
     command = [word if word != str(checkpoint) else str(copy) for word in words]
-    process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out")])
+    process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out/test.jsonl")])
     finished(tmp_path / "out", process, 2)
     process.kill()
     process.communicate()
     replace(copy, other)
-    assert hat(*command, tmp_path / "out", "--batch-size", 1) == 0
-    assert hat(*command, tmp_path / "whole", "--batch-size", 1) == 0
+    assert hat(*command, tmp_path / "out/test.jsonl", "--batch-size", 1) == 0
+    assert hat(*command, tmp_path / "whole/test.jsonl", "--batch-size", 1) == 0
     assert (tmp_path / "out/test.jsonl").read_bytes() == (tmp_path / "whole/test.jsonl").read_bytes()
 
 
@@ -201,8 +201,8 @@ def test_sampled_texts_do_not_depend_on_the_workers(generate, tmp_path: Path) ->
     assert rows(tmp_path / "a") == rows(tmp_path / "b") != rows(tmp_path / "c")
 
 
-@pytest.mark.fault(AREA, "two hat generate with one --results-path", "the second is refused")
-@pytest.mark.fault(AREA, "--results-path has a SPLIT.jsonl or SPLIT.score.json", "refused without --overwrite")
+@pytest.mark.fault(AREA, "two hat generate with one --out", "the second is refused")
+@pytest.mark.fault(AREA, "--out or its .score.json exists", "refused without --overwrite")
 def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: Path, capsys) -> None:
     (tmp_path / "test.score.json").write_text("mine")
     assert generate(tmp_path, "--score", "rouge") == 2
@@ -230,7 +230,7 @@ def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: 
 def test_results_replace_no_data(words, generate, ami: Path, tmp_path: Path, capsys) -> None:
     before = (ami / "text/test.jsonl").read_bytes()
     assert generate(ami / "text", "--overwrite") == 2
-    assert f"{ami}/text/test.jsonl is in {ami}/text, which is an input" in capsys.readouterr().err
+    assert f"{ami}/text/test.jsonl belongs to {ami}, which hat has written" in capsys.readouterr().err
     assert (ami / "text/test.jsonl").read_bytes() == before
     (tmp_path / "other").symlink_to(ami)
     score = tmp_path / "other/text/valid.jsonl"
@@ -243,7 +243,7 @@ def test_results_replace_no_data(words, generate, ami: Path, tmp_path: Path, cap
 @pytest.mark.slow
 @pytest.mark.fault(AREA, "hat generate on a file system without locks", "a warning")
 def test_no_locks(words, tmp_path: Path) -> None:
-    done = run_command(*WITHOUT_LOCKS, sys.executable, "-m", "hat_fairseq.cli", *words, tmp_path)
+    done = run_command(*WITHOUT_LOCKS, sys.executable, "-m", "hat_fairseq.cli", *words, tmp_path / "test.jsonl")
     assert done.stderr.count("files cannot be locked (Function not implemented)") == 1 and len(rows(tmp_path)) == 6
 
 
@@ -251,8 +251,7 @@ def test_no_locks(words, tmp_path: Path) -> None:
 @pytest.mark.fault(AREA, "a mistake in --score", "known before generation")
 def test_mistakes_are_known_at_once(generate, tmp_path, capsys) -> None:
     for flags, message in (
-        (["--gen-subset", "nosuch"], r"nosuch"),
-        (["--path", "nosuch.pt"], "checkpoint nosuch.pt does not exist"),
+        (["--split", "nosuch"], r"nosuch"),
         (["--workers", 0], "the number of workers must be from 1"),
         (["--beam", 0], "beam must be at least 1, not 0"),
         (["--no-repeat-ngram-size", 1], "use 2 or more"),
@@ -273,7 +272,7 @@ def test_packages_in_the_current_directory_are_not_imported(words, tmp_path) -> 
     for name in ("torch", "fairseq", "fairseq_cli"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name} of the current directory')")
-    run_command("hat", *words, tmp_path / "results", "--workers", 2, cwd=tmp_path)
+    run_command("hat", *words, tmp_path / "results/test.jsonl", "--workers", 2, cwd=tmp_path)
     assert len(rows(tmp_path / "results")) == 6
 
 
@@ -282,7 +281,9 @@ def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, words, tmp
         pytest.skip("MeCab is installed")
     path = Path(shutil.copytree(ami, tmp_path / "data"), "bin/pipeline.json")
     path.write_text(path.read_text().replace('"target_language": "en"', '"target_language": "ja"'))
-    assert cli.main([words[0], str(path.parent), *words[2:], f"{tmp_path}/results", "--score", "bleu"]) == 2
+    assert (
+        cli.main([*words[:2], str(path.parent), *words[3:], f"{tmp_path}/results/test.jsonl", "--score", "bleu"]) == 2
+    )
     assert "pip install sacrebleu[ja]" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
@@ -292,7 +293,7 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, w
     path = Path(shutil.copytree(ami, tmp_path / "data"), "bin/pipeline.json")
     text = path.read_text()
     path.write_text(text.replace('"target_tokenizer": "none"', '"target_tokenizer": "moses"'))
-    assert cli.main([words[0], str(path.parent), *words[2:], f"{tmp_path}/results"]) == 2
+    assert cli.main([*words[:2], str(path.parent), *words[3:], f"{tmp_path}/results/test.jsonl"]) == 2
     error = "trained on data preprocessed with --target-tokenizer none, and .*bin was with --target-tokenizer moses"
     assert re.search(f"{error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
     path.write_text(text.replace('"max_target_tokens": 60', '"max_target_tokens": 5'))
@@ -307,9 +308,9 @@ def test_a_blind_test_set_is_generated_and_not_scored(ami, words, tmp_path, caps
     data = tmp_path / "data"
     assert hat("preprocess", tmp_path / "blind", "--out", data, "--vocabulary", ami / "bin") == 0
     assert (data / "text/test.source").read_bytes() == (ami / "text/test.source").read_bytes()
-    command = [words[0], f"{data}/bin", *words[2:]]
+    command = [*words[:2], f"{data}/bin", *words[3:]]
     capsys.readouterr()
-    assert cli.main([*command, f"{tmp_path}/out", "--score", "rouge"]) == 2
-    assert "has no targets, so the texts cannot be scored: leave out --score" in capsys.readouterr().err
-    assert cli.main([*command, f"{tmp_path}/out"]) == cli.main([*words, f"{tmp_path}/whole"]) == 0
+    assert cli.main([*command, f"{tmp_path}/out/test.jsonl", "--score", "rouge"]) == 2
+    assert "has no target to score with: leave out --score" in capsys.readouterr().err
+    assert cli.main([*command, f"{tmp_path}/out/test.jsonl"]) == cli.main([*words, f"{tmp_path}/whole/test.jsonl"]) == 0
     assert rows(tmp_path / "out") == rows(tmp_path / "whole") and len(rows(tmp_path / "out")) == 6

@@ -29,7 +29,7 @@ def python(code: str, *arguments: object, status: int = 0, **variables: str) -> 
 @pytest.fixture(scope="module")
 def folder(fine_tuned, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made, out = fine_tuned("classification"), tmp_path_factory.mktemp("hub") / "P"
-    assert cli.main(["package", str(made.checkpoint), "--data", str(made.data / "bin"), "--out", str(out)]) == 0
+    assert cli.main(["export", str(made.checkpoint), "--data", str(made.data / "bin"), "--out", str(out)]) == 0
     return out
 
 
@@ -65,7 +65,7 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
 
 def test_a_checkpoint_cannot_be_pushed(fine_tuned) -> None:
     made = fine_tuned("classification")
-    with pytest.raises(ValueError, match="not a whole folder of hat package"):
+    with pytest.raises(ValueError, match="not a whole folder of hat export"):
         hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu").push_to_hub("user/model")
 
 

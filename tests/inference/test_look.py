@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from commands import generation_flags
 
 from hat_fairseq import cli
 from hat_fairseq.analysis.recording import units
@@ -123,8 +124,8 @@ def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
 
 def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path, capsys) -> None:
     data, checkpoint = trained
-    common = ["look", checkpoint, "--data", str(data / "bin"), "--input", str(data / "text/test.jsonl")]
-    common += ["--generation", json.dumps(OPTIONS)]
+    common = ["look", checkpoint, str(data / "text/test.jsonl"), "--data", str(data / "bin")]
+    common += generation_flags(OPTIONS)
     files = {name: tmp_path / f"look.{name}" for name in ("html", "png", "json")}
     flags = [f"--{'out' if name == 'html' else name}={path}" for name, path in files.items()]
     assert cli.main([*common, *flags, "--occlusion"]) == 0
@@ -157,7 +158,7 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
     texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "長" * 100: ["yes"]}
     rows = [json.dumps({"id": name, "segments": segments}) + "\n" for name, segments in texts.items()]
     (tmp_path / "in.jsonl").write_text("".join(rows))
-    words = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), "--data", str(made.data / "bin")]
+    words = ["look", str(made.checkpoint), str(tmp_path / "in.jsonl"), "--data", str(made.data / "bin")]
     words += ["--device", "cpu", "--occlusion"]
     assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 0
     out, err = capsys.readouterr()
@@ -169,7 +170,7 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
         assert (tmp_path / page).read_bytes() == (tmp_path / "pages" / page).read_bytes()
     assert "nothing is left without it" in (tmp_path / "pages" / names[2]).read_text()
     (tmp_path / "empty.jsonl").write_text("")
-    empty = [*words[:3], str(tmp_path / "empty.jsonl"), *words[4:], "--pages", str(tmp_path / "none")]
+    empty = [*words[:2], str(tmp_path / "empty.jsonl"), *words[3:], "--pages", str(tmp_path / "none")]
     assert cli.main(empty) == 2 and not (tmp_path / "none").exists()
     assert "empty.jsonl is empty" in capsys.readouterr().err
     assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--overwrite"]) == 2
@@ -181,7 +182,7 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
 @pytest.mark.slow
 def test_pages_do_not_depend_on_the_workers(fine_tuned, tmp_path: Path, monkeypatch) -> None:
     made = fine_tuned("classification")
-    words = ["look", str(made.checkpoint), "--input", str(made.data), "--device", "cpu", "--occlusion", "--pages"]
+    words = ["look", str(made.checkpoint), str(made.data), "--device", "cpu", "--occlusion", "--pages"]
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums depend on it in the last digits
     for workers in ("1", "2"):
         assert cli.main([*words, str(tmp_path / workers), "--workers", workers]) == 0
@@ -192,7 +193,7 @@ def test_pages_do_not_depend_on_the_workers(fine_tuned, tmp_path: Path, monkeypa
 def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
     """Of a split of preprocessed data; the page of a document is that of `hat look --id`."""
     data, checkpoint = trained
-    words = ["look", checkpoint, "--input", str(data), "--device", "cpu", "--generation", json.dumps(OPTIONS)]
+    words = ["look", checkpoint, str(data), "--device", "cpu", *generation_flags(OPTIONS)]
     assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 0
     names = [json.loads(line)["id"] for line in (data / "text/test.jsonl").open()]
     pages = sorted(path.stem for path in (tmp_path / "pages").iterdir())

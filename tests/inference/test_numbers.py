@@ -54,15 +54,13 @@ def test_large_numbers_in_files_are_refused(tmp_path: Path) -> None:
 
 def test_large_numbers_in_options_are_refused(tmp_path: Path) -> None:
     made = copied("summaries", tmp_path)
-    words = ["--path", made.model, "--data", made.data / "bin", "--input", made.raw, "--out", tmp_path / "x.jsonl"]
-    assert "the number 1e777 is too large" in refusal("summarize", *words, "--generation", '{"lenpen": 1e777}')
     words = ["package", made.model, "--data", made.data / "bin", "--out", tmp_path / "P"]
     assert "the number 1e777 is too large" in refusal(*words, "--generation", '{"lenpen": 1e777}')
     assert hat(*words) == 0
-    path = tmp_path / "P/generation.json"
-    path.write_text('{"lenpen": 2e888}')
-    words = ["summarize", "--path", tmp_path / "P", "--input", made.raw, "--out", tmp_path / "x.jsonl"]
-    assert "generation.json" in refusal(*words) and not (tmp_path / "x.jsonl").exists()
+    path = tmp_path / "P/generation_config.json"
+    path.write_text('{"length_penalty": 2e888}')
+    words = ["generate", tmp_path / "P", made.raw, "--out", tmp_path / "x.jsonl"]
+    assert "generation_config.json" in refusal(*words) and not (tmp_path / "x.jsonl").exists()
     words = ["preprocess", tmp_path / "raw", "--kind", "qa", "--out", tmp_path / "out", "--negative-windows", "inf"]
     assert "--negative-windows must be at least 0 and finite, not inf" in refusal(*words)
 
@@ -81,7 +79,7 @@ def test_scores_of_a_broken_model_are_refused(name: str, number: float, tmp_path
     common = ["--data", made.data / "bin", "--device", "cpu", "--out", out]
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     if name in WRITES_TEXTS:
-        error = refusal("summarize", "--path", broken, "--input", made.raw, *common)
+        error = refusal("generate", broken, made.raw, *common)
         assert re.search(r"no text for \d+ of \d+ documents \(the first is '\w+[.\w]*'\).*not numbers \(NaN\)", error)
     else:
         error = refusal("predict", broken, made.raw, *common)

@@ -10,7 +10,7 @@ from commands import hat, refusal
 import hat_fairseq
 from hat_fairseq.hf import HatTokenizer
 from hat_fairseq.inference.loading import DEMO
-from hat_fairseq.package_files import MANIFEST, describe_files
+from hat_fairseq.model_folder import MANIFEST, describe_files
 
 
 def swap_lines(path: Path) -> None:
@@ -29,20 +29,20 @@ def test_a_package(stream: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"the dictionary of the {stream} is not the one that the model was trained"):
         hat_fairseq.load(folder, device="cpu")
     (documents := tmp_path / "in.jsonl").write_text('{"id": "1", "turns": [{"role": "PM", "text": "Hello."}]}\n')
-    words = ("summarize", "--path", folder, "--input", documents, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    words = ("generate", folder, documents, "--out", tmp_path / "out.jsonl", "--device", "cpu")
     assert "is not the one that the model was trained with" in refusal(*words)
 
 
 def test_a_folder_for_transformers(tmp_path: Path) -> None:
-    assert hat("export", "--to", "hf", "--path", DEMO, "--out", (folder := tmp_path / "hf")) == 0
+    assert hat("export", DEMO, "--out", (folder := tmp_path / "hf")) == 0
     HatTokenizer.from_pretrained(folder)
     shutil.copytree(folder, other := tmp_path / "swapped")
-    swap_lines(other / "dict.target.txt")
+    swap_lines(other / "bin/dict.target.txt")
     with pytest.raises(ValueError, match="the dictionary of the target is not the one"):
         HatTokenizer.from_pretrained(other)
     shutil.copytree(folder, longer := tmp_path / "longer")
     (longer / "hat_fairseq.json").unlink()
-    with open(longer / "dict.target.txt", "a", encoding="utf-8") as file:
+    with open(longer / "bin/dict.target.txt", "a", encoding="utf-8") as file:
         file.write("qqqqzzzz 1\n")
     with pytest.raises(ValueError, match="vocab_size is [0-9]+, and the dictionary has [0-9]+ symbols"):
         HatTokenizer.from_pretrained(longer)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY, environment, run_command
+from commands import REPOSITORY, environment, generation_flags, run_command
 from fairseq.sequence_generator import SequenceGenerator
 from warm import WarmPython
 
@@ -55,13 +55,13 @@ def documents(chunked: tuple[Path, Path]) -> list[Record]:
 
 
 @pytest.fixture
-def summarize(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> list[str]:
+def command(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> list[str]:
     """The words of a command that writes the texts of the documents."""
     data, checkpoint = chunked
     source = tmp_path / "documents.jsonl"
     source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in documents))
-    words = ["summarize", "--path", checkpoint, "--data", data / "bin", "--device", "cpu", "--input", source]
-    words += ["--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
+    words = ["generate", checkpoint, source, "--data", data / "bin", "--device", "cpu"]
+    words += ["--out", tmp_path / "out.jsonl", *generation_flags(OPTIONS)]
     return [*map(str, words)]
 
 
@@ -91,16 +91,16 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(model: DocumentToTex
 
 
 def test_the_command_writes_every_document(
-    summarize: list[str], documents: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], documents: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty.jsonl").touch()
-    for flags, message in (
-        (["--input", f"{tmp_path}/empty.jsonl"], "empty.jsonl is empty: nothing to summarize"),
-        (["--out", f"{tmp_path}/nowhere/out.jsonl"], "nowhere"),
-        (["--fp16"], "hat: error: precision fp16 is GPU-only; on this CPU use fp32"),
+    verb, model, _, *others = command
+    for words, message in (
+        ([verb, model, f"{tmp_path}/empty.jsonl", *others], "empty.jsonl is empty: nothing to generate"),
+        ([*command, "--fp16"], "hat: error: precision fp16 is GPU-only; on this CPU use fp32"),
     ):
-        assert cli.main([*summarize, *flags]) == 2 and message in capsys.readouterr().err
-    assert cli.main(summarize) == 0
+        assert cli.main(words) == 2 and message in capsys.readouterr().err
+    assert cli.main(command) == 0
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in documents]
 
 
@@ -117,7 +117,7 @@ def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents:
 def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> None:
     """With roles and chunks, in each precision; the model built from the numbers in its folder."""
     data, checkpoint = chunked
-    words = ["package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
+    words = ["export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
     assert cli.main([*map(str, words)]) == 0
     for precision in ("fp32", *(["int8"] if multiplies_int8() else [])):
         where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)
@@ -184,30 +184,33 @@ def test_int8_is_refused_without_vnni_instructions(
 
 
 @pytest.mark.skipif(not BF16, reason="this CPU cannot multiply bf16")
-def test_summarize_takes_bf16(
-    chunked: tuple[Path, Path], summarize: list[str], documents: list[Record], tmp_path: Path
+def test_generate_takes_bf16(
+    chunked: tuple[Path, Path], command: list[str], documents: list[Record], tmp_path: Path
 ) -> None:
     data, checkpoint = chunked
-    assert cli.main([*summarize, "--bf16"]) == 0
+    assert cli.main([*command, "--bf16"]) == 0
     model = DocumentToText(load(str(checkpoint), str(data / "bin"), "cpu", "bf16"), **OPTIONS)
     assert [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()] == list(texts_of(model, documents))
 
 
-def test_mistakes_are_one_line(summarize: list[str], fine_tuned, tmp_path: Path, capsys) -> None:
+def test_mistakes_are_one_line(command: list[str], fine_tuned, tmp_path: Path, capsys) -> None:
     classifier = fine_tuned("classification")
     (tmp_path / "text.pt").write_text("Summaries of meetings, one a line.\n")
-    for words, message in (
+    verb, checkpoint, source, *others = command
+    for model, words, message in (
         (
-            ["--path", classifier.checkpoint, "--data", classifier.data / "bin"],
+            classifier.checkpoint,
+            ["--data", classifier.data / "bin"],
             "was trained on the task document_classification, not on document_to_text (labels are predicted by",
         ),
-        (["--path", tmp_path / "text.pt"], "text.pt: not a checkpoint of torch"),
-        (["--path", tmp_path / "no.pt"], "no.pt does not exist"),
-        (["--batch-size", 0], "the batch size must be at least 1, not 0"),
-        (["--generation", '{"beam": 0}'], "beam must be at least 1, not 0"),
-        (["--generation", '{"beem": 2}'], "unknown generation option 'beem'"),
+        (tmp_path / "text.pt", [], "text.pt: not a checkpoint of torch"),
+        (tmp_path / "no.pt", [], "no.pt does not exist"),
+        (checkpoint, ["--batch-size", 0], "the batch size must be at least 1, not 0"),
+        (checkpoint, ["--beam", 0], "beam must be at least 1, not 0"),
+        (checkpoint, ["--seed", 2], "--seed has no effect without --sampling"),
+        (checkpoint, ["--sampling-topk", 2], "--sampling-topk has no effect without --sampling"),
     ):
-        assert cli.main([*summarize, *map(str, words)]) == 2, words
+        assert cli.main([verb, str(model), source, *others, *map(str, words)]) == 2, words
         error = capsys.readouterr().err.splitlines()
         assert error[-1].startswith("hat: error: ") and message in error[-1]
     assert not (tmp_path / "out.jsonl").exists()

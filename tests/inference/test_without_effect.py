@@ -3,20 +3,22 @@
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import hat
+from commands import hat, read_lines, refusal, write_lines
 from fine_tuned import MODELS, FineTuned
+from golden_models import copied
 
+from hat_fairseq import cli
 from hat_fairseq.data.bpe import NoBpe
 from hat_fairseq.data.kind import LabelledKind
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.inference import predict
 from hat_fairseq.inference.loading import split_with
 from hat_fairseq.inference.predict import answer_options
 
@@ -42,45 +44,128 @@ def test_options_of_answers_by_kind(name: str) -> None:
 
 # Options that say where, how fast and how precisely; and --on-empty, for which test_empty_input.py has input.
 NOT_OF_RESULT = {"help", "data", "out", "overwrite", "batch_size", "max_tokens", "device", "workers", "cluster"}
-NOT_OF_RESULT |= {"precision", "on_empty"}
-VALUES: dict[Any, list[object]] = {None: ["text=x"], int: [1], float: [-1e9, 1e9]}
+NOT_OF_RESULT |= {"precision", "on_empty", "png", "pages", "page", "json"}
+VALUES: dict[Any, list[object]] = {None: ["text=x"], int: [1, 2], float: [-1e9, 1e9]}
+OF_GENERATION: dict[str, list[object]] = {  # by name, where these would not do
+    "max_len_a": [1.0],
+    "beam": [1],
+    "max_len_b": [12],
+    "min_len": [19],
+    "lenpen": [-5.0, 9.0],
+    "unkpen": [-1e3],
+    "temperature": [0.1, 50.0],
+    "sampling_topp": [0.5],
+}
+SHORT = ["--beam", 4, "--min-len", 3, "--max-len-b", 20]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command without --out; and values of options that are not those of `VALUES`."""
+
+    words: list[object]
+    values: dict[str, list[object]] = field(default_factory=dict)
+    flags: tuple[object, ...] = ()  # its own, behind which the option stands
+    output: str = "--out"
+
+    def options(self) -> Iterator[tuple[str, list[str], list[object]]]:
+        """Name, flags and values to try of each option that has to do with the result."""
+        parser = argparse.ArgumentParser()
+        cli.import_verb(str(self.words[0])).add_arguments(parser)
+        for action in parser._actions:
+            if action.option_strings and action.dest not in NOT_OF_RESULT:
+                values = action.choices or VALUES.get(action.type, VALUES[None]) if action.nargs != 0 else [None]
+                yield action.dest, action.option_strings, self.values.get(action.dest, list(values))
+
+
+@pytest.fixture
+def commands(fine_tuned: Callable[[str], FineTuned], tmp_path: Path) -> Callable[[str, str], Command]:
+    """The command of a verb and a kind of data."""
+
+    def make(verb: str, kind: str) -> Command:
+        if kind == "text":
+            golden = copied("summaries", tmp_path)
+            words = [verb, golden.model, golden.raw, "--data", golden.data / "bin", "--device", "cpu"]
+            rows = read_lines(golden.raw)
+            values = OF_GENERATION | {"score": ["rouge --bootstrap-samples 0"], "id": [rows[-1]["id"]]}
+        else:
+            made = fine_tuned(kind)
+            words = [verb, made.checkpoint, made.raw / "test.jsonl", "--data", made.data / "bin", "--device", "cpu"]
+            rows = read_lines(made.raw / "test.jsonl")
+            metric = {"qa": "squad", "document_qa": "qa"}.get(kind, "classification")
+            values = {"score": [f"{metric} --bootstrap-samples 0"], "id": [rows[-1]["id"]]}
+        flags = tuple(SHORT) if kind == "text" else ()
+        return Command(words, values, flags, "--json" if verb == "look" else "--out")
+
+    return make
+
+
+CASES = [("predict", "qa", "out.jsonl"), ("predict", "qa", "-"), ("generate", "text", "out.jsonl")]
+CASES += [
+    ("embed", "classification", "out.jsonl"),
+    ("look", "classification", "out.json"),
+    ("look", "text", "out.json"),
+]
+SLOW = [("predict", name, out) for name in MODELS if name != "qa" for out in ("out.jsonl", "-")]
+SLOW += [("embed", name, "out.jsonl") for name in MODELS if name != "classification"]
+SLOW += [("look", name, "out.json") for name in MODELS if name != "classification"]
 
 
 @pytest.mark.parametrize(
-    "name", ["qa", *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name != "qa")]
+    ("verb", "name", "out"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 )
-@pytest.mark.parametrize("out", ["out.jsonl", "-"])
-def test_each_option_changes_the_predictions_or_is_refused(
-    name: str, out: str, fine_tuned: Callable[[str], FineTuned], tmp_path: Path, monkeypatch, capfd
+def test_each_option_changes_the_result_or_is_refused(
+    verb: str, name: str, out: str, commands: Callable, tmp_path: Path, monkeypatch, capfd
 ) -> None:
-    made = fine_tuned(name)
-    monkeypatch.chdir(tmp_path)
-    words = ["predict", made.checkpoint, made.raw / "test.jsonl", "--data", made.data / "bin", "--device", "cpu"]
+    command = commands(verb, name)
+    (place := tmp_path / "place").mkdir()
+    monkeypatch.chdir(place)
 
     def outcome(*flags: object) -> tuple[str, dict[str, bytes]]:
         """The error, if any, and all that is written."""
-        status = hat(*words, "--out", out, *flags)
+        status = hat(*command.words, *command.flags, command.output, out, *flags)
         printed, error = capfd.readouterr()
-        written = {path.name: path.read_bytes() for path in tmp_path.iterdir()} | {"-": printed.encode()}
-        for path in tmp_path.iterdir():
+        written = {path.name: path.read_bytes() for path in place.iterdir()} | {"-": printed.encode()}
+        for path in place.iterdir():
             path.unlink()
         return error if status else "", written
 
     usual = outcome()
+    if name != "classification" and verb in ("embed", "look") and usual[0]:
+        return  # the verb is not for this kind
     assert not usual[0]
-    parser = argparse.ArgumentParser()
-    predict.add_arguments(parser)
-    for action in parser._actions:
-        if not action.option_strings or action.dest in NOT_OF_RESULT:
-            continue
-        if name == "candidates" and action.dest == "splitter":
+    ignored = []
+    for option, names, values in command.options():
+        if name == "candidates" and option == "splitter":
             continue  # it divides the questions, and these have one sentence each
-        flag = action.option_strings[0]
-        values = action.choices or VALUES[action.type] if action.nargs != 0 else [None]
-        outcomes = [outcome(flag, *([] if value is None else [value])) for value in values]
+        outcomes = [outcome(names[0], *([] if value is None else [value])) for value in values]
         refused = [error for error, _ in outcomes if error]
-        assert all(re.search(f"{flag}|{action.dest}", error) for error in refused), refused
-        assert refused or any(written != usual[1] for _, written in outcomes), f"{flag} is ignored"
+        assert all(re.search(f"{names[0]}|{option}", error) for error in refused), refused
+        if not refused and all(written == usual[1] for _, written in outcomes):
+            ignored.append(names[0])
+    assert not ignored
+
+
+@pytest.mark.parametrize("verb", ["generate", "predict", "embed", "ask"])
+def test_overwrite_where_no_file_is_written(verb: str, tmp_path: Path) -> None:
+    (source := tmp_path / "in.txt").write_text("PM: Hello.\n")
+    words = [verb, "demo", source, *(["Who?"] if verb == "ask" else []), "--out", "-", "--overwrite"]
+    assert "--overwrite has no effect with" in refusal(*words).replace("without", "with")
+
+
+def test_score_that_cannot_be_made(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "so we go on"}]}])
+    words = ["generate", checkpoint, source, "--data", ami / "bin", "--device", "cpu", "--score", "rouge"]
+    assert "has no target to score with: leave out --score" in refusal(*words, "--out", tmp_path / "x")
+    assert "--score needs a file of --out" in refusal(*words, "--out", "-")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_partial_is_for_releases(tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", [{"id": "a", "text": "So we go on .", "target": "We go ."}])
+    words = ["preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--num-codes", 10, "--partial"]
+    assert f"--partial has no effect: {tmp_path}/raw is a folder, and no release; remove it" in refusal(*words)
 
 
 def test_a_splitter_for_texts_that_stay_whole() -> None:
@@ -97,15 +182,15 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     rows = [{"id": name, "turns": [{"role": "PM", "text": "So we start the meeting ."}]} for name in "ab"]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = [
-        "summarize",
-        "--path",
+        "generate",
         "demo",
-        "--input",
         "in.jsonl",
         "--device",
         "cpu",
-        "--generation",
-        '{"min_len": 1, "max_len_b": 20}',
+        "--min-len",
+        1,
+        "--max-len-b",
+        20,
     ]
     assert hat(*words, "--out", "-") == 0
     lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
@@ -113,12 +198,12 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     assert hat(*words, "--out", "out.jsonl") == 0
     assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == lines
     capfdbinary.readouterr()
-    assert hat("look", "demo", "--input", "in.jsonl", "--out", "-") == 2
+    assert hat("look", "demo", "in.jsonl", "--out", "-") == 2
     assert b"--out -: `hat look` does not write this to the standard output" in capfdbinary.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
 def test_look_at_the_demo(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert hat("look", "demo", "--generation", '{"min_len": 1, "max_len_b": 20}', "--device", "cpu") == 0
+    assert hat("look", "demo", "--min-len", 1, "--max-len-b", 20, "--device", "cpu") == 0
     assert "<html" in Path("look.html").read_text()

@@ -190,7 +190,7 @@ def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
     words = ["--task", "document_evidence", "--criterion", "evidence", "--cpu", "--batch-size", 4, "--path", checkpoint]
     done = run_command("fairseq-validate", tmp_path / "data/bin", *user_dir, *words)
     assert "average_precision" in done.stdout
-    assert hat("package", checkpoint, "--data", tmp_path / "data/bin", "--out", tmp_path / "model") == 0
+    assert hat("export", checkpoint, "--data", tmp_path / "data/bin", "--out", tmp_path / "model") == 0
     lines = []
     for model in ([checkpoint, "--data", tmp_path / "data/bin"], [tmp_path / "model"]):
         out = tmp_path / f"{len(lines)}.jsonl"
@@ -205,5 +205,5 @@ def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
             assert passage["text"] == text[passage["begin"] : passage["end"]]
             inside = question["probabilities"][passage["first"] : passage["last"] + 1]
             assert passage["probability"] == max(inside) and min(inside) >= threshold - 1e-6
-    settings = json.loads((tmp_path / "model/config.json").read_text())["description"]["settings"]
+    settings = json.loads((tmp_path / "model/config.json").read_text())["settings"]
     assert not {"freeze_encoder", "vectors"} & settings.keys()

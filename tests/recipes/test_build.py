@@ -46,11 +46,11 @@ def test_later_wins_and_null_removes(configs, tmp_path):
 
 def test_sections_reach_their_commands(configs):
     configs(
-        "task: {data: d, a: 1, b: 1}\ntrain: {b: 2}\ngenerate: {data: '{recipe}/bin', c: [x, 'y z']}\n"
+        "task: {data: d, a: 1, b: 1}\ntrain: {b: 2}\ngenerate: {model: m, input: '{recipe}/bin', c: [x, 'y z']}\n"
         "preprocess: {reader: r}"
     )
     assert values_of(split(built("train"))).items() >= {"a": "1", "b": "2"}.items()
-    generate = ["hat_fairseq.cli", "generate", "new/bin", "--c", "x", "y z"]
+    generate = ["hat_fairseq.cli", "generate", "m", "new/bin", "--c", "x", "y z"]
     assert built("generate") == generate
     assert built("preprocess", "--out", "o") == ["hat_fairseq.cli", "preprocess", "r", "--out", "o"]
 

@@ -23,7 +23,7 @@ from tokenizers_on_the_spot import write_tokenizer
 from warm import WarmPython
 
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
-from hat_fairseq.package_files import bare_checkpoint
+from hat_fairseq.model_folder import bare_checkpoint
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.scoring.official import FILES

@@ -46,6 +46,12 @@ def run_command(*command: object, check: bool = True, **options: object) -> subp
     return result
 
 
+def generation_flags(options: dict[str, Any]) -> list[str]:
+    """Options of generation as the commands take them."""
+    flags = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    return [name if value is True else f"{name}={value}" for name, value in flags.items()]
+
+
 def hat(*words: object) -> int:
     """The exit status of a command of this package, in this process."""
     from hat_fairseq import cli  # not above: `warm.py` imports fairseq before the plugin

@@ -54,7 +54,7 @@ def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag
 def test_it_generates(trained: Path, ami: Path, run, tmp_path: Path) -> None:
     assert hat("average", trained, "--last", "2", "--out", tmp_path / "mean.pt") == 0
     flags = ["--max-len-b", "4", "--device", "cpu"]
-    run("hat", "generate", ami / "bin", "--path", tmp_path / "mean.pt", "--results-path", tmp_path / "out", *flags)
+    run("hat", "generate", tmp_path / "mean.pt", ami, "--out", tmp_path / "out/test.jsonl", *flags)
     assert (tmp_path / "out/test.jsonl").read_text().count("\n") == 6
 
 

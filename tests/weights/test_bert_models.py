@@ -14,7 +14,7 @@ from tokenizers_on_the_spot import write_tokenizer
 from warm import WarmPython
 
 import hat_fairseq
-from hat_fairseq.package_files import MANIFEST
+from hat_fairseq.model_folder import MANIFEST
 
 TEXTS = ["Zürich is a city. It rains.", "The remote is yellow! Who wants a button?", "Good morning. We begin now."]
 TRAIN = "--optimizer adam --lr 1e-3 --batch-size 2 --max-update 2 --cpu --num-workers 0 --no-epoch-checkpoints"
@@ -91,13 +91,13 @@ def test_labels(
         out = tmp_path / f"{name}.jsonl"
         assert hat("predict", checkpoint, data, "--out", out, *common, *flags) == 0
         rows[name] = read_lines(out)
-    assert hat("package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
+    assert hat("export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
     assert (tmp_path / "P" / MANIFEST).is_file() and (tmp_path / "P/bin/bpe.json").is_file()
     assert hat("predict", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", tmp_path / "p.jsonl", *common) == 0
     for row, half, packed in zip(rows["fp32"], rows["bf16"], read_lines(tmp_path / "p.jsonl"), strict=True):
         assert row["probabilities"] == pytest.approx(packed["probabilities"], abs=1e-5)
         assert row["probabilities"] == pytest.approx(half["probabilities"], abs=0.05)
-    words = ["look", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
+    words = ["look", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
     assert hat(*words) == 0
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert '"document":"test0"' in page
@@ -105,7 +105,7 @@ def test_labels(
     vectors = tmp_path / "v.npz"
     assert hat("embed", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", vectors, *common) == 0
     assert np.load(vectors)["vectors"].shape == (6, ENCODER_SIZES["hidden_size"])
-    words = ["export", "--to", "hf", "--path", checkpoint, "--data", data / "bin", "--out", tmp_path / "hf"]
+    words = ["export", checkpoint, "--data", data / "bin", "--out", tmp_path / "hf"]
     assert hat(*words) == 0
     exported = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "hf", trust_remote_code=True)
     model = hat_fairseq.load(tmp_path / "P", device="cpu")
@@ -166,7 +166,7 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
     more = [*words, str(tmp_path / "save"), "--max-update", "3"]
     log = warm.run(["hat_fairseq.cli", "train", f"{data}/bin", *more], tmp_path, tmp_path / "log")
     assert f"Loaded checkpoint {tmp_path / 'save/checkpoint_last.pt'} (epoch 2 @ 2 updates)" in log, "it goes on"
-    assert hat("package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
+    assert hat("export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
     without, other = start[:-2], [str(tmp_path / "other")]
     for flags, problem in (
         (["--finetune-from-model", bert / "model.pt"], "which has no decoder: start from it with --encoder-from"),
@@ -177,10 +177,9 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
         done = warm.completed(["hat_fairseq.cli", "train", *words], tmp_path, check=False)
         assert done.returncode and problem in done.stderr.splitlines()[-1]
         assert not [*Path(*other).glob("*.pt")]
-    generation = json.dumps({"beam": 2, "max_len_b": 8})
     for flags in ([], ["--bf16"]):
-        words = ["summarize", "--path", tmp_path / "P", "--input", tmp_path / "raw/test.jsonl", "--device", "cpu"]
-        assert hat(*words, "--generation", generation, "--out", tmp_path / "out.jsonl", "--overwrite", *flags) == 0
+        words = ["generate", tmp_path / "P", tmp_path / "raw/test.jsonl", "--device", "cpu"]
+        assert hat(*words, "--beam", 2, "--max-len-b", 8, "--out", tmp_path / "out.jsonl", "--overwrite", *flags) == 0
         assert len(read_lines(tmp_path / "out.jsonl")) == 3
-    words = ["export", "--to", "hf", "--path", checkpoint, "--data", data / "bin", "--out", tmp_path / "hf"]
+    words = ["export", checkpoint, "--data", data / "bin", "--out", tmp_path / "hf"]
     assert hat(*words) == 0

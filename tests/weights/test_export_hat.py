@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 import torch
-from commands import ABSENT, run_command
+from commands import ABSENT, hat, read_lines, run_command
+from fairseq import checkpoint_utils
 
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.generation.settings import packaged_options
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.texts import DocumentToText
-from hat_fairseq.package_files import BIN
+from hat_fairseq.model_folder import BIN
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
 
@@ -30,6 +32,7 @@ BART = "--arch hat_bart_base --role-stream= --no-hierarchy --max-source-position
 SMALL = " --encoder-layers 2 --decoder-layers 2"
 for side in ("encoder", "decoder"):
     SMALL += f" --{side}-embed-dim 32 --{side}-ffn-embed-dim 48 --{side}-attention-heads 4"
+FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in GENERATION.items()]
 MODELS = {
     "roles": "",
     "bart": BART + SMALL,
@@ -41,7 +44,7 @@ CLASSES = {"bart": "BartForConditionalGeneration"}
 
 
 def export(path: Path, out: Path, data: Path, *flags: str) -> int:
-    words = ["export", "--to", "hf", "--path", path, "--data", data, "--out", out, *flags]
+    words = ["export", path, "--data", data, "--out", out, *flags]
     return cli.main([str(word) for word in words])
 
 
@@ -66,7 +69,7 @@ def model(request: Any, train: Any, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def exported(model: Path, ami: Path) -> Path:
     folder = model.parent / "hf"
-    assert export(model, folder, ami / BIN, "--generation", json.dumps(GENERATION)) == 0
+    assert export(model, folder, ami / BIN, *FLAGS) == 0
     return folder
 
 
@@ -148,12 +151,11 @@ def test_the_import_loads_a_folder_whose_code_does_not_run(
 
 
 def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:
-    back = tmp_path / "new/model.pt"
     saved = tmp_path / "saved"  # by transformers, as after a training
     for auto in (transformers.AutoModelForSeq2SeqLM, transformers.AutoTokenizer):
         auto.from_pretrained(exported, trust_remote_code=True).save_pretrained(saved)
-    assert cli.main(["import", "hat_fairseq", str(saved), "--out", str(back)]) == 0
-    before, after = (torch.load(path, weights_only=True) for path in (model, back))
+    before = torch.load(model, weights_only=True)
+    after = checkpoint_utils.load_checkpoint_to_cpu(str(saved))
     assert before["model"].keys() == after["model"].keys()
     assert all(torch.equal(tensor, after["model"][name]) for name, tensor in before["model"].items())
     for name in ("model", "task"):
@@ -161,55 +163,71 @@ def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Pat
         for local in [key for key in old if key in ("data", "adam_betas") or str(old[key]).startswith("/")]:
             old.pop(local), new.pop(local, None)
         assert old == new
-    for path in (back.parent / BIN).rglob("*.*"):
+    for path in filter(Path.is_file, (saved / BIN).rglob("*")):
         assert path.read_bytes() == (ami / BIN / path.name).read_bytes()
     again = tmp_path / "again"
-    assert export(back, again, back.parent / BIN) == 0
+    assert cli.main(["export", str(saved), "--out", str(again)]) == 0
     first, second = read_weights(exported), read_weights(again)
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 @pytest.mark.parametrize("model", ["roles"], indirect=True)
-def test_a_package_has_the_options_and_others_are_refused(
-    model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    package, out = tmp_path / "package", tmp_path / "hf"
-    words = ["package", model, "--data", ami / BIN, "--out", package, "--generation", json.dumps(GENERATION)]
-    assert cli.main([*map(str, words)]) == 0
-    assert cli.main(["export", "--to", "hf", "--path", str(package), "--out", str(out)]) == 0
+def test_options_of_generation(model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a folder stay in another export of it; transformers gets those that it has, all commands get all."""
+    folder, out = tmp_path / "folder", tmp_path / "out"
+    assert export(model, folder, ami / BIN, *FLAGS, "--max-len-a", "0.5") == 0
+    assert "differs: transformers has no option max_len_a, and generates without it" in capsys.readouterr().out
+    assert hat("export", folder, "--out", out, "--beam", 3) == 0
     config = json.loads((out / "generation_config.json").read_text())
-    assert (config["num_beams"], config["max_length"], config["min_length"]) == (4, 42, 4)
+    assert (config["num_beams"], config["max_length"], config["min_length"]) == (3, 42, 4)
     assert (config["length_penalty"], config["no_repeat_ngram_size"]) == (0.8, 3)
-    for options, words in (
-        ({"max_len_a": 0.5}, "generation option max_len_a 0.5: transformers has no such option"),
-        ({"sampling": True}, "generation option sampling True"),
-        ({"min_len": 60, "max_len_b": 50}, "min_len 60 is more than the longest text, 50 tokens"),
+    assert packaged_options(out) == {**GENERATION, "beam": 3, "nbest": 1, "max_len_a": 0.5}
+    for flags, words in (
+        (["--min-len", "60", "--max-len-b", "50"], "min_len 60 is more than the longest text, 50 tokens"),
+        (["--beam", "0"], "beam must be at least 1, not 0"),
     ):
-        assert export(model, tmp_path / "no", ami / BIN, "--generation", json.dumps(options)) == 2
+        assert export(model, tmp_path / "no", ami / BIN, *flags) == 2
         assert words in capsys.readouterr().err
     assert export(model, out, ami / BIN) == 2 and "exists" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["hf", "package"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out"]
+
+
+@pytest.mark.parametrize("model", ["roles"], indirect=True)
+def test_the_verb_of_0_5_runs_this_one(
+    model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = json.dumps({"beam": 2, "max_len_b": 9, "unnormalized": True})
+    words = ["package", model, "--data", ami / BIN, "--out", tmp_path / "P", "--generation", options]
+    assert hat(*words) == 0
+    assert capsys.readouterr().err.splitlines().count("hat: `hat package` is `hat export`") == 1
+    given = ["--beam", "2", "--max-len-b", "9", "--unnormalized"]
+    assert export(model, tmp_path / "Q", ami / BIN, *given) == 0
+    for name in ("model.safetensors", "generation_config.json", "hat_fairseq.json", "config.json"):
+        assert (tmp_path / "P" / name).read_bytes() == (tmp_path / "Q" / name).read_bytes()
+    assert packaged_options(tmp_path / "P")["unnormalized"] is True
 
 
 @pytest.mark.fault(
-    "Security",
-    "a folder of `hat export` with tensors too few or too many, or names outside of the data",
-    "names them, exit 2, nothing written",
+    "Checkpoints", "transformers saved into a folder of `hat export`", "refused, with the way out: remove manifest.json"
 )
 @pytest.mark.parametrize("model", ["roles"], indirect=True)
-def test_a_folder_that_does_not_fit_is_refused(
-    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_transformers_saved_is_a_model(exported: Path, ami: Path, tmp_path: Path, capsys: Any) -> None:
+    """Weights that were trained on, beside the manifest of the old ones, and without it."""
     folder = Path(shutil.copytree(exported, tmp_path / "hf"))
-    origin = json.loads((folder / "hat_fairseq.json").read_text())
-    other = {"names": origin["names"] | {"decoder.new": "decoder.new"}}
-    for change, words in (
-        (other, "1 tensors are missing: decoder.new"),
-        ({"names": {}}, "tensors are unknown: "),
-        ({"data": {"pipeline.json": "../pipeline.json"}}, "refused, because it names '../pipeline.json'"),
-        ({"data": {"../model.pt": "pipeline.json"}}, "refused, because it names '../model.pt'"),
-        ({"fingerprints": {"encoder.embed_tokens.weight": [1]}}, "is no fingerprint"),
-    ):
-        (folder / "hat_fairseq.json").write_text(json.dumps(origin | change))
-        assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "new/model.pt")]) == 2
-        assert words in capsys.readouterr().err and not (tmp_path / "new").exists()
+    peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            parameter.mul_(1.2)
+    peer.save_pretrained(folder)
+    documents = ami / "text/test.jsonl"
+    words = ["generate", folder, documents, "--device", "cpu", "--out"]
+    assert hat(*words, tmp_path / "out.jsonl") == 2
+    assert "or, if transformers" in (error := capsys.readouterr().err) or "if transformers has saved" in error
+    (folder / "manifest.json").unlink()
+    assert hat(*words, tmp_path / "out.jsonl") == 0
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    texts = [turns(replace(record, target=None)) for record in read_records(documents)]
+    inputs = tokenizer(texts, return_tensors="pt")
+    assert [line["text"] for line in read_lines(tmp_path / "out.jsonl")] == tokenizer.batch_decode(
+        peer.generate(**inputs)
+    )

@@ -13,9 +13,10 @@ from fine_tuned import spread, write_meetings
 
 import hat_fairseq
 from hat_fairseq import cli
+from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
-from hat_fairseq.weights.package import Trained
+from hat_fairseq.weights.trained import Trained
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
@@ -78,7 +79,7 @@ def exported(
     run("fairseq-train", data[kind], *flags.split())
     checkpoint, out = folder / "checkpoint_last.pt", folder / "hf"
     spread(checkpoint)
-    words = ["export", "--to", "hf", "--path", checkpoint, "--data", data[kind], "--out", out]
+    words = ["export", checkpoint, "--data", data[kind], "--out", out]
     assert cli.main([*map(str, words)]) == 0
     yield name, checkpoint, data[kind], out
 
@@ -113,16 +114,15 @@ def test_logits_are_those_of_fairseq(exported: tuple[str, Path, Path, Path]) -> 
 
 def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path], tmp_path: Path) -> None:
     name, checkpoint, data, out = exported
-    back, saved = tmp_path / "new/model.pt", tmp_path / "saved"
+    saved = tmp_path / "saved"
     auto = transformers.AutoModelForMaskedLM if name in WORDS else transformers.AutoModelForSequenceClassification
     for loaded in (auto, transformers.AutoTokenizer):  # saved by transformers, as after a training
         loaded.from_pretrained(out, trust_remote_code=True).save_pretrained(saved)
-    assert cli.main(["import", "hat_fairseq", str(saved), "--out", str(back)]) == 0
-    before, after = (torch.load(path, weights_only=True)["model"] for path in (checkpoint, back))
+    before, after = torch.load(checkpoint, weights_only=True)["model"], ModelFolder.open(saved).tensors()
     assert before.keys() == after.keys() and all(torch.equal(before[n], after[n]) for n in before)
-    files = {path.relative_to(back.parent / "bin") for path in (back.parent / "bin").rglob("*") if path.is_file()}
-    assert all((data / path).read_bytes() == (back.parent / "bin" / path).read_bytes() for path in files)
-    Trained.load(back, back.parent / "bin")
+    files = {path.relative_to(saved / "bin") for path in (saved / "bin").rglob("*") if path.is_file()}
+    assert all((data / path).read_bytes() == (saved / "bin" / path).read_bytes() for path in files)
+    Trained.load(saved, saved / "bin")
 
 
 @pytest.mark.parametrize("exported", ["poolingformer"], indirect=True)
@@ -141,10 +141,10 @@ def test_other_options_are_refused(
     exported: tuple[str, Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, checkpoint, data, _ = exported
-    words = ["export", "--to", "hf", "--path", str(checkpoint), "--out", str(tmp_path / "out")]
+    words = ["export", str(checkpoint), "--out", str(tmp_path / "out")]
     for flags, message in (
-        (["--data", str(data), "--generation", "{}"], "--generation is for models that write texts"),
-        ([], "is no package: give --data"),
+        (["--data", str(data), "--lenpen", "2"], "--lenpen is for models that write texts"),
+        ([], "is no folder of a model: give --data"),
     ):
         assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -153,15 +153,14 @@ def test_other_options_are_refused(
 @pytest.mark.parametrize("kind", HEADS)
 def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> None:
     """The tensors of the checkpoint under their names, all numbers of its heads, and rows for the kind of the data."""
-    tuned, out, back = fine_tuned(kind), tmp_path / "hf", tmp_path / "back/model.pt"
-    words = ["export", "--to", "hf", "--path", tuned.checkpoint, "--data", tuned.data / "bin", "--out", out]
+    tuned, out = fine_tuned(kind), tmp_path / "hf"
+    words = ["export", tuned.checkpoint, "--data", tuned.data / "bin", "--out", out]
     assert cli.main([*map(str, words)]) == 0
     config, before = json.loads((out / "config.json").read_text()), torch.load(tuned.checkpoint, weights_only=True)
     assert config["network"] == before["cfg"]["model"]._name.removesuffix("_tiny") and config["heads"] == HEADS[kind]
     tensors = {name: t for name, t in before["model"].items() if not name.endswith("_fingerprint")}
     assert read_weights(out).keys() <= tensors.keys()
-    assert cli.main(["import", "hat_fairseq", str(out), "--out", str(back)]) == 0
-    after = torch.load(back, weights_only=True)["model"]
+    after = ModelFolder.open(out).tensors()
     assert before["model"].keys() == after.keys() and all(torch.equal(t, after[n]) for n, t in before["model"].items())
     tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
     records = [json.loads(line) for line in (tuned.raw / "test.jsonl").read_text().splitlines()]

@@ -10,7 +10,7 @@ from minilm import needs_minilm
 
 import hat_fairseq
 from hat_fairseq.inference.loading import local_paths
-from hat_fairseq.package_files import WEIGHTS, read_tensors
+from hat_fairseq.model_folder import WEIGHTS, read_tensors
 from hat_fairseq.weights import meeting, minilm
 
 TURNS = [("Ann", "Good morning, did you sleep well?"), ("Bob", "I did. Shall we begin with the budget?")]

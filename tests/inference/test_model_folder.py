@@ -1,4 +1,4 @@
-"""`hat package`: the folder is the model, for every command, for fairseq and in Python; a changed folder is refused."""
+"""`hat export`: the folder is the model, for every command, for fairseq and in Python; a changed folder is refused."""
 
 import inspect
 import json
@@ -13,7 +13,7 @@ import torch
 from commands import USER_DIR, hat, read_lines, refusal, training_words, write_lines
 from fine_tuned import spread
 from huggingface_hub import ModelCard
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from warm import WarmPython
 
 import hat_fairseq
@@ -21,17 +21,17 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
+from hat_fairseq.model_folder import ModelFolder, describe_files
 from hat_fairseq.networks import build
-from hat_fairseq.package_files import describe_files
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
-GENERATION = ["--generation", json.dumps(OPTIONS)]
+GENERATION = ["--beam", "2", "--max-len-b", "8", "--min-len", "4"]
 TASK = ["--user-dir", str(USER_DIR), "--task", "document_to_text", "--cpu"]
 
 
 @pytest.fixture(scope="module")
 def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `data`, `model.pt` after two updates, and its package `P`; running text, at most 31 tokens."""
+    """A folder with `data`, `model.pt` after two updates, and its folder `P`; running text, at most 31 tokens."""
     folder = tmp_path_factory.mktemp("made")
     texts = ["The remote is yellow. Who wants a button? Nobody does.", "Good morning. We begin.", "One more. Two. Ten."]
     for split in ("train", "valid", "test"):
@@ -44,12 +44,12 @@ def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     spread(folder / "model.pt")
     (folder / "score.json").write_text(json.dumps({"systems": {f"{folder}/out.jsonl": {"rouge1": 12.5}}}))
     flags = ["--score", f"{folder}/score.json", "--card", '{"license": "mit", "pipeline_tag": "summarization"}']
-    package(folder / "model.pt", folder / "data", folder / "P", *flags, *GENERATION)
+    export(folder / "model.pt", folder / "data", folder / "P", *flags, *GENERATION)
     return folder
 
 
-def package(checkpoint: Path, data: Path, out: Path, *flags: str, status: int = 0) -> Path:
-    assert hat("package", checkpoint, "--data", data / "bin", "--out", out, *flags) == status
+def export(checkpoint: Path, data: Path, out: Path, *flags: str, status: int = 0) -> Path:
+    assert hat("export", checkpoint, "--data", data / "bin", "--out", out, *flags) == status
     return out
 
 
@@ -61,31 +61,35 @@ def training(made: Path, save: Path, updates: int, *flags: object) -> list[str]:
 
 def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     here = Path(shutil.copytree(made, tmp_path / "here"))
-    words = f"hat_fairseq.cli summarize --input {made}/raw/test.jsonl --device cpu --path "
-    checkpoint = [*f"{words} {here}/model.pt --data {here}/data/bin --out a".split(), *GENERATION]
+    words = f"hat_fairseq.cli generate {{}} {made}/raw/test.jsonl --device cpu"
+    checkpoint = [*f"{words.format(here / 'model.pt')} --data {here}/data/bin --out a".split(), *GENERATION]
     warm.run(checkpoint, tmp_path, tmp_path / "log")
-    package(here / "model.pt", here / "data", here / "new", *GENERATION)
+    export(here / "model.pt", here / "data", here / "new", *GENERATION)
     moved = Path(shutil.move(here / "new", tmp_path / "moved"))
     shutil.rmtree(here)
-    warm.run(f"{words} {moved} --out b".split(), tmp_path, tmp_path / "log")
+    warm.run(f"{words.format(moved)} --out b".split(), tmp_path, tmp_path / "log")
     assert read_lines(tmp_path / "a") == read_lines(tmp_path / "b") and len(read_lines(tmp_path / "a")) == 3
     assert not [path for path in moved.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
 
 
 def test_what_is_in_it(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state, tensors = torch.load(made / "model.pt")["model"], load_file(made / "P/model.safetensors")
-    tied = json.loads((made / "P/config.json").read_text())["tied"]
-    assert tied == dict.fromkeys(state.keys() - tensors.keys(), "encoder.embed_tokens.weight") and len(tied) == 2
-    assert all(torch.equal(tensors[tied.get(name, name)], tensor) for name, tensor in state.items())
-    built = build(json.loads((made / "P/config.json").read_text())["description"]).state_dict()
-    assert [*built] == [name for name in state if not name.endswith("_fingerprint")]
+    own = [name for name in state if not name.endswith("_fingerprint")]
+    names = json.loads((made / "P/hat_fairseq.json").read_text())["names"]
+    assert [*names] == own and tensors.keys() == {*names.values()} and len(own) == len(tensors) + 2
+    assert all(torch.equal(tensors[names[name]], state[name]) for name in own)
+    folder = ModelFolder.open(made / "P")
+    assert all(torch.equal(tensor, state[name]) for name, tensor in folder.tensors().items())
+    built = build(folder.description).state_dict()
+    assert [*built] == own
     assert all(built[name].shape == state[name].shape for name in built)
     manifest = json.loads((made / "P/manifest.json").read_text())
     names = ["README.md", "bin/bpe.codes", "bin/dict.source.txt", "bin/dict.target.txt", "bin/pipeline.json"]
-    assert list(manifest["files"]) == [*names, "config.json", "generation.json", "model.safetensors"]
+    names += ["config.json", "generation_config.json", "hat_fairseq.json", "model.safetensors", "modeling_hat.py"]
+    assert list(manifest["files"]) == [*names, "tokenizer_config.json"]
     assert (made / "P/model.safetensors").stat().st_mode == (made / "P/config.json").stat().st_mode
-    package(made / "model.pt", made / "data", made / "data", "--overwrite", status=2)
-    assert "data exists and is no folder of hat package" in capsys.readouterr().err
+    export(made / "model.pt", made / "data", made / "data", "--overwrite", status=2)
+    assert "data exists and is no folder of hat export" in capsys.readouterr().err
     assert json.loads((made / "P/manifest.json").read_text()) == manifest
 
 
@@ -101,7 +105,7 @@ def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path,
     rows += (f"| parameters | {parameters:,} in fp32 |", f"hat_fairseq {hat_fairseq.__version__} |", "--optimizer adam")
     assert [row for row in rows if row not in card.text] == [] and str(made) not in card.text
     shutil.copytree(made / "data/bin", tmp_path / "data/bin")
-    other = ModelCard.load(package(made / "model.pt", tmp_path / "data", tmp_path / "P") / "README.md")
+    other = ModelCard.load(export(made / "model.pt", tmp_path / "data", tmp_path / "P") / "README.md")
     assert other.data.to_dict() == known and not re.search("trained on|Scores|None", other.text)
 
 
@@ -115,7 +119,7 @@ def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path)
             text += warm.run([*words, "--batch-size", "1", "--path", str(path)], tmp_path, tmp_path / "log")
         outputs.append(re.findall(r"^[DH]-.*|\| loss \S+", text, re.M))
     assert outputs[0] == outputs[1] and len(outputs[0]) > 2 * 4
-    words = f"hat_fairseq.cli generate {data} --path {made}/P --results-path out --device cpu --beam 2".split()
+    words = f"hat_fairseq.cli generate {made}/P {data} --out out/test.jsonl --device cpu --beam 2".split()
     warm.run([*words, "--max-len-b", "8", "--min-len", "4"], tmp_path, tmp_path / "log")
     texts = hat_fairseq.load(made / "P", device="cpu").generate(read_lines(made / "raw/test.jsonl"))
     assert [line["text"] for line in read_lines(tmp_path / "out/test.jsonl")] == texts
@@ -130,14 +134,12 @@ def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPyth
     flag = "--finetune-from-model"
     losses = [re.findall(r'"loss": "[\d.]+"', train(0, flag, made / path)) for path in ("model.pt", "P")]
     assert losses[0] == losses[1] and losses[0]
-    assert (
-        "P: a package has no optimizer state to go on with" in train(1, "--restore-file", made / "P").splitlines()[-1]
-    )
+    assert "P: a folder has no optimizer state to go on with" in train(1, "--restore-file", made / "P").splitlines()[-1]
     assert f"{made}: a directory; give the checkpoint in it" in train(1, flag, made).splitlines()[-1]
 
 
 def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    half = package(made / "model.pt", made / "data", tmp_path / "h", "--half")
+    half = export(made / "model.pt", made / "data", tmp_path / "h", "--half")
     lines = read_lines(made / "raw/test.jsonl")
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, made / "P")]
     assert 0.5 < sizes[0] / sizes[1] < 0.55
@@ -150,7 +152,7 @@ def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, caps
     assert {tensor.dtype for tensor in model.models[0].parameters()} == {torch.float32}
     state["model"]["encoder.embed_tokens.weight"][5, 0] = 1e6
     torch.save(state, tmp_path / "large.pt")
-    package(tmp_path / "large.pt", made / "data", tmp_path / "none", "--half", status=2)
+    export(tmp_path / "large.pt", made / "data", tmp_path / "none", "--half", status=2)
     assert "encoder.embed_tokens.weight has numbers up to 1e+06, too large for fp16" in capsys.readouterr().err
 
 
@@ -177,7 +179,7 @@ def test_texts_in_python(made: Path) -> None:
         (lambda: model.generate([{"id": "a", "txt": "b"}]), "document 1: unknown key 'txt'"),
         (lambda: model.generate(["a b", {"id": "1", "text": "b"}]), "two documents have the same id"),
         (lambda: model.generate(["a b"], beem=2), "unknown generation option 'beem'"),
-        (lambda: hat_fairseq.load(made / "model.pt"), "model.pt is no folder of hat package: give the bin directory"),
+        (lambda: hat_fairseq.load(made / "model.pt"), "model.pt is no folder of hat export: give the bin directory"),
         (lambda: hat_fairseq.load(made / "none"), "none does not exist"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -189,8 +191,8 @@ import json, sys
 import hat_fairseq
 from hat_fairseq import cli
 P, source, old, checkpoint, out = sys.argv[1:]
-assert cli.main(["summarize", "--path", P, "--input", source, "--out", f"{out}/t.jsonl", "--device", "cpu"]) == 0
-assert cli.main(["look", P, "--input", source, "--json", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
+assert cli.main(["generate", P, source, "--out", f"{out}/t.jsonl", "--device", "cpu"]) == 0
+assert cli.main(["look", P, source, "--json", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
 model = hat_fairseq.load(P, device="cpu")
 refused = []
 for call in (
@@ -209,11 +211,11 @@ print(json.dumps([model.generate([json.loads(line) for line in open(source)]), r
 
 def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_path: Path) -> None:
     source, data = made / "raw/test.jsonl", ["--data", f"{made}/data/bin", "--device", "cpu", *GENERATION]
-    words = ["hat_fairseq.cli", "summarize", "--path", f"{made}/model.pt", "--input", str(source), "--out", "a", *data]
+    words = ["hat_fairseq.cli", "generate", f"{made}/model.pt", str(source), "--out", "a", *data]
     warm.run(words, tmp_path, tmp_path / "log")
-    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", "--input", str(source), "--json", "b", "--occlusion", *data]
+    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", str(source), "--json", "b", "--occlusion", *data]
     warm.run(words, tmp_path, tmp_path / "log")
-    edit(lambda config: config.pop("description"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
+    edit(lambda config: config.pop("network"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
     printed = without_fairseq(WITHOUT, made / "P", source, old, made / "model.pt", tmp_path)
     texts, refused = json.loads(printed.splitlines()[-1])
     assert texts == [row["text"] for row in read_lines(tmp_path / "a")]
@@ -224,9 +226,9 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
         refused,
         (
             "the generation option sampling needs fairseq, which is not installed",
-            "old, a checkpoint or a package of an earlier version, needs fairseq, which is not installed",
-            "model.pt, a checkpoint or a package of an earlier version, needs fairseq",
-            "a package with . needs fairseq",
+            "old, a checkpoint or a folder of an earlier version, needs fairseq, which is not installed",
+            "model.pt, a checkpoint or a folder of an earlier version, needs fairseq",
+            "a folder with . needs fairseq",
         ),
         strict=True,
     ):
@@ -238,7 +240,7 @@ def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) ->
     for tensor in {t.data_ptr(): t for t in state["model"].values() if t.is_floating_point()}.values():
         tensor.mul_(1.3)
     torch.save(state, tmp_path / "other.pt")
-    package(tmp_path / "other.pt", made / "data", tmp_path / "Q")
+    export(tmp_path / "other.pt", made / "data", tmp_path / "Q")
     lines, data = read_lines(made / "raw/test.jsonl"), made / "data/bin"
     both = hat_fairseq.load(f"{made}/P:{tmp_path}/Q", device="cpu")
     expected = hat_fairseq.load(f"{made}/model.pt:{tmp_path}/other.pt", data, "cpu").generate(lines, **OPTIONS)
@@ -253,9 +255,9 @@ def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) ->
 def test_labels_and_answers(
     fine_tuned, kind: str, without_fairseq, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same from the checkpoint, from the package, and from the package where fairseq is not installed."""
+    """The same from the checkpoint, from the folder, and from the folder where fairseq is not installed."""
     tuned = fine_tuned(kind)
-    folder, raw = package(tuned.checkpoint, tuned.data, tmp_path / "P"), tuned.raw / "test.jsonl"
+    folder, raw = export(tuned.checkpoint, tuned.data, tmp_path / "P"), tuned.raw / "test.jsonl"
     tag = {"classification": "text-classification", "document_qa": "question-answering"}[kind]
     assert ModelCard.load(folder / "README.md").data.pipeline_tag == tag
     for path, out, data in ((tuned.checkpoint, "a", ["--data", f"{tuned.data}/bin"]), (folder, "b", [])):
@@ -273,13 +275,13 @@ def test_labels_and_answers(
     with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can predict and look"):
         model.generate(lines)
     assert model.look(lines[0]).document == lines[0]["id"]
-    assert hat("look", folder, "--input", raw, "--out", tmp_path / "look.html") == 0
-    package(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)
-    assert "--generation is for models that write texts" in capsys.readouterr().err
+    assert hat("look", folder, raw, "--out", tmp_path / "look.html") == 0
+    export(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)
+    assert "--beam is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
-        for path, out, data in ((tuned.checkpoint, "x", ["--data", f"{tuned.data}/bin"]), (folder, "y", [])):
-            assert hat("export", "--to", "hf", "--path", path, "--out", tmp_path / out, *data) == 0
-        assert describe_files(tmp_path / "x") == describe_files(tmp_path / "y")
+        assert hat("export", folder, "--out", tmp_path / "y") == 0
+        files = [describe_files(each)["sha256"] for each in (folder, tmp_path / "y")]
+        assert {name for name in files[0] if files[0][name] != files[1].get(name)} == {"README.md", "manifest.json"}
     (folder / "model.safetensors").write_bytes(b"no weights")
     fit_manifest(folder)
     error = refusal("predict", folder, raw, "--out", tmp_path / "out.jsonl")
@@ -293,21 +295,33 @@ def edit(change: Callable[[dict[str, Any]], object], name: str = "config.json") 
         value = json.loads((folder / name).read_text())
         change(value)
         (folder / name).write_text(json.dumps(value))
-        if name == "config.json":
+        if name != "manifest.json":
             fit_manifest(folder)
 
     return write
 
 
 def earlier(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
-    """A change of a package of an earlier version, which is loaded by the settings of its training."""
-    return edit(lambda config: config.pop("description") and change(config))
+    """A change of a folder of an earlier version, which is loaded by the settings of its training."""
+
+    def write(folder: Path) -> None:
+        edit(lambda config: config.pop("network"))(folder)
+        edit(change, "hat_fairseq.json")(folder)
+
+    return write
 
 
 def fit_manifest(folder: Path) -> None:
     """Makes manifest.json that of the files as they are."""
     (folder / "manifest.json").unlink()
     (folder / "manifest.json").write_text(json.dumps(describe_files(folder)))
+
+
+def drop_tensor(folder: Path, name: str) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[name]
+    save_file(tensors, folder / "model.safetensors")
+    fit_manifest(folder)
 
 
 def change_byte(path: Path) -> None:
@@ -320,35 +334,36 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
     ("tensors is missing, or", lambda p: change_byte(p / "model.safetensors")),
     ("codes is missing", lambda p: (p / "bin/bpe.codes").unlink()),
     ("x is a link, or not in manifest.json", lambda p: (p / "x").touch()),
-    ("manifest.json is missing", lambda p: (p / "manifest.json").unlink()),
     ("is a link", lambda p: (p / "README.md").symlink_to((p / "README.md").rename(p.parent / "y"))),
     ("'../x', which is outside", edit(lambda m: m["files"].update({"../x": 1}), "manifest.json")),
     ("'fconv'", earlier(lambda c: c["cfg"].update(model=CODE))),
     ("its settings have more than 20 levels", earlier(lambda c: c["cfg"]["task"].update(x=DEEP))),
-    ("config.json: cfg must be an object", edit(lambda c: c.update(cfg="${oc.env:HOME}"))),
+    ("hat_fairseq.json: cfg must be an object", earlier(lambda c: c.update(cfg="${oc.env:HOME}"))),
     ("would fill in the setting '${oc.env:HOME}'", earlier(lambda c: c["cfg"]["task"].update(x="${oc.env:HOME}"))),
-    ("unknown key 'x'", edit(lambda c: c.update(x=2))),
+    ("unknown key 'x'", edit(lambda c: c.update(x=2), "hat_fairseq.json")),
     ("no model can be built", earlier(lambda c: c["cfg"]["model"].update(__class__="a"))),
     ("no model can be built", earlier(lambda c: c["cfg"]["model"].update(decoder_kv_heads="two"))),
-    ("no model can be built", edit(lambda c: c["description"].update(network="fconv"))),
-    ("no model can be built", edit(lambda c: c["description"].update(source_vocab_size="two"))),
-    ("'x' cannot be tied to", edit(lambda c: c["tied"].update(x=["y"]))),
+    ("no model can be built", edit(lambda c: c.update(network="fconv"))),
+    ("no model can be built", edit(lambda c: c.update(source_vocab_size="two"))),
+    ("'x' cannot be tied to", edit(lambda c: c["names"].update(x=["y"]), "hat_fairseq.json")),
+    ("is no fingerprint", edit(lambda c: c["fingerprints"].update(x=[1]), "hat_fairseq.json")),
+    ("Missing key(s) in state_dict", lambda p: drop_tensor(p, "decoder.layers.0.fc1.bias")),
 ]
 ONE_LINE = "one line with its name, exit 2 (fairseq's commands: 1)"
 
 
-@pytest.mark.fault("Checkpoints", "a package with a changed byte", ONE_LINE)
-@pytest.mark.fault("Checkpoints", "a package without one of its files", ONE_LINE)
-@pytest.mark.fault("Checkpoints", "a package with another file", ONE_LINE)
-@pytest.mark.fault("Checkpoints", "a package whose settings have wrong types", ONE_LINE)
-@pytest.mark.fault("Security", "a package with a link, or with a name outside of it", ONE_LINE)
-@pytest.mark.fault("Security", "a package whose settings are code", ONE_LINE)
+@pytest.mark.fault("Checkpoints", "a folder of hat export with a changed byte", ONE_LINE)
+@pytest.mark.fault("Checkpoints", "a folder of hat export without one of its files", ONE_LINE)
+@pytest.mark.fault("Checkpoints", "a folder of hat export with another file", ONE_LINE)
+@pytest.mark.fault("Checkpoints", "a folder of hat export whose settings have wrong types", ONE_LINE)
+@pytest.mark.fault("Security", "a folder of hat export with a link, or with a name outside of it", ONE_LINE)
+@pytest.mark.fault("Security", "a folder of hat export whose settings are code", ONE_LINE)
 def test_another_folder_is_refused(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     """By `hat`, and the first one by fairseq's commands."""
     for number, (message, change) in enumerate(REFUSED):
         folder = Path(shutil.copytree(made / "P", tmp_path / f"P{number}"))
         change(folder)
-        words = ["summarize", "--path", folder, "--input", made / "raw/test.jsonl", "--out", "out.jsonl"]
+        words = ["generate", folder, made / "raw/test.jsonl", "--out", "out.jsonl"]
         commands = [(2, ["hat_fairseq.cli", *words])]
         if number == 0:
             commands.append((1, ["fairseq_cli.generate", made / "data/bin", *TASK, "--path", folder]))
@@ -365,34 +380,30 @@ HEADER = b"\xff{}"  # is no UTF-8
 DAMAGED = [  # file, its bytes from its own ones, the message after its name
     ("model.safetensors", lambda own: own[:8] + HEADER + own[8 + len(HEADER) :], "is not a complete safetensors file"),
     ("model.safetensors", lambda own: own[:-7], "is not a complete safetensors file"),
-    ("generation.json", lambda own: own[:-9], "not a JSON object"),
-    ("generation.json", lambda own: b'{"beam": 4, "a": "\xe9"}', "invalid UTF-8"),
-    ("generation.json", lambda own: b"[4]", "expected a JSON object"),
-    ("generation.json", lambda own: b'{"beam": "four"}', "beam must be a whole number, not 'four'"),
+    ("generation_config.json", lambda own: own[:-9], "not a JSON object"),
+    ("generation_config.json", lambda own: b'{"num_beams": 4, "a": "\xe9"}', "invalid UTF-8"),
+    ("generation_config.json", lambda own: b"[4]", "expected a JSON object"),
+    ("generation_config.json", lambda own: b'{"num_beams": "four"}', "beam must be a whole number, not 'four'"),
 ]
 
 
-@pytest.mark.fault("Checkpoints", "damaged weights or generation.json in a package whose manifest fits", ONE_LINE)
+@pytest.mark.fault("Checkpoints", "damaged weights or generation_config.json in a folder whose manifest fits", ONE_LINE)
 def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     """By every command that reads them."""
-    assert hat("export", "--to", "hf", "--path", made / "P", "--out", tmp_path / "hf") == 0
-    documents = ["--input", made / "raw/test.jsonl"]
+    documents = [made / "raw/test.jsonl"]
     for number, (name, change, message) in enumerate(DAMAGED):
         folder = Path(shutil.copytree(made / "P", tmp_path / f"P{number}"))
         (folder / name).write_bytes(change((folder / name).read_bytes()))
         fit_manifest(folder)
         commands = [
-            (folder, ["summarize", "--path", folder, *documents, "--out", "out.jsonl"]),
+            (folder, ["generate", folder, *documents, "--out", "out.jsonl"]),
             (folder, ["look", folder, *documents, "--out", "out.html"]),
-            (folder, ["export", "--to", "hf", "--path", folder, "--out", "out"]),
+            (folder, ["export", folder, "--out", "out"]),
         ]
         if name == "model.safetensors":
-            other = Path(shutil.copytree(tmp_path / "hf", tmp_path / f"hf{number}"))
-            (other / name).write_bytes(change((other / name).read_bytes()))
             commands += [
                 (folder, ["fairseq_cli.generate", made / "data/bin", *TASK, "--path", folder]),
-                (folder, ["generate", made / "data/bin", "--path", folder, "--results-path", "out"]),
-                (other, ["import", "hat_fairseq", other, "--out", "out/model.pt"]),
+                (folder, ["generate", folder, made / "data/bin", "--out", "texts/test.jsonl"]),
             ]
         for place, words in commands:
             of_fairseq = str(words[0]).startswith("fairseq")
@@ -401,4 +412,4 @@ def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -
             text = (tmp_path / "log").read_text()
             (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
             assert f"{place / name}" in line and message in line and "Traceback" not in text, line
-            assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*")], words
+            assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*"), *tmp_path.glob("texts/*")], words

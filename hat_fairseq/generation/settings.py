@@ -1,0 +1,118 @@
+"""How a model generates: flags of a command, or what its folder says, for hat_fairseq and for transformers."""
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..data.dictionary import EOS, PAD, SPECIAL_IDS
+from ..data.files import Fields, read_json
+from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
+from .options import DEFAULTS, OPTIONS, check_options, parse_generation_options
+
+# fairseq's options that transformers has, too.
+EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
+# Options that have an effect with another one only.
+NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
+
+
+def add_generation(parser: argparse.ArgumentParser, default: str = "of the model's folder, or fairseq's") -> None:
+    """Declares the options of generation, without values by default; see `stated_options`."""
+    group = parser.add_argument_group(f"generation, as in fairseq-generate (default: {default})")
+    for name, value, text, _ in OPTIONS:
+        if isinstance(value, bool):
+            group.add_argument(flag(name), action="store_true", default=None, help=text)
+        elif name != "nbest":
+            metavar = "N" if isinstance(value, int) else "X"
+            group.add_argument(flag(name), type=type(value), metavar=metavar, help=f"{text} (default: {value})")
+
+
+def stated_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options that were given as flags; ValueError for one that makes no sense."""
+    options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
+    check_options(options, "generation")
+    return options
+
+
+def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: int | None = None) -> None:
+    """Raises ValueError for an option that has an effect only with another one, which is not set."""
+    options = {**packaged, **stated}
+    for name in stated.keys() & NEEDS.keys():
+        if not options.get(NEEDS[name]):
+            raise ValueError(f"{flag(name)} has no effect without {flag(NEEDS[name])}: remove it")
+    if seed is not None and not options.get("sampling"):
+        raise ValueError("--seed has no effect without --sampling: remove it")
+    if "lenpen" in stated and options.get("unnormalized"):
+        raise ValueError("--lenpen has no effect with --unnormalized: remove it")
+
+
+def flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def flags_of(text: str) -> list[str]:
+    """Returns options in JSON, as version 0.5 took them, as flags; ValueError if it is no JSON object of them."""
+    options = parse_generation_options(text, "--generation")
+    stated = {flag(name): value for name, value in options.items() if value is not False}
+    return [name if value is True else f"{name}={value}" for name, value in stated.items()]
+
+
+def packaged_options(models: str | Path) -> dict[str, Any]:
+    """Returns fairseq's options of the folder of a model, the first one of an ensemble; none of a checkpoint.
+
+    ValueError that names the file for anything else than options in it.
+    """
+    path = Path(str(models).split(os.pathsep)[0])
+    if not is_model_folder(path):
+        return {}
+    folder = ModelFolder.open(path)
+    file = path / (OLD_GENERATION if folder.is_old_package else GENERATION)
+    if folder.is_old_package:
+        options = dict(Fields(read_json(file), str(file)).record)
+    else:
+        values = Fields(read_json(file), str(file)).record if file.is_file() else {}
+        options = {**of_transformers(values), **folder.part("generation").record}
+    check_options(options, str(file))
+    return options
+
+
+def for_transformers(options: Mapping[str, Any], positions: int) -> dict[str, Any]:
+    """Returns generation_config.json with fairseq's options, or its defaults.
+
+    Both divide a score by the length with `</s>` to the power of lenpen. transformers counts the first token, the
+    `</s>` that starts every text, as part of the length; fairseq does not.
+
+    Raises:
+        ValueError: the least length is more than the greatest.
+    """
+    values = {**DEFAULTS, **options}
+    longest, least = min(int(values["max_len_b"]), positions - 1), values["min_len"]
+    if least > longest:
+        raise ValueError(f"generation option min_len {least} is more than the longest text, {longest} tokens")
+    return {
+        **SPECIAL_IDS,
+        "decoder_start_token_id": EOS,
+        "forced_eos_token_id": EOS,
+        "suppress_tokens": [PAD],  # padding is never generated
+        "num_beams": values["beam"],
+        "num_return_sequences": values["nbest"],
+        "early_stopping": True,  # a document is finished with as many hypotheses as beams
+        "length_penalty": 0.0 if values["unnormalized"] else float(values["lenpen"]),
+        "min_length": least + 1,
+        "max_length": longest + 2,
+        "no_repeat_ngram_size": values["no_repeat_ngram_size"],
+    }
+
+
+def of_transformers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns fairseq's options with which it finds the same texts; those that are not stated are absent."""
+    names = {"num_beams": "beam", "num_return_sequences": "nbest", "no_repeat_ngram_size": "no_repeat_ngram_size"}
+    options = {own: values[name] for name, own in names.items() if values.get(name) is not None}
+    lengths = ("min_length", "min_len", 1), ("max_length", "max_len_b", 2), ("max_new_tokens", "max_len_b", 1)
+    for name, own, more in lengths:
+        if isinstance(value := values.get(name), int):
+            options[own] = max(value - more, 0)
+    if (penalty := values.get("length_penalty")) is not None:
+        options |= {"lenpen": penalty} if penalty else {"unnormalized": True}
+    return options

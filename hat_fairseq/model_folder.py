@@ -1,0 +1,225 @@
+"""The folder of a model: `hat export` writes it, every command and transformers' `from_pretrained` read it.
+
+config.json, model.safetensors      the network and its weights; modeling_hat.py finds the classes of this package
+generation_config.json              of a model that writes texts, how it generates
+bin                                 the data's dictionaries, pipeline and BPE, for which tokenizer_config.json is
+hat_fairseq.json                    the training: its settings, the fingerprints of its dictionaries, names of tensors
+README.md, manifest.json            the model card; the size and the SHA-256 of each file
+
+Read are also folders that transformers saved, and those of version 0.5: packages, with hat_fairseq.json inside of
+config.json and generation.json for generation_config.json; exports, with the files of `bin` beside the rest.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
+
+from hat_fairseq.data.dictionary import DICTIONARIES
+from hat_fairseq.data.files import Fields, files_below, read_json, sha256_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
+SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
+ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
+OLD_GENERATION = "generation.json"  # of a package of 0.5
+OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
+KEYS = ("updates", "namespaces", "cfg", "names", "fingerprints", "generation", "data")  # of ORIGIN; 0.5 wrote data
+OLD_KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json in a package of 0.5
+#: What `networks.build` takes, with the defaults of `hf.HatConfig`, which are not in the file.
+DESCRIPTION = {"network": "", "settings": {}, "vocab_size": 0, "source_vocab_size": None, "num_roles": 0, "heads": {}}
+DESCRIPTION |= {"max_source_positions": 1024, "max_target_positions": 1024}
+FINGERPRINT = "_fingerprint"  # the end of the names of tensors that say which dictionary it was
+# RoBERTa of transformers has a row that is added to each position.
+TYPES, POSITIONS = "roberta.embeddings.token_type_embeddings.weight", "encoder.sentence_encoder.embed_positions.weight"
+MODEL_TYPE, LOADER = "hat", Path(__file__).with_name("hf") / "modeling_hat.py"
+CLASSES = {  # class of transformers -> of this package
+    "AutoConfig": "HatConfig",
+    "AutoModel": "HatModel",
+    "AutoModelForMaskedLM": "HatForMaskedLM",
+    "AutoModelForMultipleChoice": "HatForMultipleChoice",
+    "AutoModelForQuestionAnswering": "HatForQuestionAnswering",
+    "AutoModelForSeq2SeqLM": "HatForConditionalGeneration",
+    "AutoModelForSequenceClassification": "HatForSequenceClassification",
+    "AutoModelForTokenClassification": "HatForTokenClassification",
+}
+AUTO_MAP = {name: f"{LOADER.stem}.{own}" for name, own in CLASSES.items()}
+TOKENIZER, TOKENIZER_MAP = "tokenizer_config.json", {"AutoTokenizer": (f"{LOADER.stem}.HatTokenizer", None)}
+_LINKED: dict[Path, TemporaryDirectory[str]] = {}  # data of folders without `bin`, until this process ends
+
+
+def is_model_folder(path: str | Path) -> bool:
+    """Returns whether it is a folder with a model, or what is left of one."""
+    return any((Path(path) / name).is_file() for name in (WEIGHTS, SHARDS, CONFIG))
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a folder says of its model.
+
+    Attributes:
+        config: config.json.
+        origin: ORIGIN, or config.json of a package of 0.5; empty of a model that transformers trained alone.
+    """
+
+    path: Path
+    config: Fields
+    origin: Fields
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Reads config.json and ORIGIN; ValueError for one that is missing or damaged."""
+        path = Path(path)
+        config, origin = Fields(read_json(path / CONFIG), str(path / CONFIG)), path / ORIGIN
+        if "cfg" not in config:
+            return cls(path, config, Fields(read_json(origin) if origin.is_file() else {}, str(origin), KEYS))
+        return cls(path, config, Fields(config.record, config.where, OLD_KEYS))
+
+    @property
+    def is_old_package(self) -> bool:
+        return "cfg" in self.config
+
+    @cached_property
+    def description(self) -> dict[str, Any] | None:
+        """What `networks.build` takes; None of version 0.4, and of what is no network of this package."""
+        stated = self.config.get("description", dict) if "description" in self.config else self.config.record
+        return (
+            {name: stated.get(name, default) for name, default in DESCRIPTION.items()} if "network" in stated else None
+        )
+
+    @property
+    def data(self) -> Path:
+        return as_bin(self.path)
+
+    def part(self, name: str) -> Fields:
+        """Returns an object of `origin`; an empty one without it."""
+        return Fields(self.origin.record.get(name, {}), f"{self.origin.where}: {name}")
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Reads the weights under all names that they have in a checkpoint, and the fingerprints.
+
+        ValueError for any file of the folder that is missing, or has changed since its manifest was written.
+        """
+        import torch
+
+        if (self.path / MANIFEST).is_file() or self.is_old_package:
+            check_files(self.path)
+        stored, names = read_weights(self.path), self.part("tied" if self.is_old_package else "names").record
+        if (bias := stored.pop("final_logits_bias", None)) is not None and bool(bias.any()):
+            raise ValueError(f"{self.path}: final_logits_bias is not zero, and our BART has no bias on its output")
+        types, renamed = stored.pop(TYPES, None), {}
+        for name, other in names.items():
+            if not isinstance(other, str) or (self.is_old_package and (other not in stored or name in stored)):
+                raise self.origin.error(f"{name!r} cannot be tied to {other!r:.80}")
+            if other in stored:  # else the head is another one now
+                renamed[name] = stored[other]
+        tensors = {name: tensor for name, tensor in stored.items() if self.is_old_package or name not in names.values()}
+        tensors |= renamed
+        if types is not None and bool(types.any()):  # trained further: every token has this row
+            tensors[POSITIONS] = tensors[POSITIONS] + types
+        fingerprints = self.part("fingerprints")
+        for name in fingerprints.record:
+            if not name.endswith(FINGERPRINT):
+                raise fingerprints.error(f"{name!r:.80} is no fingerprint")
+            tensors[name] = torch.tensor(fingerprints.items(name, int))
+        return tensors
+
+
+def as_bin(folder: Path) -> Path:
+    """Returns the `bin` of a folder, or the folder; of an export of 0.5 one with links to the files of the folder."""
+    if (folder / BIN).is_dir() or not any(folder.glob("dict.*.txt")):
+        return folder / BIN if (folder / BIN).is_dir() else folder
+    if folder not in _LINKED:
+        _LINKED[folder] = TemporaryDirectory()
+        place = Path(_LINKED[folder].name)
+        for path in filter(Path.is_file, folder.resolve().iterdir()):
+            stream = path.name.removeprefix("dict.").removesuffix(".txt")
+            for name in DICTIONARIES.get(stream, (path.name,)):
+                (place / name).parent.mkdir(exist_ok=True)
+                if not (place / name).exists():
+                    (place / name).symlink_to(path)
+    return Path(_LINKED[folder].name)
+
+
+def write_loader(folder: str | Path) -> None:
+    """Puts the file into a folder with which `trust_remote_code=True` finds this package."""
+    shutil.copyfile(LOADER, Path(folder, LOADER.name))
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns the manifest of a folder: the size and the SHA-256 of each file."""
+    paths = {name: folder / name for name in files_below(folder)}
+    sizes = {name: path.stat().st_size for name, path in paths.items()}
+    return {"files": sizes, "sha256": {name: sha256_of(path) for name, path in paths.items()}}
+
+
+def check_files(folder: Path) -> None:
+    """Compares a folder with its manifest; ValueError for a file too few or too many, changed, or outside of it."""
+    if not (folder / MANIFEST).is_file():
+        raise ValueError(f"{folder / MANIFEST} is missing: not a whole folder of hat export; copy it again")
+    fields = Fields(read_json(folder / MANIFEST), str(folder / MANIFEST), ("files", "sha256"))
+    sizes, hashes = fields.get("files", dict), fields.get("sha256", dict)
+    for name in sizes:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise fields.error(f"refused, because it names {name!r}, which is outside of the folder")
+    # The cache of the Hugging Face Hub has links from each snapshot to its blobs.
+    blobs = folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else None
+    way_out = f"if transformers has saved into the folder, remove {MANIFEST}"
+    for path in sorted(folder.rglob("*")):
+        if path.relative_to(folder).parts[0] in OF_HUB:
+            continue
+        outside = path.is_symlink() and path.resolve().parent != blobs
+        if outside or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
+            raise ValueError(f"{path} is a link, or not in {MANIFEST}: remove it; {way_out}")
+    for name, size in sizes.items():
+        path = folder / name
+        if not path.is_file() or path.stat().st_size != size or sha256_of(path) != hashes.get(name):
+            problem = f"{path} is missing, or has changed since {MANIFEST} was written"
+            raise ValueError(f"{problem}: copy the folder again; {way_out}")
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Reads a safetensors file; ValueError that names it if it is damaged."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a complete safetensors file: {error}; copy it again") from error
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Reads `model.safetensors`, also in shards; ValueError for a file or a tensor that is missing or damaged."""
+    if not (index := folder / SHARDS).is_file() or (folder / WEIGHTS).is_file():
+        if not (folder / WEIGHTS).is_file():
+            raise ValueError(f"{folder / WEIGHTS} is missing; copy the folder again")
+        return read_tensors(folder / WEIGHTS)
+    names = Fields(read_json(index), str(index)).get("weight_map", dict)
+    weights: dict[str, Tensor] = {}
+    for name in sorted({*map(str, names.values())}):
+        if Path(name).name != name or not (path := index.parent / name).is_file():
+            raise ValueError(f"{index} names the file {name!r:.80}, which is not beside it; fetch all shards")
+        weights |= read_tensors(path)
+    if missing := sorted(names.keys() - weights.keys()):
+        raise ValueError(f"{index}: {len(missing)} tensors are in none of its files: {', '.join(missing[:8])}")
+    return weights
+
+
+def bare_checkpoint(model: dict[str, Any], cfg: Any = None, updates: int = 0) -> dict[str, Any]:
+    """Returns the least that fairseq reads of a checkpoint: the weights, epoch 1 and no optimizer state."""
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": updates}
+    return {
+        "args": None,
+        "cfg": cfg,
+        "model": model,
+        "optimizer_history": [history],
+        "last_optimizer_state": None,
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }

@@ -1,0 +1,92 @@
+"""The model card of a folder, README.md, with the front matter that the Hugging Face Hub reads."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import hat_fairseq
+
+from ..data.files import read_json
+from ..data.pipeline import TextPipeline
+from ..networks.evidence import UNLIMITED
+from .trained import Trained
+
+SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
+FLAGS = {  # of fairseq-train in the model card, with the place of each in the settings of a training
+    "criterion": ("criterion", "_name"),
+    "optimizer": ("optimizer", "_name"),
+    "lr-scheduler": ("lr_scheduler", "_name"),
+    "lr": ("optimization", "lr"),
+    "warmup-updates": ("lr_scheduler", "warmup_updates"),
+    "batch-size": ("dataset", "batch_size"),
+    "max-tokens": ("dataset", "max_tokens"),
+    "update-freq": ("optimization", "update_freq"),
+    "distributed-world-size": ("distributed_training", "distributed_world_size"),
+    "seed": ("common", "seed"),
+}
+
+
+def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores: str | None) -> str:
+    """Returns the text of README.md.
+
+    Args:
+        half: the weights are stored in fp16.
+        chosen: fields of the front matter, which win.
+        scores: of `hat score --json`; of files of this machine that have scores, the names are enough.
+    """
+    model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
+    names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
+    facts = {
+        "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
+        "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if half else 'fp32'}",
+        "updates": f"{trained.updates:,}",
+        "longest input and output": "any" if model.max_positions() == UNLIMITED else model.max_positions(),
+        **{setting.replace("_", " "): getattr(pipeline.settings, setting) for setting in names},
+        "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),
+        "trained with": trained_with(cfg),
+        "written by": f"hat_fairseq {hat_fairseq.__version__}",
+    }
+    rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items() if value is not None)
+    use = f'`hat_fairseq.load("{name}")` in Python, MODEL of all commands, or `AutoModel` of transformers.'
+    front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen)
+    text = f"{front}# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}"
+    return text if scores is None else text + "\nScores:\n\n```\n" + re.sub(r'(?<=")/[^"]*/', "", scores) + "```\n"
+
+
+def trained_on(path: Path) -> str | None:
+    """Returns the reader and the numbers of documents that a manifest of `hat preprocess` names; None without one."""
+    manifest = read_json(path) if path.is_file() else {}
+    if "splits" not in manifest:  # that of a folder
+        return None
+    counts = (f"{name} {split['documents']:,}" for name, split in manifest["splits"].items())
+    return f"{Path(manifest['reader']).name}; documents: {', '.join(counts)}"
+
+
+def trained_with(cfg: Any) -> str | None:
+    """Returns the flags of a training in its settings; None if it records none."""
+    flags = []
+    for flag, (section, name) in FLAGS.items():
+        value = getattr(cfg.get(section), name, None)
+        if value is not None:
+            text = value if isinstance(value, str | int | float) else ",".join(map(str, value))
+            flags.append(f"--{flag} {text}")
+    return f"`{' '.join(flags)}`" if flags else None
+
+
+def front_matter(pipeline: TextPipeline, tags: list[str], chosen: dict[str, Any]) -> str:
+    """Returns the head of README.md that the Hugging Face Hub reads; fields that are unknown are left out."""
+    kind, settings = pipeline.kind, pipeline.settings
+    languages = [settings.source_language] if kind.is_text else []
+    if kind.has_target and settings.target_language != settings.source_language:
+        languages.append(settings.target_language)
+    fields = {
+        "language": languages,
+        "library_name": "hat_fairseq",
+        "pipeline_tag": "translation" if len(languages) > 1 else kind.hub_task,
+        "tags": tags,
+        **chosen,
+    }
+    known = {name: value for name, value in fields.items() if value}
+    return f"---\n{yaml.safe_dump(known, sort_keys=False, allow_unicode=True)}---\n\n"

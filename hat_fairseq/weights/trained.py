@@ -1,0 +1,110 @@
+"""A trained model that is to be written as a folder: its network in plain numbers, and the settings of its training."""
+
+from argparse import Namespace
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+ROLES = "encoder.embed_segments.weight"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model with its task and settings.
+
+    Attributes:
+        data: its bin directory.
+    """
+
+    model: Any
+    cfg: Any
+    task: Any
+    updates: int
+    data: Path
+
+    @classmethod
+    def load(cls, checkpoint: Path, data: Path) -> "Trained":
+        """Loads a checkpoint with its data; ValueError without settings, or for data not its own."""
+        from fairseq import checkpoint_utils
+
+        from ..register import register
+
+        register()
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
+        if not state.get("cfg"):
+            raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
+        (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
+        return cls(model, cfg, task, int(state["optimizer_history"][-1]["num_updates"]), data)
+
+    @property
+    def network(self) -> str:
+        """Returns the registered name of the model."""
+        from fairseq.models import MODEL_REGISTRY
+
+        return next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
+
+    @property
+    def writes_texts(self) -> bool:
+        return hasattr(self.model, "decoder")
+
+    def description(self) -> dict[str, Any]:
+        """Returns what `networks.build` builds from, of a network of this package."""
+        positions, roles = self.positions, self.model.state_dict().get(ROLES, ())
+        words = self.task.target_dictionary if self.writes_texts else self.task.source_dictionary
+        return {
+            "vocab_size": len(words),
+            "network": self.network,
+            "settings": self.settings,
+            "heads": self.heads,
+            "source_vocab_size": len(self.task.source_dictionary),
+            "num_roles": len(roles),
+            **dict(zip(("max_source_positions", "max_target_positions"), positions, strict=False)),
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers of the model as JSON has them."""
+        config = self.model.config
+        left_out = getattr(config, "training_only", ())
+        values = {n: value for n, value in asdict(config).items() if not n.startswith("_") and n not in left_out}
+        return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Returns the longest source, `</s>` included, and the longest target if there are targets."""
+        if self.writes_texts:
+            return self.model.encoder.max_positions(), self.model.decoder.max_positions()
+        return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 2**31),)
+
+    @property
+    def heads(self) -> dict[str, dict[str, Any]]:
+        """Returns what each classification head is about, its number of classes, its width and its labels."""
+        levels = self.task.heads() if hasattr(self.task, "heads") else {}
+        labels = getattr(self.task, "labels", None) or []
+        heads: dict[str, dict[str, Any]] = {}
+        for name, head in getattr(self.model, "classification_heads", {}).items():
+            level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)
+            heads[name] = {
+                "level": level,
+                "classes": classes,
+                "inner_dim": len(head.dense.weight) if hasattr(head, "dense") else None,
+            }
+            if len(labels) == classes:
+                heads[name]["labels"] = labels
+        return heads
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns the settings of the training as the folder has them."""
+        sections = {name: self.cfg[name] for name in ("task", "model", "criterion")}
+        namespaces = [name for name, section in sections.items() if isinstance(section, Namespace)]
+        return {"namespaces": namespaces, "cfg": {name: portable(section) for name, section in sections.items()}}
+
+
+def portable(section: Any) -> dict[str, Any]:
+    """Returns settings as plain data, without paths of this machine."""
+    plain: Any = vars(section)
+    if not isinstance(section, Namespace):
+        plain = OmegaConf.to_container(section, resolve=True, enum_to_str=True)
+    return {name: value for name, value in plain.items() if name != "data" and not str(value).startswith("/")}

@@ -1,0 +1,99 @@
+"""What all commands read: one set of documents in every form gives the same result."""
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from commands import environment, hat, read_lines, refusal, write_lines
+from fine_tuned import FineTuned
+
+from hat_fairseq.inference.loading import DEMO
+
+DEMO_BIN = DEMO / "bin"
+
+SHORT = ["--beam", 1, "--min-len", 1, "--max-len-b", 12, "--device", "cpu"]
+TURNS = [("PM", "Good morning everybody."), ("UI", "So the remote has six buttons."), ("PM", "We start then.")]
+
+
+@pytest.fixture
+def rows() -> list[dict]:
+    turns = [{"role": name, "text": text} for name, text in TURNS]
+    return [{"id": name, "turns": turns[:number], "target": "They met ."} for number, name in enumerate("abc", start=1)]
+
+
+def from_stdin(text: str, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
+    return subprocess.run(command, input=text, capture_output=True, text=True, env=environment(), timeout=120)
+
+
+def test_every_form_of_input_gives_the_same_texts(rows: list[dict], tmp_path: Path, capfd) -> None:
+    lines = write_lines(tmp_path / "raw/test.jsonl", rows)
+    for split in ("train", "valid"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", [rows[0]])
+    (tmp_path / "array.json").write_text(json.dumps(rows, indent=1))
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--vocabulary", DEMO_BIN) == 0
+    capfd.readouterr()
+
+    def texts(source: object, *flags: object) -> list[dict]:
+        assert hat("generate", "demo", source, *SHORT, "--out", "-", *flags) == 0
+        return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+    expected = texts(lines)
+    assert [line["id"] for line in expected] == ["a", "b", "c"]
+    for source, flags in (
+        (tmp_path / "array.json", []),
+        (tmp_path / "raw", ["--split", "test"]),
+        (tmp_path / "raw", []),
+        (tmp_path / "data", ["--split", "test"]),
+        (tmp_path / "data/bin", []),
+    ):
+        assert texts(source, *flags) == expected, source
+    done = from_stdin(lines.read_text(), "generate", "demo", "-", *SHORT, "--out", "-")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    (tmp_path / "meeting.txt").write_text("".join(f"{name}: {text}\n" for name, text in TURNS))
+    (text,) = texts(tmp_path / "meeting.txt")
+    assert text == {**expected[2], "id": "meeting.txt"}
+    done = from_stdin((tmp_path / "meeting.txt").read_text(), "generate", "demo", "-", *SHORT, "--out", "-")
+    assert json.loads(done.stdout) == {**expected[2], "id": "standard input"}
+    assert "plain text, 3 turns of 2 speakers" in done.stderr
+    assert "--split test has no effect" in refusal("generate", "demo", lines, "--split", "test", "--out", "-")
+    assert "meeting.txt, which is plain text" in refusal(
+        "generate", "demo", tmp_path / "meeting.txt", "--columns", "text=a", "--out", "-"
+    )
+
+
+def test_scores_of_every_form_of_input_are_the_same(rows: list[dict], tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", rows)
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--vocabulary", DEMO_BIN) == 0
+    scores = []
+    for source in ("raw/test.jsonl", "raw", "data"):
+        out = tmp_path / f"{len(scores)}.jsonl"
+        words = ["generate", "demo", tmp_path / source, *SHORT, "--out", out]
+        assert hat(*words, "--score", "rouge --bootstrap-samples 0") == 0
+        record = json.loads(out.with_suffix(".score.json").read_text())
+        scores.append(record.pop("systems", record)[str(out)])
+        assert tempfile.gettempdir() not in json.dumps(record).replace(str(tmp_path), "")
+        other = [*words[:-1], out.with_suffix(".txt"), "--score", "rouge"]
+        assert "score.json exists" in refusal(*other)
+    assert scores[0] == scores[1] == scores[2] and "rouge1" in json.dumps(scores[0])
+
+
+def test_a_plain_text_for_a_classifier(fine_tuned, tmp_path: Path) -> None:
+    made: FineTuned = fine_tuned("classification")
+    (tmp_path / "note.txt").write_text("So we start the meeting. It has six buttons.\n")
+    words = ["predict", made.checkpoint, "--data", made.data / "bin", "--device", "cpu", "--splitter", "punctuation"]
+    assert hat(*words, tmp_path / "note.txt", "--out", tmp_path / "a.jsonl") == 0
+    write_lines(tmp_path / "note.jsonl", [{"id": "note.txt", "text": "So we start the meeting. It has six buttons."}])
+    assert hat(*words, tmp_path / "note.jsonl", "--out", tmp_path / "b.jsonl") == 0
+    assert read_lines(tmp_path / "a.jsonl") == read_lines(tmp_path / "b.jsonl")
+
+
+def test_what_only_a_file_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    for content, message in ((b"\x1f\x8b\x08\x00", "gzip"), (b"PAR1\x00", "Parquet"), (b"", "is empty")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+        assert message in refusal("generate", "demo", "-", *SHORT, "--out", "-")
