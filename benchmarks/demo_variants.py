@@ -52,7 +52,7 @@ from recipe_runs import RUNS, checkpoint_of, finished_run, preprocessed, run_rec
 from sentence_attention import measured
 
 from hat_fairseq.scoring.files import read_hypotheses, read_references
-from hat_fairseq.scoring.rouge import RougeSettings, score_against_others
+from hat_fairseq.scoring.rouge import score_against_others
 
 RECIPE = "ami_small"
 VARIANTS = ("demo", "gap sentences", "plain, gap sentences", "parts", "constant first")
@@ -110,7 +110,7 @@ def run(variant: str, seed: int) -> dict[str, float]:
     texts, references = folder / "test.jsonl", preprocessed(RECIPE) / "text/test.jsonl"
     (own,) = score(RECIPE, references, [texts], folder / "scores.json")
     wanted = read_references([str(references)])
-    others = score_against_others(read_hypotheses(str(texts), wanted), wanted.texts, RougeSettings())
+    others = score_against_others(read_hypotheses(str(texts), wanted), wanted.texts)
     figures = {**own, **{f"{name}, others": value for name, value in others.items()}}
     validation = list(islice(records_of(data / "text/valid.jsonl"), 4))
     return {**figures, **measured(checkpoint_of(RECIPE, variant, seed), data, validation)}

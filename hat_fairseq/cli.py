@@ -1,9 +1,10 @@
 """The `hat` command. Each of its verbs, such as `hat score`, is a module of its own, listed in `GROUPS`.
 
 The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text. Flags
-that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`. With
-`WRITES_STDOUT` its `--out -` is the standard output; of other verbs it is an error. Only the module of the called verb
-is imported, so `hat --help` and `hat doctor` work in a broken installation.
+that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`, and so does
+`--help` beside one of the flags in its `HELP_IS_ON`. With `WRITES_STDOUT` its `--out -` is the standard output; of
+other verbs it is an error. Only the module of the called verb is imported, so `hat --help` and `hat doctor` work in a
+broken installation.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NoReturn
 
 PACKAGE = "hat_fairseq"
 GROUPS = {  # of the verbs in `hat --help`, with their modules
@@ -49,40 +51,12 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "doctor": "doctor",
         "selftest": "selftest",
         "user-dir": "user_dir",
+        "completion": "completion",
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
 RENAMED = {"package": "export", "summarize": "generate"}  # verbs of 0.5 that run another one
-LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgrading.md has them too
-    "classify": "hat predict MODEL DOCUMENTS --data BIN --out FILE --details",
-    "convert-bart": "hat import bart",
-    "show-attention": "python docs/draw_attention.py, in a clone",
-    "baselines": "python examples/baselines.py DOCUMENTS TRAIN OUT",
-    "make-data": "python preprocess/make_lra.py",
-    "merge": "hat preprocess --cluster auto, or parts with one --vocabulary",
-    "preprocess --task": "--kind",
-    "preprocess --shard": "--cluster auto, or parts with one --vocabulary",
-    "preprocess --pack": "--kind mlm --max-source-tokens N",
-    "preprocess --no-pack": "--kind mlm without --max-source-tokens",
-    "preprocess --codes": "--vocabulary BIN",
-    "preprocess --one-document": "a line of JSON for the document",
-    "preprocess --chunk-by": "nothing, chunks end where the source alone decides",
-    "preprocess --no-binarize": "nothing, the texts are in text/ beside bin/",
-    "predict --path": "hat predict MODEL INPUT",
-    "predict --examples": "nothing, answers are cut out of the records",
-    "predict --long-source": "hat preprocess --long-source",
-    "predict --layer": "nothing, weights are the mean of all layers",
-    "predict --look": "hat look MODEL INPUT --pages DIR",
-    "generate --num-shards": "--workers N",
-    "generate --machine": "--cluster auto",
-    "generate --cpu": "--device cpu",
-    "generate --cpu-precision": "--precision",
-    "look --training": "hat curves LOG --out FILE",
-    "look --csv": "--json FILE",
-    "export --format": "nothing, a folder imports this package",
-    "export --to": "nothing, there is one folder",
-    "export --path": "hat export MODEL --out DIR",
-    "export --generation": "flags such as --beam 4",
+LEFT = {  # verbs and options of 0.5, and what replaces them; docs/upgrading.md has them too
     "generate --path": "hat generate MODEL INPUT --out FILE",
     "generate --results-path": "--out FILE",
     "generate --gen-subset": "--split SPLIT",
@@ -90,10 +64,6 @@ LEFT = {  # verbs and options of 0.4 and 0.5, and what replaces them; docs/upgra
     "import hat_fairseq": "nothing, commands, --path and --finetune-from-model take the folder itself",
     "look --generation": "flags such as --beam 4",
     "look --input": "hat look MODEL INPUT --out FILE",
-    "train --long-source": "hat preprocess --long-source",
-    "train --long-target": "hat preprocess --long-target",
-    "train --eval-doc-bleu": "--eval-bleu, and hat generate --score bleu for documents",
-    "train --strict-restore": "nothing",
 }
 OUTPUTS = ("out", "json", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
@@ -138,10 +108,35 @@ def list_verbs() -> str:
     return "\n".join(lines)
 
 
-def build_parser(verb: str | None) -> argparse.ArgumentParser:
-    """Builds a parser with the names of all verbs and the arguments of `verb`."""
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors say which choice or flag may have been meant; its sub-commands have such parsers too."""
+
+    words: Sequence[str] = ()  # that it parses
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.words = list(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        from hat_fairseq.suggestions import with_suggestion
+
+        super().error(with_suggestion(message, self, self.words))
+
+
+def called_parser(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+    """Returns the parser of the innermost sub-command that some words call."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for number, word in enumerate(words):
+                if word in action.choices:
+                    return called_parser(action.choices[word], words[number + 1 :])
+    return parser
+
+
+def build_parser(verb: str | None, words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Builds a parser with the names of all verbs and the arguments of `verb`, which has the `words` behind it."""
     description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hat",
         usage="hat [-h] [--version] VERB ...",
         description=description if verb else f"{description}\n{list_verbs()}",
@@ -150,10 +145,11 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{PACKAGE} {version()}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", prog="hat", required=True, help=argparse.SUPPRESS)
     for name in VERBS:
-        subparser = subparsers.add_parser(name, allow_abbrev=False)
-        if name == verb:
+        module = import_verb(name) if name == verb else None
+        own_help = {word.partition("=")[0] for word in words}.isdisjoint(getattr(module, "HELP_IS_ON", ()))
+        subparser = subparsers.add_parser(name, allow_abbrev=False, add_help=own_help)
+        if module:
             subparser.description = verb_help(name).replace("%", "%%")
-            module = import_verb(name)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.main, passes_flags_on=getattr(module, "PASSES_FLAGS_ON", False))
             subparser.set_defaults(writes_stdout=getattr(module, "WRITES_STDOUT", False))
@@ -169,18 +165,21 @@ def refuse_what_left(arguments: Sequence[str]) -> None:
 
 
 def renamed(arguments: Sequence[str]) -> list[str]:
-    """Returns the words for a verb of `RENAMED` as those of the verb that it runs, after a line that says so."""
+    """Returns words of 0.5 as those of today, after a line that says so: of `RENAMED`, or `export --to hf --path`."""
     verb, *words = arguments
-    print(f"hat: `hat {verb}` is `hat {RENAMED[verb]}`", file=sys.stderr)
+    new = RENAMED.get(verb, verb)
+    print(f"hat: `hat {verb}` is `hat {new}{' MODEL' if new == verb else ''}`", file=sys.stderr)
     parser = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
     for name in ("path", "input", "generation"):
         parser.add_argument(f"--{name}")
+    if verb == "export":
+        parser.add_argument("--to", choices=["hf"])  # there is one folder
     known, others = parser.parse_known_args(words)
     if known.generation is not None:
         from hat_fairseq.generation.settings import flags_of
 
         others += flags_of(known.generation)
-    return [RENAMED[verb], *(word for word in (known.path, known.input) if word), *others]
+    return [new, *(word for word in (known.path, known.input) if word), *others]
 
 
 def refuse_dash(args: argparse.Namespace) -> None:
@@ -250,15 +249,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     replace_closed_streams()
     try:
-        if arguments and arguments[0] in RENAMED:
+        if arguments and (arguments[0] in RENAMED or (arguments[0] == "export" and "--path" in arguments)):
             arguments = renamed(arguments)
         verb = arguments[0] if arguments and arguments[0] in VERBS else None
         if arguments:
             refuse_what_left(arguments)
-        parser = build_parser(verb)
+        parser = build_parser(verb, arguments[1:])
+        if not arguments:
+            parser.print_help()
+            return 0
         args, others = parser.parse_known_args(arguments)
         if others and not args.passes_flags_on:
-            parser.error(f"unrecognized arguments: {' '.join(others)}")
+            called_parser(parser, arguments).error(f"unrecognized arguments: {' '.join(others)}")
         args.others = others
         refuse_dash(args)
         with ending_signals():

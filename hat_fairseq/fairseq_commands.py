@@ -4,15 +4,18 @@ The process of fairseq runs this file as a script, so that fairseq itself import
 """
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import logging
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 PASSES_FLAGS_ON = True
+HELP_IS_ON = ("--arch", "-a", "--task")  # with one of these flags, --help is on what it names
 PACKAGE = Path(__file__).resolve().parent
 # fairseq's import advises to install tensorboardX, which nothing here uses, and torch 2.14 warns of its decorators.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
@@ -24,8 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verb = parser.prog.split()[-1]
     parser.usage = f"hat {verb} DATA [flags of fairseq-{verb} and of this package ...]"
     chosen = "--task document_to_text" + " --arch hat_transformer_tiny" * (verb == "train")
+    of_model = " those of a model: hat train --arch hat_transformer_tiny --help;" * (verb == "train")
     parser.epilog = (
-        f"All flags, with those of the task and the model that you name: fairseq-{verb} --user-dir {PACKAGE} "
+        f"Flags of a task: hat {verb} --task document_to_text --help;{of_model} "
+        f"all, with those of the task and the model that you name: fairseq-{verb} --user-dir {PACKAGE} "
         f"{chosen} --help"
     )
 
@@ -42,9 +47,39 @@ def main(args: argparse.Namespace) -> int:
 
 def run(verb: str, *flags: str) -> None:
     """Runs a command of fairseq in this process, with this package unless the flags name another --user-dir."""
+    if {"-h", "--help"}.intersection(flags):
+        print(help_on(verb, flags))
+        return
     user_dir = [] if any(flag.startswith("--user-dir") for flag in flags) else ["--user-dir", str(PACKAGE)]
     sys.argv = [f"hat {verb}", *flags, *user_dir]
     importlib.import_module(f"fairseq_cli.{verb}").cli_main()
+
+
+def help_on(verb: str, words: Sequence[str]) -> str:
+    """Returns help on the flags of the task and the architecture that the words name, and what the latter sets."""
+    from hat_fairseq.register import register
+    from hat_fairseq.suggestions import did_you_mean
+
+    register()
+    models, tasks = importlib.import_module("fairseq.models"), importlib.import_module("fairseq.tasks")
+    flags = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
+    flags.add_argument("--task")
+    flags.add_argument("--arch", "-a")
+    chosen, _ = flags.parse_known_args(words)
+    parser = argparse.ArgumentParser(f"hat {verb}", usage=f"hat {verb} DATA [flags ...]", add_help=False)
+    for name, known in (("task", tasks.TASK_REGISTRY), ("arch", models.ARCH_MODEL_REGISTRY)):
+        if value := getattr(chosen, name):
+            if value not in known:
+                parser.exit(2, f"{parser.prog}: error: there is no --{name} {value}{did_you_mean(value, known)}\n")
+            known[value].add_args(parser.add_argument_group(f"--{name} {value}"))
+    if chosen.arch:
+        sizes = argparse.Namespace()
+        with contextlib.suppress(AttributeError):  # of fairseq's functions, one needs all flags
+            models.ARCH_CONFIG_REGISTRY[chosen.arch](sizes)
+        flags_of = {f"--{name.replace('_', '-')}": value for name, value in sorted(vars(sizes).items())}
+        written = (flag if value is True else f"{flag} {value}" for flag, value in flags_of.items() if value)
+        parser.epilog = f"{chosen.arch} sets {', '.join(written)}".replace("%", "%%")
+    return parser.format_help()
 
 
 if __name__ == "__main__":

@@ -2,16 +2,18 @@
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, USER_DIR, run_command, training_words
+from commands import HEEDING, USER_DIR, run_command, training_words, write_lines
 
 import hat_fairseq
 from hat_fairseq import cli, threads
@@ -42,13 +44,42 @@ def test_the_help_of_every_verb_is_in_one_style() -> None:
 
 
 def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = ([], ["no-such-verb"], ["user-dir", "--no-such"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"])
+    wrong = (["no-such-verb"], ["user-dir", "--no-such"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"])
     for arguments, status in [*((words, 2) for words in wrong), (["import", "--help"], 0), (["--version"], 0)]:
         with pytest.raises(SystemExit) as stop:
             cli.main(arguments)
         captured = capsys.readouterr()
         assert stop.value.code == status and ("usage: hat" in captured.err) == (status == 2), arguments
     assert captured.out == f"hat_fairseq {hat_fairseq.__version__}\n"
+
+
+def test_hat_alone_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    captured = capsys.readouterr()
+    assert not captured.err and all(f"\n    {verb}" in captured.out for verb in cli.VERBS)
+
+
+MISSPELT = [
+    ("trian data", "did you mean train?"),
+    ("score rogue", "did you mean rouge?"),
+    ("score rouge --hypothesis a --references b", "did you mean --hypotheses instead of --hypothesis?"),
+    ("score rouge --hypotheses a --references b --liek=x", "did you mean --like instead of --liek?"),
+    ("preprocess ami --kind clasification --out x", "did you mean classification?"),
+    ("preprocess samsm --out x", "did you mean samsum?"),
+    ("preprocess ami --out x --splits trian", "did you mean train?"),
+    ("recipe train arxvi", "did you mean arxiv?"),
+    ("user-dir --quite-another", ""),
+]
+
+
+@pytest.mark.fault("Installation", "a misspelt verb, flag, reader, metric or kind", "names what was meant, exit 2")
+@pytest.mark.parametrize(("words", "meant"), MISSPELT)
+def test_what_may_have_been_meant(words: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = cli.main(words.split())
+    except SystemExit as stop:
+        status = int(str(stop.code))
+    assert status == 2 and capsys.readouterr().err.rstrip().endswith(meant or "unrecognized arguments: --quite-another")
 
 
 def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
@@ -117,6 +148,24 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert run.returncode == 141 and "Traceback" not in run.stderr and "BrokenPipe" not in run.stderr
 
 
+@pytest.mark.parametrize("columns", [100, 0])
+def test_a_bar_in_a_terminal_before_the_first_document(tmp_path: Path, columns: int) -> None:
+    """Also in one that states no width; in a log, which is no terminal, there is none."""
+    (tmp_path / "raw").mkdir()
+    for split in ("train", "valid", "test"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", [{"id": split, "sentences": ["It rained."], "target": "Rain."}])
+    words = [*MODULE, "preprocess", tmp_path / "raw", "--num-codes", 10, "--out"]
+    outside, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (40, columns))
+    command = [*map(str, words), str(tmp_path / "one")]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=terminal, check=True)
+    os.close(terminal)
+    shown = os.read(outside, 10_000).decode()
+    os.close(outside)
+    assert shown.startswith("\rtrain: read: 0 documents [00:00, ") and "0/1 [00:00<?, ? blocks/s]" in shown
+    assert "read" not in run_command(*words, tmp_path / "two").stderr
+
+
 def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Path) -> None:
     """`hat train` needs no --user-dir, as `hat validate`, whose loss is the training's; fairseq gets all flags."""
     out = tmp_path / "out"
@@ -135,11 +184,48 @@ def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Pat
 
 def test_the_help_of_train_names_a_command_that_shows_the_flags_of_model_and_task(run, tmp_path: Path) -> None:
     said = " ".join(run("hat", "train", "--help", cwd=tmp_path).stdout.split())
-    program, *words = said.partition("All flags, with those of the task and the model that you name: ")[2].split()
+    program, *words = said.partition("all, with those of the task and the model that you name: ")[2].split()
     assert program == "fairseq-train" and words[-1] == "--help"
     code = "from fairseq_cli.train import cli_main; cli_main()"
     shown = run_command(sys.executable, "-c", code, *words, cwd=tmp_path).stdout
     assert "--no-hierarchy" in shown and "--eval-rouge" in shown and "--max-epoch" in shown
+
+
+def test_help_on_a_model_and_a_task(tmp_path: Path) -> None:
+    """Its own flags alone, and what an architecture sets."""
+    words = [*MODULE, "train", "--arch", "hat_bart_base", "--task=document_classification", "--help"]
+    shown = run_command(*words, cwd=tmp_path).stdout
+    assert "\n--task document_classification:\n" in shown and "\n--arch hat_bart_base:\n" in shown
+    assert "--no-hierarchy" in shown and "--max-epoch" not in shown
+    assert "hat_bart_base sets " in shown and "--decoder-layers 6," in " ".join(shown.split())
+    wrong = run_command(*MODULE, "validate", "--task", "document_to_texts", "-h", cwd=tmp_path, check=False)
+    assert wrong.returncode == 2 and not wrong.stdout
+    assert wrong.stderr.endswith("there is no --task document_to_texts; did you mean document_to_text?\n")
+
+
+@pytest.mark.fault("Training", "no `--arch`, or a misspelt flag or model", "one line that names it, exit 2")
+def test_a_training_says_which_flag_or_model_may_have_been_meant(tmp_path: Path) -> None:
+    task, arch = ["--task", "document_to_text"], ["--arch", "hat_transformer_tiny"]
+    for words, message in (
+        ([*task, "--archh", "hat_transformer_tiny"], "--arch is missing: name a model, such as --arch hat_tra"),
+        ([*task, "--arch", "hat_transformer_tinny"], "did you mean hat_transformer_tiny?"),
+        ([*task, *arch, "--no-hierachy"], "--no-hierachy; did you mean --no-hierarchy instead of --no-hierachy?"),
+    ):
+        wrong = run_command(*MODULE, "train", tmp_path, *words, cwd=tmp_path, check=False)
+        assert wrong.returncode == 2 and message in wrong.stderr and "Traceback" not in wrong.stderr
+
+
+def test_a_shell_completes_commands_and_flags(tmp_path: Path) -> None:
+    """In bash; without shtab the command says what to install."""
+    made = run_command(*MODULE, "completion", "bash", check=False)
+    if importlib.util.find_spec("shtab") is None:
+        assert made.returncode == 2 and made.stderr == "hat: error: shtab is not installed: pip install shtab\n"
+        return
+    (tmp_path / "hat").write_text(made.stdout)
+    for words, expected in (("hat sco", "score"), ("hat score ro", "rouge"), ("hat preprocess --kind ev", "evidence")):
+        number = len(words.split()) - 1
+        code = f"source ./hat; COMP_WORDS=({words}) COMP_CWORD={number}; _shtab_hat; echo ${{COMPREPLY[*]}}"
+        assert run_command("bash", "-c", code, cwd=tmp_path).stdout == f"{expected}\n"
 
 
 def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
     "model_folder": {"data"},
-    "fairseq_fixes": {"data", "model_folder"},
+    "fairseq_fixes": {"data", "model_folder", "suggestions"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "criterions": {"kernels", "data", "modules", "networks", "register"},
     "versions": set(),
     "workers": {"versions"},
-    "data": {"versions", "workers"},
+    "data": {"suggestions", "versions", "workers"},
     "hf": {"kernels", "modules", "networks", "data", "model_folder"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
     "generation": {"kernels", "data", "model_folder", "scoring"},
@@ -42,15 +42,17 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
-    "recipes": set(),
+    "recipes": {"suggestions"},
+    "suggestions": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": {"data"},  # when it compares a folder with its manifest
     "demo": set(),
-    "fairseq_commands": set(),  # fairseq_cli, by name
+    "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
     "selftest": set(),
     "user_dir": set(),
     "threads": set(),
-    "cli": {"threads", "generation"},  # verbs are imported by name, when called
+    "completion": {"cli"},
+    "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "time", "timeit"},  # no kernel is chosen by a clock

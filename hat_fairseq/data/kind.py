@@ -19,6 +19,7 @@ from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
+from hat_fairseq.suggestions import did_you_mean
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -290,5 +291,5 @@ def kind_of(name: str | Kind) -> Kind:
     if isinstance(name, Kind):
         return name
     if name not in KINDS:
-        raise ValueError(f"unknown kind {name!r}; choose one of {', '.join(KINDS)}")
+        raise ValueError(f"unknown kind {name!r}; choose one of {', '.join(KINDS)}{did_you_mean(name, KINDS)}")
     return KINDS[name]

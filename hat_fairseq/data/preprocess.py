@@ -20,6 +20,7 @@ from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader, names
 from hat_fairseq.data.run import Run
 from hat_fairseq.data.text import SEPARATOR
+from hat_fairseq.suggestions import did_you_mean
 from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
@@ -69,7 +70,10 @@ def choose_splits(reader: Reader, splits: Sequence[str] | None) -> Reader:
     if splits is None:
         return reader
     if unknown := [name for name in splits if name not in reader.splits]:
-        raise ValueError(f"--splits {unknown[0]}: the reader {reader.name} has {', '.join(reader.splits)}")
+        raise ValueError(
+            f"--splits {unknown[0]}: the reader {reader.name} has {', '.join(reader.splits)}"
+            f"{did_you_mean(unknown[0], reader.splits)}"
+        )
     return replace(reader, splits=tuple(split for split in reader.splits if split in splits), size=0)
 
 

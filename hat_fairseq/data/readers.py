@@ -24,6 +24,7 @@ from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, keys_of, read_records
 from hat_fairseq.data.tables import read_parallel
+from hat_fairseq.suggestions import did_you_mean
 from hat_fairseq.versions import digest_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -97,7 +98,7 @@ def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED)
         return reader
     raise ValueError(
         f"no reader {name!r}: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a reader (.py), "
-        f"or a folder with {_EXPECTED}"
+        f"or a folder with {_EXPECTED}{did_you_mean(name, names())}"
     )
 
 

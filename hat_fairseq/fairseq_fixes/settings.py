@@ -25,6 +25,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
 from ..model_folder import ModelFolder, is_model_folder
+from ..suggestions import with_suggestion
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -143,6 +144,7 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("path", "task", "criterion"):
         flags.add_argument(f"--{name}")
+    flags.add_argument("--arch", "-a")
     chosen, _ = flags.parse_known_args(argv)
     criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
     if "nbest" in names or ("path" in names and "arch" not in names):
@@ -150,6 +152,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         has_task = parser.get_default("task") or any(word.split("=")[0] == "--task" for word in argv)
         if not has_task and not asks_help:
             parser.exit(2, f"{parser.prog}: error: --path {chosen.path} names no task of hat_fairseq: add --task\n")
+    elif "arch" in names and chosen.arch is None and not asks_help:
+        parser.exit(2, f"{parser.prog}: error: --arch is missing: name a model, such as --arch hat_transformer_tiny\n")
     elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
         logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
         argv = [f"--criterion={criterion}", *argv]
@@ -158,6 +162,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     if asks_help and chosen.task in TASK_REGISTRY:
         argv = [word for word in argv if word not in ("-h", "--help")]
         parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
+    error = parser.error
+    parser.error = lambda message: error(with_suggestion(message, parser, argv))  # all flags are declared by then
     parsed = original(parser, input_args=argv, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if problem := impossible_flag(argv):

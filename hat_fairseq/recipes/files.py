@@ -4,12 +4,13 @@ Keys are the names of flags. Values are passed on as written. `true` gives the b
 flag of a base, a list gives several values. A later base wins over an earlier one, the file over its bases.
 """
 
-from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from hat_fairseq.suggestions import did_you_mean
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -34,9 +35,8 @@ def find(name: str) -> Path:
             raise ValueError(f"{name} does not exist")
         return Path(name)
     if name not in names():
-        close = get_close_matches(name, names())
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names()) or 'none'}"
-        raise ValueError(f"no recipe {name!r} in {CONFIGS}: {hint}")
+        hint = did_you_mean(name, names()) or f"; there are {', '.join(names()) or 'none'}"
+        raise ValueError(f"no recipe {name!r} in {CONFIGS}{hint}")
     return CONFIGS / f"{name}.yaml"
 
 

@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from itertools import chain, zip_longest
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 from hat_fairseq.data.language import base_language, has_spaces, language_of_texts, parse_code
 from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.text import join_sentences, shown, visible_characters
-from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
-from hat_fairseq.scoring.report import Report
+from hat_fairseq.scoring.files import DocumentTexts, Summary, read_hypotheses, read_references
+from hat_fairseq.scoring.report import Output, Report, Signature, check_counts
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
 
@@ -58,11 +59,10 @@ class Figure:
         return f"{self.score:.2f}" + ("" if self.mean is None else f" ({self.mean:.2f} ± {self.half_width:.2f})")
 
 
-@dataclass(frozen=True)
-class BleuReport:
-    """The figures of one system."""
+@dataclass(frozen=True, kw_only=True)
+class BleuReport(Report):
+    """The figures of one system by name, without "s-BLEU" where no document matches, and sacrebleu's signatures."""
 
-    scores: dict[str, Figure]  # by name; without "s-BLEU" where no document matches
     documents: int
     segments: int  # of the first references
     unmatched_documents: int  # those without a reference of as many segments; s-BLEU leaves them out
@@ -73,32 +73,103 @@ class BleuReport:
 
 
 def bleu(
-    systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[Sequence[str]]], settings: BleuSettings
-) -> tuple[dict[str, BleuReport], dict[str, str]]:
-    """Returns reports by system, with p-values against the first, and sacrebleu's signatures by score.
+    hypotheses: Sequence[Summary | Translation],
+    references: Sequence[str | Sequence[Summary]],
+    *,
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    language: str | None = None,
+    bootstrap_samples: int = 1000,
+    seed: int = 12345,
+) -> BleuReport:
+    """Computes document BLEU, chrF2 and s-BLEU of translated documents; `compare` does so for several systems.
 
-    `systems`: by name, the documents in the references' order. `references`: of each document one or more, each as its
-    segments; none is empty.
+    Args:
+        hypotheses: of each document its text, or a list of its segments, which s-BLEU needs.
+        references: of each document a text with a segment a line, or a list of references; one of these is such a text
+            or a list of segments.
+        tokenize: name of a tokenizer of sacrebleu, e.g. 13a, zh, intl, char; None for that of the language.
+        lowercase: compare in lower case.
+        language: of the texts, a code of BCP 47; None for what the script of the references says.
+        bootstrap_samples: test sets of resampled documents behind the intervals; 0 for no intervals.
+        seed: of the resampling, 1 at least: sacrebleu takes 0 for "no seed".
+
+    Raises:
+        ValueError: other numbers of hypotheses than of references, no documents, an empty reference, or an unknown
+            language or tokenizer.
     """
-    if not references:
-        raise ValueError("no documents to score")
+    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase, "language": language}
+    (report,) = compare(
+        {"": hypotheses}, references, bootstrap_samples=bootstrap_samples, seed=seed, **options
+    ).values()
+    return report
+
+
+def compare(
+    systems: Mapping[str, Sequence[Summary | Translation]],
+    references: Sequence[str | Sequence[Summary]],
+    *,
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    language: str | None = None,
+    bootstrap_samples: int = 1000,
+    seed: int = 12345,
+) -> dict[str, BleuReport]:
+    """Returns the reports of systems by their names, with p-values of the differences from the first system.
+
+    The p-values are those of sacrebleu's paired bootstrap; the other arguments, and errors, are those of `bleu`.
+    """
+    for hypotheses in systems.values():
+        check_counts(hypotheses=hypotheses, references=references)
+    if seed < 1:
+        raise ValueError(f"the seed must be at least 1, not {seed}")
+    settings = BleuSettings(tokenize, lowercase, bootstrap_samples, seed, parse_code(language or BleuSettings.language))
+    segments = [_segments_of(each) for each in references]
+    if language is None:
+        settings, _ = settings_by_script(settings, (line for each in segments for text in each for line in text))
+    translations = {
+        name: [_translation(document, settings.language) for document in documents]
+        for name, documents in systems.items()
+    }
+    return _compare(translations, segments, settings)
+
+
+def _translation(document: Summary | Translation, language: str) -> Translation:
+    if isinstance(document, Translation):
+        return document
+    if isinstance(document, str):
+        return Translation(document, None)
+    return Translation(join_sentences(document, language), document)
+
+
+def _segments_of(references: str | Sequence[Summary]) -> list[Sequence[str]]:
+    """The segments of each reference of a document."""
+    texts = [references] if isinstance(references, str) else references
+    return [text.split("\n") if isinstance(text, str) else text for text in texts]
+
+
+def _compare(
+    systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[Sequence[str]]], settings: BleuSettings
+) -> dict[str, BleuReport]:
+    """`references`: of each document one or more, each as its segments."""
     whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
-    if number := next((number for number, each in enumerate(whole, start=1) if not all(each)), None):
+    if number := next((number for number, each in enumerate(whole, start=1) if not each or not all(each)), None):
         raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
     texts = {name: [shown(document.text) for document in documents] for name, documents in systems.items()}
     first = next(iter(texts))
     figures, signatures = _document_figures(texts, _streams(whole), settings)
     sentence_metric, reports = make_bleu(settings), {}
     for name, documents in systems.items():
-        scores = {metric: figures[metric][name] for metric in figures}
+        scores, own = {metric: figures[metric][name] for metric in figures}, dict(signatures)
         pairs = [_segment_pairs(document.segments, each) for document, each in zip(documents, references, strict=True)]
         if any(pairs):
             segments, expected = zip(*chain.from_iterable(pairs), strict=True)
             scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(segments, _streams(expected)).score)
-            signatures[SENTENCE_BLEU] = str(sentence_metric.get_signature())
+            own[SENTENCE_BLEU] = str(sentence_metric.get_signature())
         unmatched = [len(each[0]) for each, matching in zip(references, pairs, strict=True) if not matching]
         reports[name] = BleuReport(
             scores=scores,
+            signature=Signature(own),
             documents=len(references),
             segments=sum(len(each[0]) for each in references),
             unmatched_documents=len(unmatched),
@@ -107,7 +178,7 @@ def bleu(
             without_segments=sum(document.segments is None for document in documents),
             same_as_first=name != first and texts[name] == texts[first],
         )
-    return reports, signatures
+    return reports
 
 
 def make_bleu(settings: BleuSettings) -> Any:
@@ -156,16 +227,30 @@ def _document_figures(
         for metric, scorer in metrics.items():
             figures[metric] = {n: Figure(scorer.corpus_score(texts, references).score) for n, texts in systems.items()}
         return figures, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
-    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # sacrebleu takes its seed from the environment only
     (first, *_), named = systems.values(), list(systems.items())
-    test = PairedTest(named, metrics, references, test_type="bs", n_samples=settings.bootstrap_samples)
-    signatures, results = test()
+    with sacrebleu_seed(settings.seed):
+        test = PairedTest(named, metrics, references, test_type="bs", n_samples=settings.bootstrap_samples)
+        signatures, results = test()
     result: Any
     for metric, column in zip(metrics, ("BLEU", "chrF2"), strict=True):  # sacrebleu's names
         for (name, texts), result in zip(named, results[column], strict=True):
             p_value = None if texts == first else result.p_value
             figures[metric][name] = Figure(result.score, float(result.mean), float(result.ci), p_value)
     return figures, dict(zip(metrics, map(str, signatures.values()), strict=True))
+
+
+@contextmanager
+def sacrebleu_seed(seed: int) -> Iterator[None]:
+    """Sets the seed where sacrebleu looks for it, the environment, which is as before at the end."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before
 
 
 def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tuple[BleuSettings, str]:
@@ -200,26 +285,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
 
 
-def score(args: argparse.Namespace) -> Report:
+def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, and the signature of every score."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
     settings = settings_of(args)
     make_bleu(settings)  # a missing package is known before the files are read
-    references = read_references(args.references)
-    segments = [[text.split("\n") if isinstance(text, str) else text for text in each] for each in references.texts]
-    reason = ""
+    references, reason = read_references(args.references), ""
     if not args.language:
-        settings, reason = settings_by_script(settings, (line for each in segments for text in each for line in text))
+        segments = (line for each in references.texts for text in _segments_of(each) for line in text)
+        settings, reason = settings_by_script(settings, segments)
     systems = {path: _read_translations(path, references, settings.language) for path in args.hypotheses}
-    reports, signatures = bleu(systems, segments, settings)
+    reports = compare(systems, references.texts, **asdict(settings))
     tested = any(report.scores[CHRF2].p_value is not None for report in reports.values())
     names = [name for metric in (DOCUMENT_BLEU, CHRF2) for name in (metric, "p")[: 1 + tested]]
     rows = [["", *names, SENTENCE_BLEU, "unmatched documents", "unmatched segments"]]
     rows += [[path, *_row(report, tested)] for path, report in reports.items()]
+    signatures = {name: each for report in reports.values() for name, each in report.signature.settings.items()}
     lines = [f"{metric}: {signature}" for metric, signature in signatures.items()]
     notes = [note for path in systems for note in _notes(path, reports[path], systems[path])]
-    record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
-    return Report(rows, lines, [reason] * bool(reason), notes, record)
+    rest = {path: {n: value for n, value in asdict(r).items() if n != "signature"} for path, r in reports.items()}
+    return Output(rows, lines, [reason] * bool(reason), notes, {"systems": rest, "signatures": signatures})
 
 
 def settings_of(args: argparse.Namespace) -> BleuSettings:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_file, check_output
 from hat_fairseq.scoring import bleu, evidence, labels, page_qa, qa, rouge
-from hat_fairseq.scoring.report import Report
+from hat_fairseq.scoring.report import Output
 
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
 TARGETS = ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files "
@@ -21,7 +21,7 @@ class Metric:
     """A metric of `hat score`; its references may be in several files if they are `TARGETS`."""
 
     help: str
-    score: Callable[[argparse.Namespace], Report]  # ValueError for files that cannot be scored
+    score: Callable[[argparse.Namespace], Output]  # ValueError for files that cannot be scored
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None  # options that only this metric has
     hypotheses: str = ".jsonl of hat predict"
     references: str = RECORDS
@@ -112,12 +112,12 @@ def seed_of(args: argparse.Namespace, metric: Metric) -> int:
 
 
 def write_scores(args: argparse.Namespace) -> int:
-    """Scores with checked arguments, and prints and writes the report."""
-    report = METRICS[args.metric].score(args)
-    print(*report.lines, sep="\n")
-    if report.notes:
-        print(*report.notes, sep="\n", file=sys.stderr)
+    """Scores with checked arguments, and prints and writes the result."""
+    output = METRICS[args.metric].score(args)
+    print(*output.lines, sep="\n")
+    if output.notes:
+        print(*output.notes, sep="\n", file=sys.stderr)
     if args.json:
         with atomic_file(args.json) as file:
-            file.write((json_text(report.record, indent=2) + "\n").encode())
+            file.write((json_text(output.record, indent=2) + "\n").encode())
     return 0

@@ -22,8 +22,8 @@ Legend: D documents, Q questions, N units, F figures.
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring import baselines
 from hat_fairseq.scoring.files import check_joined, read_by_id
-from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, resampling
+from hat_fairseq.scoring.report import Interval, Output, Report, Signature, aligned, bootstrap, check_counts, resampling
 
 HALF = 0.5  # share of a passage that has to be evidence, or predicted
 FIGURES = ("average precision", "F1", "passage precision", "passage recall", "passage F1")
@@ -151,19 +151,114 @@ def count_passages(gold: np.ndarray, predicted: Sequence[np.ndarray]) -> tuple[i
     return len(predicted), right, len(expected), sum(covered[places].mean() >= HALF for places in expected)
 
 
-def sums_of(reference: Reference, system: System) -> np.ndarray:
+@dataclass(frozen=True, kw_only=True)
+class EvidenceReport(Report):
+    """The `FIGURES` (x 100) of one system with intervals, and their differences from the first system's."""
+
+    differences: dict[str, Interval] | None = None  # None for the first system
+
+
+def evidence(
+    hypotheses: Sequence[System],
+    references: Sequence[Sequence[Collection[int]]],
+    *,
+    units: Sequence[Sequence[int]] | None = None,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
+) -> EvidenceReport:
+    """Scores what a system finds in documents for questions; `compare` does so for several systems.
+
+    Args:
+        hypotheses: of each document, what is found for its questions.
+        references: of each document and question, the numbers from 0 of the turns or sentences that are evidence.
+        units: of each document, the numbers of the turns or sentences that count; None for all of them.
+        bootstrap_samples, seed: of the resampling of documents; 0 samples for no intervals.
+
+    Raises:
+        ValueError: other numbers of documents or questions than in the references, numbers of turns that a document
+            does not have, or no question with evidence.
+    """
+    options: dict[str, Any] = {"units": units, "bootstrap_samples": bootstrap_samples, "seed": seed}
+    (report,) = compare({"": hypotheses}, references, **options).values()
+    return report
+
+
+def compare(
+    systems: Mapping[str, Sequence[System]],
+    references: Sequence[Sequence[Collection[int]]],
+    *,
+    units: Sequence[Sequence[int]] | None = None,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
+) -> dict[str, EvidenceReport]:
+    """Returns the reports of systems by their names, with paired differences from the first system.
+
+    The other arguments, and errors, are those of `evidence`.
+    """
+    for hypotheses in systems.values():
+        check_counts(hypotheses=hypotheses, references=references, units=units)
+    first = next(iter(systems.values()))
+    numbers = list(map(_all_units, first)) if units is None else [list(each) for each in units]
+    gold = [_gold(*each) for each in zip(range(1, len(numbers) + 1), references, numbers, strict=True)]
+    answered, asked = sum(int(each.any(axis=1).sum()) for each in gold), sum(map(len, references))
+    if not answered:
+        raise ValueError("no question has evidence, so there is nothing to score")
+    sums = {
+        name: np.array([sums_of(*each) for each in zip(gold, numbers, system, strict=True)])
+        for name, system in systems.items()
+    }
+    figures, differences = _intervals(sums, bootstrap_samples, seed)
+    settings = {
+        "bootstrap": resampling(bootstrap_samples, seed, "documents"),
+        "questions": f"{answered} with evidence of {asked}",
+        "documents": str(len(references)),
+    }
+    return {
+        name: EvidenceReport(
+            scores=dict(zip(FIGURES, row, strict=True)),
+            signature=Signature(settings, "evidence"),
+            differences=dict(zip(FIGURES, differences[name], strict=True)) if name in differences else None,
+        )
+        for name, row in figures.items()
+    }
+
+
+def _all_units(system: System) -> list[int]:
+    return list(range(max((len(each.probabilities) for each in system.questions), default=0)))
+
+
+def _gold(number: int, questions: Sequence[Collection[int]], units: Sequence[int]) -> np.ndarray:
+    """(Q, N): is a unit evidence."""
+    if extra := sorted({each for question in questions for each in question} - set(units)):
+        raise ValueError(f"document {number} has no turn or sentence {extra[0]}, which is evidence")
+    marks = [[unit in question for unit in units] for question in questions]
+    return np.array(marks, dtype=bool).reshape(-1, len(units))
+
+
+def sums_of(gold: np.ndarray, units: Sequence[int], system: System) -> np.ndarray:
     """Computes what figures are made of: (7,) sums over the questions of a document.
 
     Questions with evidence, their average precision, and their F1; predicted passages and the right ones among them,
     gold passages and the found ones among them.
+
+    Args:
+        gold: (Q, N) is a unit evidence.
+        units: (N,) their numbers.
+
+    Raises:
+        ValueError: other numbers of questions or probabilities.
     """
-    sums, numbers = np.zeros(7), np.array([unit.number for unit in reference.units])
-    for gold, answer in zip(reference.gold, system.questions, strict=True):
+    sums, numbers = np.zeros(7), np.array(units)
+    if len(system.questions) != len(gold):
+        raise ValueError(f"{len(system.questions)} questions are answered, and the document has {len(gold)}")
+    for right, answer in zip(gold, system.questions, strict=True):
+        if units and len(answer.probabilities) <= max(units):
+            raise ValueError(f"{len(answer.probabilities)} probabilities, and the document has a turn {max(units)}")
         scores = np.array([-1 if (p := answer.probabilities[number]) is None else p for number in numbers])
-        if gold.any():
-            sums[:3] += 1, average_precision(scores, gold), f1((scores >= 0) & (scores >= system.threshold), gold)
+        if right.any():
+            sums[:3] += 1, average_precision(scores, right), f1((scores >= 0) & (scores >= system.threshold), right)
         predicted = [(first <= numbers) & (numbers <= last) for first, last in answer.passages]
-        sums[3:] += count_passages(gold, predicted)
+        sums[3:] += count_passages(right, predicted)
     return sums
 
 
@@ -175,7 +270,7 @@ def figures_of(sums: np.ndarray) -> np.ndarray:
     return 100 * np.array([precisions / max(questions, 1), f1s / max(questions, 1), precision, recall, harmonic])
 
 
-def compare(
+def _intervals(
     systems: Mapping[str, np.ndarray], samples: int, seed: int
 ) -> tuple[dict[str, list[Interval]], dict[str, list[Interval]]]:
     """Computes the `FIGURES` of each system, and the paired differences of the others from the first.
@@ -319,7 +414,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", metavar="FILE", help=text)
 
 
-def score(args: argparse.Namespace) -> Report:
+def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, the signature, and a table of differences from the first system."""
     names = list(dict.fromkeys(args.baselines or ()))
     if args.valid and not names:
@@ -329,32 +424,34 @@ def score(args: argparse.Namespace) -> Report:
     (wanted,) = args.references
     references = read_references(wanted)
     gold = [each.gold for each in references.values()]
-    answered = sum(int(each.any(axis=1).sum()) for each in gold)
-    if not answered:
+    if not any(each.any() for each in gold):
         raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
     valid, train = (read_references(path) if path else references for path in (args.valid, args.train))
     systems |= baseline_systems(names, references, valid, train) if names else {}
-    sums = {
-        name: np.array([sums_of(each, system[identifier]) for identifier, each in references.items()])
-        for name, system in systems.items()
-    }
-    figures, differences = compare(sums, args.bootstrap_samples, args.seed)
-    drawn, asked = resampling(args.bootstrap_samples, args.seed, "documents"), sum(map(len, gold))
-    used = f" | baselines: threshold of {args.valid or wanted}, words of {args.train or wanted}" if names else ""
-    signature = f"evidence{used} | bootstrap: {drawn} | questions: {answered} with evidence of {asked}"
-    signature += f" | documents: {len(references)}"
-    rows = [["", *FIGURES], *([name, *map(str, row)] for name, row in figures.items())]
+    numbers = [[unit.number for unit in each.units] for each in references.values()]
+    reports = compare(
+        {name: [system[identifier] for identifier in references] for name, system in systems.items()},
+        [[set(np.array(own)[row].tolist()) for row in rows] for own, rows in zip(numbers, gold, strict=True)],
+        units=numbers,
+        bootstrap_samples=args.bootstrap_samples,
+        seed=args.seed,
+    )
+    signature = next(iter(reports.values())).signature
+    if names:
+        used = {"baselines": f"threshold of {args.valid or wanted}, words of {args.train or wanted}"}
+        signature = Signature(used | signature.settings, signature.title)
+    rows = [["", *FIGURES], *([name, *map(str, each.scores.values())] for name, each in reports.items())]
     more = [[f"minus {args.hypotheses[0]}", *FIGURES]]
-    more += [[name, *map(_signed, row)] for name, row in differences.items()]
-    record = {name: {"figures": _record(row), "signature": signature} for name, row in figures.items()}
-    for name, row in differences.items():
-        record[name]["differences"] = _record(row)
-    return Report(rows, [signature], ["", *aligned(more)] if differences else [], _notes(args, references), record)
-
-
-def _record(row: Sequence[Interval]) -> dict[str, Any]:
-    return {name: asdict(interval) for name, interval in zip(FIGURES, row, strict=True)}
+    more += [[name, *map(_signed, each.differences.values())] for name, each in reports.items() if each.differences]
+    record: dict[str, Any] = {}
+    for name, each in reports.items():
+        fields = each.to_json()
+        record[name] = {"figures": fields["scores"], "signature": str(signature)}
+        if each.differences:
+            record[name]["differences"] = fields["differences"]
+    below = ["", *aligned(more)] if len(more) > 1 else []
+    return Output(rows, [str(signature)], below, _notes(args, references), record)
 
 
 def _signed(interval: Interval) -> str:

@@ -6,7 +6,7 @@ of the sums over classes. Where every element has a prediction, micro F1 is the 
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ import numpy as np
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring.files import check_joined, read_by_id
-from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, resampling
+from hat_fairseq.scoring.report import Output, Report, Signature, aligned, bootstrap, check_counts, resampling
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it
 
@@ -23,53 +23,80 @@ FIGURES = ("accuracy", "micro F1", "macro F1")
 COLUMNS = ("precision", "recall", "f1", "support", "predicted")  # of a class: x 100, and how often it occurs
 
 
-@dataclass(frozen=True)
-class LabelReport:
-    """Figures (x 100) with intervals, `COLUMNS` of each class, and what they were computed from."""
+@dataclass(frozen=True, kw_only=True)
+class LabelReport(Report):
+    """`FIGURES` (x 100) with intervals, `COLUMNS` of each class, and what they were computed from."""
 
-    figures: dict[str, Interval]
     classes: dict[str, dict[str, float]]
     documents: int
     elements: int
     missing: int  # elements without prediction: they count as wrong
-    signature: str
 
 
-def score_labels(
-    hypotheses: Mapping[str, Labels], references: Mapping[str, Labels], samples: int = 1000, seed: int = 0
+def classification(
+    hypotheses: Sequence[str | int | Sequence[str | int | None]],
+    references: Sequence[str | int | Sequence[str | int | None]],
+    *,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
 ) -> LabelReport:
-    """Scores labels, joined by document id: as many for a document in `hypotheses` as in `references`.
+    """Scores the labels of documents against those of the same documents.
 
-    `samples`, `seed`: of the bootstrap over documents; 0 samples for no intervals. ValueError without documents.
+    Args:
+        hypotheses: of each document its label, or a list of the labels of its elements; None for an element without
+            prediction, which counts as wrong. A whole number stands for its digits.
+        references: likewise; None is an error.
+        bootstrap_samples, seed: of the resampling of documents; 0 samples for no intervals.
+
+    Raises:
+        ValueError: other numbers of documents or elements in one than in the other, no documents, or None among the
+            references.
     """
-    labels = {label for each in (*references.values(), *hypotheses.values()) for label in each if label is not None}
-    names = sorted(labels)
+    check_counts(hypotheses=hypotheses, references=references)
+    golds = [_labels_of(each) for each in references]
+    pairs = [(_labels_of(each), gold) for each, gold in zip(hypotheses, golds, strict=True)]
+    for position, (guesses, gold) in enumerate(pairs, start=1):
+        if not gold or None in gold:
+            raise ValueError(f"reference {position} lacks a label: {gold!r:.80}")
+        if len(guesses) != len(gold):
+            raise ValueError(f"document {position}: {len(guesses)} labels, but {len(gold)} in the reference")
+    names = sorted({label for pair in pairs for labels in pair for label in labels if label is not None})
     number = {name: position for position, name in enumerate(names)}
     # Per document: true positives, predictions and support of each class, side by side, and its number of elements.
-    counts = np.zeros((len(references), 3 * len(names) + 1), dtype=np.int64)
-    for row, (identifier, gold) in zip(counts, references.items(), strict=True):
+    counts = np.zeros((len(pairs), 3 * len(names) + 1), dtype=np.int64)
+    for row, (guesses, gold) in zip(counts, pairs, strict=True):
         hits, predicted, support = row[:-1].reshape(3, -1)
         row[-1] = len(gold)
-        for guess, right in zip(hypotheses[identifier], gold, strict=True):
+        for guess, right in zip(guesses, gold, strict=True):
             assert right is not None
             support[number[right]] += 1
             if guess is not None:
                 predicted[number[guess]] += 1
                 hits[number[right]] += guess == right
-    figures = bootstrap(counts, lambda drawn: _figures(drawn.sum(axis=0)), samples, seed)
+    figures = bootstrap(counts, lambda drawn: _figures(drawn.sum(axis=0)), bootstrap_samples, seed)
     totals = counts.sum(axis=0)
     _, predictions, supports = totals[:-1].reshape(3, -1).tolist()
     rows = zip(names, *_precision_recall_f1(totals).tolist(), supports, predictions, strict=True)
-    pooling = "one a document" if all(len(gold) == 1 for gold in references.values()) else "pooled over documents"
+    settings = {
+        "labels": "one a document" if all(len(gold) == 1 for gold in golds) else "pooled over documents",
+        "F1": "of the classes found among references and hypotheses",
+        "bootstrap": resampling(bootstrap_samples, seed, "documents"),
+        "classes": str(len(names)),
+        "documents": str(len(pairs)),
+    }
     return LabelReport(
-        figures=dict(zip(FIGURES, figures, strict=True)),
+        scores=dict(zip(FIGURES, figures, strict=True)),
+        signature=Signature(settings),
         classes={name: dict(zip(COLUMNS, scores, strict=True)) for name, *scores in rows},
-        documents=len(references),
+        documents=len(pairs),
         elements=int(totals[-1]),
         missing=sum(supports) - sum(predictions),
-        signature=f"labels: {pooling} | F1: of the classes found among references and hypotheses | "
-        f"bootstrap: {resampling(samples, seed, 'documents')} | classes: {len(names)} | documents: {len(references)}",
     )
+
+
+def _labels_of(document: str | int | Sequence[str | int | None]) -> Labels:
+    labels = [document] if isinstance(document, str | int) else document
+    return tuple(None if label is None else str(label) for label in labels)
 
 
 def _precision_recall_f1(totals: np.ndarray) -> np.ndarray:
@@ -86,29 +113,32 @@ def _figures(totals: np.ndarray) -> np.ndarray:
     return np.array([100 * hits.sum() / totals[-1], micro, _precision_recall_f1(totals)[2, occurs].mean()])
 
 
-def score(args: argparse.Namespace) -> Report:
+def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, the signatures, and a table of classes for each system."""
     (wanted,) = args.references
     references = read_by_id(wanted, _labels)
-    report = Report([["", *FIGURES]])
+    output = Output([["", *FIGURES]])
     for path in args.hypotheses:
         hypotheses = read_by_id(path, partial(_labels, truncated=True))
         check_joined(hypotheses, references, (path, wanted))
         for identifier, gold in references.items():
             if (count := len(hypotheses[identifier])) != len(gold):
                 raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
-        system = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
-        report.record[path] = asdict(system)
-        report.rows.append([path, *map(str, system.figures.values())])
-        report.signatures.append(system.signature)
+        guesses, golds = [hypotheses[identifier] for identifier in references], list(references.values())
+        report = classification(guesses, golds, bootstrap_samples=args.bootstrap_samples, seed=args.seed)
+        figures = {name: asdict(figure) for name, figure in report.scores.items()}
+        rest = {name: value for name, value in report.to_json().items() if name not in ("scores", "signature")}
+        output.record[path] = {"figures": figures, **rest, "signature": str(report.signature)}
+        output.rows.append([path, *map(str, report.scores.values())])
+        output.signatures.append(str(report.signature))
         table = [["class", "precision", "recall", "F1", "support", "predicted"]]
-        for name, (*scores, support, predicted) in ((n, each.values()) for n, each in system.classes.items()):
+        for name, (*scores, support, predicted) in ((n, each.values()) for n, each in report.classes.items()):
             table.append([name, *(f"{score:.2f}" for score in scores), str(support), str(predicted)])
-        report.more.extend(["", path, *aligned(table)])
-        if system.missing:
-            missing = f"{system.missing} of {system.elements} elements have no prediction and count as wrong"
-            report.notes.append(f"{path}: {missing}")
-    return report
+        output.more.extend(["", path, *aligned(table)])
+        if report.missing:
+            missing = f"{report.missing} of {report.elements} elements have no prediction and count as wrong"
+            output.notes.append(f"{path}: {missing}")
+    return output
 
 
 def _labels(fields: Fields, truncated: bool = False) -> Labels:

@@ -13,8 +13,8 @@ each language has a threshold of its own; the result is the mean over the langua
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +25,30 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import check_joined, read_by_id
 from hat_fairseq.scoring.official import PageAnswer, Spans, gold_answers, meta_of, page_answer
-from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, digits, resampling
+from hat_fairseq.scoring.report import (
+    Interval,
+    Output,
+    Report,
+    Signature,
+    aligned,
+    bootstrap,
+    check_counts,
+    digits,
+    resampling,
+    written,
+)
 
 TARGETS = (0.5, 0.75, 0.9)  # precisions of recall at precision
 NOT_AVERAGED = "english"
 HEADER = ("F1", "precision", "recall", "threshold", *(f"R@P>={target:g}" for target in TARGETS), "F1 of all")
+
+
+class Prediction(NamedTuple):
+    """A model's answer to a question, in the offsets of the dataset, and the scores of its two parts."""
+
+    answer: PageAnswer
+    passage_score: float
+    short_score: float
 
 
 class Outcome(NamedTuple):
@@ -42,9 +61,9 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    golds: Sequence[PageAnswer], prediction: tuple[PageAnswer, float, float] | None, annotators: int, in_bytes: bool
+    golds: Sequence[PageAnswer], prediction: Prediction | None, annotators: int, in_bytes: bool
 ) -> tuple[Outcome, Outcome]:
-    """Returns the outcomes of passage and short answer; `prediction`: the answer and its two scores.
+    """Returns the outcomes of passage and short answer.
 
     `tydi_eval.py` counts a missing prediction as an answer with the score 0 where the question has none.
     """
@@ -116,122 +135,212 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotators", type=int, default=2, metavar="N", help=text)
 
 
-class Scored:
-    """The outcomes of a dataset's questions for each system, and what the report says of all systems."""
+def natural_questions(
+    hypotheses: Sequence[Prediction | None],
+    references: Sequence[Sequence[PageAnswer]],
+    *,
+    annotators: int = 2,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """Computes F1 of long and short answers as in Natural Questions: `scores` has the figures of "long" and "short".
 
-    def __init__(self, dataset: str, title: str, args: argparse.Namespace) -> None:
-        if args.annotators < 1:
-            raise ValueError(f"--annotators must be at least 1, not {args.annotators}")
-        self.args, in_bytes, few = args, dataset == "tydi_qa", 0
-        self.lines = {path: read_by_id(path, lambda fields: fields) for path in args.hypotheses}
-        self.languages: dict[str, str] = {}  # of each question, by its id; "" for Natural Questions
-        self.outcomes: dict[str, dict[str, tuple[Outcome, Outcome]]] = {path: {} for path in self.lines}
-        self.report = Report()
-        for record in read_records(args.references[0], DocumentQuestionKind.name):
-            golds = gold_answers(dataset, record)
-            few += len(golds) < args.annotators
-            self.languages[record.id] = meta_of(dataset, record).text("language") if in_bytes else ""
-            for path, lines in self.lines.items():
-                prediction = _prediction(dataset, record, lines[record.id]) if record.id in lines else None
-                self.outcomes[path][record.id] = outcomes(golds, prediction, args.annotators, in_bytes)
-        if not self.languages:
-            raise ValueError(f"{args.references[0]}: no questions, so there is nothing to score")
-        if few:
-            text = f"{few} of {len(self.languages)} questions have fewer than {args.annotators} annotations, so they "
-            self.report.notes.append(f"{text}have no answer; --annotators 1 is for parts with one annotation")
-        drawn = resampling(args.bootstrap_samples, args.seed, "questions")
-        settings = f"annotators: {args.annotators} | threshold: of the best F1 | bootstrap: {drawn}"
-        self.signature = f"{title} | {settings} | questions: {len(self.languages)}"
-        self.report.signatures.append(self.signature)
+    Args:
+        hypotheses: the prediction for each question, or None.
+        references: the answers of all annotators of each question.
+        annotators: a question has an answer if so many gave one.
+        bootstrap_samples, seed: of the resampling of questions; 0 samples for no intervals.
 
-    def figures(self, path: str, kind: int) -> tuple[Interval, dict[str, dict[str, Any]]]:
-        """Returns the mean best F1 (x 100) over languages with predictions, without English, and all their figures.
-
-        `kind`: 0 passages, 1 short answers. In each resampled test set a language has its own threshold, and one
-        without any resampled question is left out.
-        """
-        languages = sorted({self.languages[i] for i in self.lines[path] if i in self.languages})
-        ids = [i for i, language in self.languages.items() if language in languages]
-        curves = {}
-        for language in languages:
-            numbers = [number for number, i in enumerate(ids) if self.languages[i] == language]
-            curves[language] = AnswerCurve([self.outcomes[path][ids[number]][kind] for number in numbers], numbers)
-
-        def mean(drawn: np.ndarray) -> np.ndarray:
-            weights = np.bincount(drawn, minlength=len(ids))
-            averaged = [curve for language, curve in curves.items() if language != NOT_AVERAGED]
-            present = [curve.points(weights)[0].max() for curve in averaged if weights[curve.questions].any()]
-            return np.array([100 * sum(present) / max(len(present), 1)])
-
-        (f1,) = bootstrap(np.arange(len(ids)), mean, self.args.bootstrap_samples, self.args.seed)
-        return f1, {language: curve.best() for language, curve in curves.items()}
+    Raises:
+        ValueError: other numbers of hypotheses than of references, no questions, or less than one annotator.
+    """
+    pairs = _outcomes(hypotheses, references, annotators, in_bytes=False)
+    languages = [""] * len(pairs)
+    scores = {}
+    for name, of_questions in zip(("long", "short"), zip(*pairs, strict=True), strict=True):
+        f1, figures = _figures(of_questions, languages, bootstrap_samples, seed)
+        scores[name] = figures[""] | {"f1": f1}
+    signature = _signature("Natural Questions", annotators, bootstrap_samples, seed, len(pairs))
+    return Report(scores=scores, signature=signature)
 
 
-def _prediction(dataset: str, record: Record, fields: Fields) -> tuple[PageAnswer, float, float]:
+def tydi_qa(
+    hypotheses: Sequence[Prediction | None],
+    references: Sequence[Sequence[PageAnswer]],
+    languages: Sequence[str],
+    *,
+    annotators: int = 2,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """Computes F1 of passages and minimal answers as in TyDi QA: `scores` has the figures of "passage" and "minimal".
+
+    The arguments are those of `natural_questions`, with the language of each question. F1 is the mean over languages
+    with predictions, without English; `languages` has the figures of each.
+    """
+    check_counts(hypotheses=hypotheses, references=references, languages=languages)
+    pairs = _outcomes(hypotheses, references, annotators, in_bytes=True)
+    predicted = {language for each, language in zip(hypotheses, languages, strict=True) if each is not None}
+    counted = [number for number, language in enumerate(languages) if language in predicted]
+    if not counted:
+        raise ValueError("there is no prediction for any question")
+    scores = {}
+    for kind, name in enumerate(("passage", "minimal")):
+        outcomes_of_kind = [pairs[number][kind] for number in counted]
+        f1, figures = _figures(outcomes_of_kind, [languages[number] for number in counted], bootstrap_samples, seed)
+        averaged = [each for language, each in figures.items() if language != NOT_AVERAGED]
+        means = {n: sum(each[n] for each in averaged) / max(len(averaged), 1) for n in ("precision", "recall")}
+        scores[name] = {"f1": f1, **means, "languages": figures}
+    signature = _signature("TyDi QA, primary tasks", annotators, bootstrap_samples, seed, len(pairs))
+    return Report(scores=scores, signature=signature)
+
+
+def _outcomes(
+    hypotheses: Sequence[Prediction | None],
+    references: Sequence[Sequence[PageAnswer]],
+    annotators: int,
+    in_bytes: bool,
+) -> list[tuple[Outcome, Outcome]]:
+    if annotators < 1:
+        raise ValueError(f"--annotators must be at least 1, not {annotators}")
+    check_counts(hypotheses=hypotheses, references=references)
+    pairs = zip(references, hypotheses, strict=True)
+    return [outcomes(golds, prediction, annotators, in_bytes) for golds, prediction in pairs]
+
+
+def _figures(
+    of_questions: Sequence[Outcome], languages: Sequence[str], samples: int, seed: int
+) -> tuple[Interval, dict[str, dict[str, Any]]]:
+    """The mean best F1 (x 100) over languages without English, and all figures of each language.
+
+    In each resampled test set a language has its own threshold, and one without any resampled question is left out.
+    """
+    curves = {}
+    for language in sorted(set(languages)):
+        numbers = [number for number, each in enumerate(languages) if each == language]
+        curves[language] = AnswerCurve([of_questions[number] for number in numbers], numbers)
+
+    def mean(drawn: np.ndarray) -> np.ndarray:
+        weights = np.bincount(drawn, minlength=len(languages))
+        averaged = [curve for language, curve in curves.items() if language != NOT_AVERAGED]
+        present = [curve.points(weights)[0].max() for curve in averaged if weights[curve.questions].any()]
+        return np.array([100 * sum(present) / max(len(present), 1)])
+
+    (f1,) = bootstrap(np.arange(len(languages)), mean, samples, seed)
+    return f1, {language: curve.best() for language, curve in curves.items()}
+
+
+def _signature(title: str, annotators: int, samples: int, seed: int, questions: int) -> Signature:
+    settings = {
+        "annotators": str(annotators),
+        "threshold": "of the best F1",
+        "bootstrap": resampling(samples, seed, "questions"),
+        "questions": str(questions),
+    }
+    return Signature(settings, title)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of a file of references by id, and for each system its prediction lines and predictions by id."""
+
+    golds: dict[str, list[PageAnswer]]
+    languages: dict[str, str]  # "" for Natural Questions
+    lines: dict[str, dict[str, Fields]]
+    predictions: dict[str, dict[str, Prediction]]
+
+
+def read_questions(dataset: str, args: argparse.Namespace) -> Questions:
+    """Reads references and predictions; ValueError for other files, or no questions."""
+    lines = {path: read_by_id(path, lambda fields: fields) for path in args.hypotheses}
+    questions = Questions({}, {}, lines, {path: {} for path in lines})
+    for record in read_records(args.references[0], DocumentQuestionKind.name):
+        questions.golds[record.id] = gold_answers(dataset, record)
+        in_language = dataset == "tydi_qa"
+        questions.languages[record.id] = meta_of(dataset, record).text("language") if in_language else ""
+        for path, own in lines.items():
+            if record.id in own:
+                questions.predictions[path][record.id] = _prediction(dataset, record, own[record.id])
+    if not questions.golds:
+        raise ValueError(f"{args.references[0]}: no questions, so there is nothing to score")
+    return questions
+
+
+def _output_of(questions: Questions, annotators: int) -> Output:
+    """An output with a note on questions with few annotations."""
+    output, few = Output(), sum(len(golds) < annotators for golds in questions.golds.values())
+    if few:
+        text = f"{few} of {len(questions.golds)} questions have fewer than {annotators} annotations, so they "
+        output.notes.append(f"{text}have no answer; --annotators 1 is for parts with one annotation")
+    return output
+
+
+def _prediction(dataset: str, record: Record, fields: Fields) -> Prediction:
     try:
         scores = float(fields.record["paragraph_score"]), float(fields.record["answer_score"])
-        return page_answer(dataset, record, fields.record), *scores
+        return Prediction(page_answer(dataset, record, fields.record), *scores)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise fields.error(f"no prediction of hat predict for this question ({error!r})") from error
 
 
-def score_natural_questions(args: argparse.Namespace) -> Report:
+def score_natural_questions(args: argparse.Namespace) -> Output:
     """Returns a row for the long and one for the short answers of each system, then the signature."""
-    scored = Scored("natural_questions", "Natural Questions", args)
-    scored.report.rows.append(["", "", *HEADER])
-    for path, lines in scored.lines.items():
-        check_joined(lines, scored.languages, (path, args.references[0]))
-        scores = {}
-        for kind, name in enumerate(("long", "short")):
-            f1, languages = scored.figures(path, kind)
-            figures = languages[""]
+    questions = read_questions("natural_questions", args)
+    golds, output = questions.golds, _output_of(questions, args.annotators)
+    output.rows.append(["", "", *HEADER])
+    for path, predictions in questions.predictions.items():
+        check_joined(questions.lines[path], golds, (path, args.references[0]))
+        report = natural_questions([predictions[i] for i in golds], list(golds.values()), **_settings(args))
+        for name, figures in report.scores.items():
             others = [f"{figure:.2f}" for figure in (*figures["recall_at_precision"].values(), figures["f1_of_all"])]
-            scored.report.rows.append([path, name, str(f1), *_cells(figures)[1:], *others])
-            scores[name] = figures | {"f1": asdict(f1)}
-        scored.report.record[path] = {"scores": scores, "signature": scored.signature}
-    return scored.report
+            output.rows.append([path, name, *_cells(figures), *others])
+        output.signatures.append(str(report.signature))
+        output.record[path] = report.to_json()
+    return output
 
 
-def score_tydi_qa(args: argparse.Namespace) -> Report:
+def score_tydi_qa(args: argparse.Namespace) -> Output:
     """Returns the means of each system and the signature, then a table of languages for each system."""
-    scored = Scored("tydi_qa", "TyDi QA, primary tasks", args)
-    sizes, kinds = Counter(scored.languages.values()), ("passage", "minimal")
-    scored.report.rows.append(["", *(f"{kind} F1" for kind in kinds), "languages without English"])
-    for path in args.hypotheses:
-        scored.report.notes.extend(_check_predictions(scored, path))
-        scores, row = {}, [path]
+    questions = read_questions("tydi_qa", args)
+    sizes, output = Counter(questions.languages.values()), _output_of(questions, args.annotators)
+    output.rows.append(["", "passage F1", "minimal F1", "languages without English"])
+    for path, predictions in questions.predictions.items():
+        output.notes.extend(_check_predictions(questions, path))
+        golds, languages = list(questions.golds.values()), list(questions.languages.values())
+        report = tydi_qa([predictions.get(i) for i in questions.golds], golds, languages, **_settings(args))
         cells: dict[str, list[str]] = {}  # by language
-        for number, kind in enumerate(kinds):
-            f1, languages = scored.figures(path, number)
-            averaged = [figures for language, figures in languages.items() if language != NOT_AVERAGED]
-            means = {n: sum(each[n] for each in averaged) / max(len(averaged), 1) for n in ("precision", "recall")}
-            scores[kind] = {"f1": asdict(f1), **means, "languages": languages}
-            row.append(str(f1))
-            for language, figures in languages.items():
-                cells.setdefault(language, [language, str(sizes[language])]).extend(_cells(figures))
-        scored.report.rows.append([*row, str(len(averaged))])
-        header = ["language", "questions", *(f"{kind} {title}" for kind in kinds for title in HEADER[:4])]
-        scored.report.more.extend(["", path, *aligned([header, *cells.values()])])
-        scored.report.record[path] = {"scores": scores, "signature": scored.signature}
-    return scored.report
+        for figures in report.scores.values():
+            for language, each in figures["languages"].items():
+                cells.setdefault(language, [language, str(sizes[language])]).extend(_cells(each))
+        means = [str(figures["f1"]) for figures in report.scores.values()]
+        output.rows.append([path, *means, str(len(cells.keys() - {NOT_AVERAGED}))])
+        header = ["language", "questions", *(f"{kind} {title}" for kind in report.scores for title in HEADER[:4])]
+        output.more.extend(["", path, *aligned([header, *cells.values()])])
+        output.signatures.append(str(report.signature))
+        output.record[path] = report.to_json()
+    return output
 
 
-def _cells(figures: dict[str, Any]) -> list[str]:
+def _settings(args: argparse.Namespace) -> dict[str, int]:
+    return {"annotators": args.annotators, "bootstrap_samples": args.bootstrap_samples, "seed": args.seed}
+
+
+def _cells(figures: Mapping[str, Any]) -> list[str]:
     """F1, precision, recall and the threshold."""
-    return [*(f"{figures[name]:.2f}" for name in ("f1", "precision", "recall")), digits(figures["threshold"])]
+    return [*(written(name, figures[name]) for name in ("f1", "precision", "recall")), digits(figures["threshold"])]
 
 
-def _check_predictions(scored: Scored, path: str) -> list[str]:
+def _check_predictions(questions: Questions, path: str) -> list[str]:
     """Notes on what lacks a prediction or a question; ValueError if nothing matches."""
-    ids = scored.lines[path].keys()
-    present = {language for i, language in scored.languages.items() if i in ids}
+    ids = questions.lines[path].keys()
+    present = {language for i, language in questions.languages.items() if i in ids}
     if not present:
         raise ValueError(f"{path}: none of its {len(ids)} predictions is of a question of the references")
     notes = []
-    if absent := sorted({*scored.languages.values()} - present):
+    if absent := sorted({*questions.languages.values()} - present):
         notes.append(f"{path}: no predictions in {', '.join(absent)}; the mean is over the other languages")
-    if missing := sum(language in present and i not in ids for i, language in scored.languages.items()):
+    if missing := sum(language in present and i not in ids for i, language in questions.languages.items()):
         notes.append(f"{path}: {missing} questions have no prediction; those without answer count as answered wrongly")
-    if extra := len(ids - scored.languages.keys()):
+    if extra := len(ids - questions.golds.keys()):
         notes.append(f"{path}: {extra} predictions are of questions that the references lack, and do not count")
     return notes

@@ -18,7 +18,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import keys_of, read_records
 from hat_fairseq.data.text import is_blank, shown
 from hat_fairseq.scoring.files import check_joined, read_by_id, records
-from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean, digits, resampling
+from hat_fairseq.scoring.report import Interval, Output, Report, Signature, bootstrap_mean, check_counts, resampling
 
 Figures = dict[str, float | Interval]  # x 100, but counts, and thresholds as they are
 Match = tuple[float, float]  # exact match and F1, 0 to 1
@@ -142,32 +142,118 @@ def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str,
     return scores
 
 
-def _squad_figures(
-    texts: Mapping[str, str],
-    golds: Mapping[str, Gold],
-    odds: Mapping[str, float],
-    threshold: float,
-    args: argparse.Namespace,
-) -> Figures:
-    """The figures of SQuAD 2.0; questions with `odds`, no-answer scores, above the threshold count as unanswered."""
-    words = squad_words if args.metric == "squad" else words_by_script
-    matches = {i: squad_match(texts[i], gold.answers, words) for i, gold in golds.items()}
-    unanswered = {i for i, score in odds.items() if score > threshold}
-    final = {i: (float(not golds[i].answers),) * 2 if i in unanswered else match for i, match in matches.items()}
+def squad(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    no_answer_scores: Sequence[float] | None = None,
+    no_answer_threshold: float = SQUAD_THRESHOLD,
+    order: Sequence[int] | None = None,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """Computes exact match and F1 of answers as in SQuAD 2.0.
+
+    Args:
+        hypotheses: the answer to each question; empty for no answer.
+        references: the accepted answers to each question; none if it has no answer.
+        no_answer_scores: of each question; one above the threshold counts as no answer, whatever the text is.
+        order: numbers of all questions, from 0; of equal no-answer scores the first one comes first where the best
+            threshold is searched. None for the order of the questions.
+        bootstrap_samples, seed: of the resampling of questions; 0 samples for no intervals.
+
+    Raises:
+        ValueError: other numbers of hypotheses than of references, no questions, or a threshold that is no number.
+    """
+    if math.isnan(no_answer_threshold):
+        raise ValueError("the no-answer threshold must be a number, not nan")
+    check_counts(hypotheses=hypotheses, references=references, no_answer_scores=no_answer_scores)
+    odds, settings = list(no_answer_scores or ()), {}
+    if odds:
+        settings["no-answer-threshold"] = f"{no_answer_threshold:g}"
+    matches = [squad_match(text, golds) for text, golds in zip(hypotheses, references, strict=True)]
+    unanswered = [score > no_answer_threshold for score in odds] or [False] * len(matches)
+    final = [
+        (float(not golds),) * 2 if is_unanswered else match
+        for match, golds, is_unanswered in zip(matches, references, unanswered, strict=True)
+    ]
+    figures = _squad_figures(final, references, bootstrap_samples, seed)
+    if odds:
+        sorted_questions = sorted(range(len(odds)) if order is None else order, key=odds.__getitem__)
+        figures |= _best_thresholds(hypotheses, references, matches, odds, sorted_questions)
+    return _report("SQuAD 2.0", figures, settings, bootstrap_samples, seed)
+
+
+def qa(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap_samples: int = 1000, seed: int = 0
+) -> Report:
+    """Computes exact match and F1 of answers to questions of one's own, in any script; the arguments are `squad`'s."""
+    check_counts(hypotheses=hypotheses, references=references)
+    matches = [squad_match(text, golds, words_by_script) for text, golds in zip(hypotheses, references, strict=True)]
+    figures = _squad_figures(matches, references, bootstrap_samples, seed)
+    return _report("SQuAD 2.0, words of all scripts", figures, {}, bootstrap_samples, seed)
+
+
+def triviaqa(
+    hypotheses: Sequence[str | None],
+    references: Sequence[Sequence[str]],
+    *,
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """Computes exact match and F1 of answers as in TriviaQA (Wikipedia).
+
+    Args:
+        hypotheses: the answer to each question; None for a question without prediction, which counts 0.
+        references: the accepted answers to each question, at least one.
+        bootstrap_samples, seed: of the resampling of questions; 0 samples for no intervals.
+
+    Raises:
+        ValueError: other numbers of hypotheses than of references, no questions, or one without accepted answers.
+    """
+    check_counts(hypotheses=hypotheses, references=references)
+    if number := next((number for number, golds in enumerate(references, start=1) if not golds), None):
+        raise ValueError(f"question {number} has no accepted answers")
+    pairs = zip(hypotheses, references, strict=True)
+    values = [(0.0, 0.0) if text is None else triviaqa_match(text, golds) for text, golds in pairs]
+    columns = zip(("exact_match", "f1"), 100 * np.array(values).T, strict=True)
+    figures: Figures = {name: bootstrap_mean(column, bootstrap_samples, seed) for name, column in columns}
+    figures |= {"total": len(values), "predicted": len(values) - list(hypotheses).count(None)}
+    return _report("TriviaQA (Wikipedia)", figures, {}, bootstrap_samples, seed)
+
+
+def _report(title: str, figures: Figures, settings: dict[str, str], samples: int, seed: int) -> Report:
+    settings = settings | {"bootstrap": resampling(samples, seed, "questions"), "questions": str(figures["total"])}
+    return Report(scores=figures, signature=Signature(settings, title))
+
+
+def _squad_figures(matches: Sequence[Match], golds: Sequence[Sequence[str]], samples: int, seed: int) -> Figures:
+    """Exact match and F1 of all questions, and of those with and without answer."""
     figures: Figures = {}
-    answerable = [i for i in golds if golds[i].answers]
-    parts = {"": list(golds), "HasAns_": answerable, "NoAns_": [i for i in golds if not golds[i].answers]}
-    for prefix, ids in parts.items():
-        if ids:
-            for name, values in zip(("exact", "f1"), 100 * np.array([final[i] for i in ids]).T, strict=True):
-                interval = bootstrap_mean(values, 0 if prefix else args.bootstrap_samples, args.seed)
+    numbers = range(len(golds))
+    parts = {"": numbers, "HasAns_": [n for n in numbers if golds[n]], "NoAns_": [n for n in numbers if not golds[n]]}
+    for prefix, part in parts.items():
+        if part:
+            for name, values in zip(("exact", "f1"), 100 * np.array([matches[n] for n in part]).T, strict=True):
+                interval = bootstrap_mean(values, 0 if prefix else samples, seed)
                 figures[prefix + name] = interval.mean if prefix else interval
-            figures[f"{prefix}total"] = len(ids)
-    # Questions are answered in the order in which SQuAD takes them: of equal scores the first in `odds`.
-    order = sorted(odds, key=odds.__getitem__)
-    for number, name in enumerate(("exact", "f1") if odds else ()):
-        gains = [matches[i][number] if golds[i].answers else -bool(texts[i]) for i in order]
-        sums = np.cumsum([len(golds) - len(answerable), *gains])  # of answering none, the first one, ...
+            figures[f"{prefix}total"] = len(part)
+    return figures
+
+
+def _best_thresholds(
+    texts: Sequence[str],
+    golds: Sequence[Sequence[str]],
+    matches: Sequence[Match],
+    odds: Sequence[float],
+    order: Sequence[int],
+) -> Figures:
+    """The best scores over all thresholds; `order`: the questions by their scores."""
+    figures: Figures = {}
+    unanswerable = sum(not each for each in golds)
+    for number, name in enumerate(("exact", "f1")):
+        gains = [matches[n][number] if golds[n] else -bool(texts[n]) for n in order]
+        sums = np.cumsum([unanswerable, *gains])  # of answering none, the first one, ...
         best = int(sums.argmax())
         figures[f"best_{name}"] = float(100 * sums[best] / len(golds))
         figures[f"best_{name}_thresh"] = odds[order[best - 1]] if best else 0.0
@@ -179,33 +265,53 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-answer-threshold", type=float, metavar="X", help=text)
 
 
-def score_squad(args: argparse.Namespace) -> Report:
+def score_squad(args: argparse.Namespace) -> Output:
     """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
     stated = getattr(args, "no_answer_threshold", None)
-    threshold = SQUAD_THRESHOLD if stated is None else stated
-    if math.isnan(threshold):
-        raise ValueError("--no-answer-threshold must be a number, not nan")
-    golds, report = read_golds(args.references[0]), Report()
+    golds, output = read_golds(args.references[0]), Output()
+    answers, resampled = [gold.answers for gold in golds.values()], _resampled(args)
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
         texts = {i: _predicted(fields) for i, fields in predictions.items()}
-        name, odds = "SQuAD 2.0" if args.metric == "squad" else "SQuAD 2.0, words of all scripts", {}
-        if args.metric == "squad" and (odds := _no_answer_scores(path, predictions)):
-            name = f"{name} | no-answer-threshold: {threshold:g}"
-        elif stated is not None:
+        ordered = [texts[i] for i in golds]
+        odds = _no_answer_scores(path, predictions) if args.metric == "squad" else {}
+        if stated is not None and not odds:
             raise ValueError(f"--no-answer-threshold has no effect: {path} has no no_answer_score")
-        figures = _squad_figures(texts, golds, odds, threshold, args)
-        if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
-            figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
-        if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
-            right = (predictions[i].record.get("paragraph") in (each or {None}) for i, each in paragraphs.items())
-            figures["paragraph"] = 100 * sum(right) / len(paragraphs)
-        _add(report, args, path, figures, name)
-    return report
+        if args.metric == "squad":
+            threshold = SQUAD_THRESHOLD if stated is None else stated
+            scores, place = [odds[i] for i in golds if odds] or None, {i: number for number, i in enumerate(golds)}
+            report = squad(
+                ordered,
+                answers,
+                no_answer_scores=scores,
+                no_answer_threshold=threshold,
+                order=[place[i] for i in predictions],  # as SQuAD does
+                **resampled,
+            )
+        else:
+            report = qa(ordered, answers, **resampled)
+        more = _annotated_figures(golds, texts, predictions)
+        _add(output, args, path, replace(report, scores=report.scores | more))
+    return output
 
 
-def score_triviaqa(args: argparse.Namespace) -> Report:
+def _annotated_figures(golds: Mapping[str, Gold], texts: Mapping[str, str], lines: Mapping[str, Fields]) -> Figures:
+    """The shares of right texts among the questions with an accepted yes or no, and of right paragraphs."""
+    figures: Figures = {}
+    if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
+        figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
+    if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
+        right = (lines[i].record.get("paragraph") in (each or {None}) for i, each in paragraphs.items())
+        figures["paragraph"] = 100 * sum(right) / len(paragraphs)
+    return figures
+
+
+def _resampled(args: argparse.Namespace) -> dict[str, int]:
+    return {"bootstrap_samples": args.bootstrap_samples, "seed": args.seed}
+
+
+def score_triviaqa(args: argparse.Namespace) -> Output:
     """Returns what `score_squad` does, with the figures of TriviaQA; `meta` of the records has the questions."""
     golds: dict[str, tuple[str, ...]] = {}
     pages: dict[str, list[str]] = {}  # of each question
@@ -217,20 +323,16 @@ def score_triviaqa(args: argparse.Namespace) -> Report:
         pages.setdefault(fields.text("question"), []).append(record.id)
     if not golds:
         raise ValueError(f"{args.references[0]} is empty: nothing to score")
-    ids, report = {i for each in pages.values() for i in each}, Report()
+    ids, output = {i for each in pages.values() for i in each}, Output()
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         if others := predictions.keys() - ids:
-            report.notes.append(f"{path}: {len(others)} predictions are of no question of {args.references[0]}")
-        texts = {question: _page_answer(path, predictions, each) for question, each in pages.items()}
-        if missing := list(texts.values()).count(None):
-            report.notes.append(f"{path}: {missing} of {len(golds)} questions have no prediction and count 0")
-        values = [(0.0, 0.0) if text is None else triviaqa_match(text, golds[i]) for i, text in texts.items()]
-        columns = zip(("exact_match", "f1"), 100 * np.array(values).T, strict=True)
-        figures: Figures = {n: bootstrap_mean(c, args.bootstrap_samples, args.seed) for n, c in columns}
-        figures |= {"total": len(golds), "predicted": len(golds) - missing}
-        _add(report, args, path, figures, "TriviaQA (Wikipedia)")
-    return report
+            output.notes.append(f"{path}: {len(others)} predictions are of no question of {args.references[0]}")
+        texts = [_page_answer(path, predictions, pages[question]) for question in golds]
+        if missing := texts.count(None):
+            output.notes.append(f"{path}: {missing} of {len(golds)} questions have no prediction and count 0")
+        _add(output, args, path, triviaqa(texts, list(golds.values()), **_resampled(args)))
+    return output
 
 
 def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[str]) -> str | None:
@@ -243,17 +345,8 @@ def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[s
     return texts[min(texts, key=lambda i: (not texts[i], odds.get(i, 0.0)))] if texts else None
 
 
-def _add(report: Report, args: argparse.Namespace, path: str, figures: Figures, name: str) -> None:
-    drawn = resampling(args.bootstrap_samples, args.seed, "questions")
-    signature = f"{name} | bootstrap: {drawn} | questions: {figures['total']}"
-    rows = [[name, _text(name, figure)] for name, figure in figures.items()]
-    report.more.extend([*[path] * (len(args.hypotheses) > 1), *aligned(rows), signature])
-    scores = {name: each.mean if isinstance(each, Interval) else each for name, each in figures.items()}
-    intervals = {name: asdict(each) for name, each in figures.items() if isinstance(each, Interval)}
-    report.record[path] = {"scores": scores, "intervals": intervals, "signature": signature}
-
-
-def _text(name: str, figure: float | Interval) -> str:
-    if isinstance(figure, float):
-        return digits(figure) if name.endswith("thresh") else f"{figure:.2f}"
-    return str(figure)
+def _add(output: Output, args: argparse.Namespace, path: str, report: Report) -> None:
+    output.more.extend([*[path] * (len(args.hypotheses) > 1), *str(report).split("\n")])
+    scores = {name: each.mean if isinstance(each, Interval) else each for name, each in report.scores.items()}
+    intervals = {name: asdict(each) for name, each in report.scores.items() if isinstance(each, Interval)}
+    output.record[path] = {"scores": scores, "intervals": intervals, "signature": str(report.signature)}

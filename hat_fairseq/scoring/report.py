@@ -1,7 +1,7 @@
-"""Reports of metrics: intervals by resampling documents (Efron's percentile bootstrap), and tables."""
+"""Reports of metrics: intervals by resampling documents (Efron's percentile bootstrap), signatures, and tables."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,13 +50,66 @@ def bootstrap_mean(values: np.ndarray, samples: int, seed: int) -> Interval:
     return interval
 
 
-def resampling(samples: int, seed: int, unit: str) -> str:
+def resampling(samples: int, seed: object, unit: str = "") -> str:
     """Describes the resampling, for a signature; `unit`: what is drawn."""
-    return f"{samples} of {unit} (95 %, seed {seed})" if samples else "none"
+    return f"{samples}{unit and f' of {unit}'} (95 %, seed {seed})" if samples else "none"
 
 
 @dataclass(frozen=True)
+class Signature:
+    """The settings that a score depends on, by name: only scores with the same signature are comparable.
+
+    `str` of it is the line that `hat score` prints. `title`: what is scored, where the settings do not say it.
+    """
+
+    settings: dict[str, str]
+    title: str = ""
+
+    def __str__(self) -> str:
+        return " | ".join(
+            [*[self.title] * bool(self.title), *(f"{name}: {value}" for name, value in self.settings.items())]
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
+    """The scores of one system by name (x 100; counts as they are), and their signature."""
+
+    scores: dict[str, Any]
+    signature: Signature
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [*aligned([[name, written(name, score)] for name, score in self.scores.items()]), str(self.signature)]
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns all that is known as a JSON object, with the signature as one string."""
+        return asdict(self) | {"signature": str(self.signature)}
+
+
+def check_counts(**documents: Sequence[Any] | None) -> None:
+    """Raises ValueError for arguments of different lengths (None is not stated), a text among them, or no documents."""
+    stated = {name: values for name, values in documents.items() if values is not None}
+    for name, values in stated.items():
+        if isinstance(values, str):
+            raise ValueError(f"{name} is one text: give a list with an item for each document")
+    counts = {name: len(values) for name, values in stated.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"not as many of each: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+    if not all(counts.values()):
+        raise ValueError("no documents to score")
+
+
+def check_choices(**settings: tuple[Any, Sequence[str]]) -> None:
+    """Raises ValueError for a setting, given with its choices, that is none of them."""
+    for name, (value, choices) in settings.items():
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Output:
     """What `hat score` prints of all systems and writes to the file of --json."""
 
     rows: list[list[str]] = field(default_factory=list)  # of the table of systems, its header first
@@ -80,3 +133,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def digits(threshold: float) -> str:
     """Writes a threshold with all its digits: a rounded one may be on the other side of the score it comes from."""
     return np.format_float_positional(threshold, min_digits=2)
+
+
+def written(name: str, score: Any) -> str:
+    """Writes a score with two digits, a count as it is, and a threshold (`..._thresh`) with all its digits."""
+    if isinstance(score, float):
+        return digits(score) if name.endswith("thresh") else f"{score:.2f}"
+    return str(score)

@@ -5,8 +5,8 @@ How texts are divided into sentences moves ROUGE-L by up to 7 points, so the sig
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -17,7 +17,15 @@ from hat_fairseq.data.language import is_other_alphabet, words_of
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
-from hat_fairseq.scoring.report import Interval, Report, bootstrap_mean
+from hat_fairseq.scoring.report import (
+    Output,
+    Report,
+    Signature,
+    bootstrap_mean,
+    check_choices,
+    check_counts,
+    resampling,
+)
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
 OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
@@ -34,34 +42,34 @@ WORDS = ("ascii", "unicode")
 #: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
 SENTENCE_METHODS = ("given", "punctuation", "library", "files2rouge", "none")
 
+#: `rouge-score` (Python) or `perl` (ROUGE-1.5.5).
+BACKENDS = ("rouge-score", "perl")
+
+#: A document's score is the best one against its references, or their mean.
+SEVERAL = ("best", "mean")
+
 #: How other tools treat their input when called without options. files2rouge reads one line per document and runs
 #: ROUGE-1.5.5 with stemming; rouge-score (and Hugging Face's `evaluate`) takes lines as sentences and does not stem.
 PRESETS: dict[str | None, dict[str, Any]] = {
-    "files2rouge": {"stem": True, "hypothesis_sentences": "files2rouge", "reference_sentences": "files2rouge"},
-    "rouge-score": {"stem": False, "hypothesis_sentences": "given", "reference_sentences": "given"},
+    "files2rouge": {
+        "stem": True,
+        "words": "ascii",
+        "hypothesis_sentences": "files2rouge",
+        "reference_sentences": "files2rouge",
+    },
+    "rouge-score": {
+        "stem": False,
+        "words": "ascii",
+        "hypothesis_sentences": "given",
+        "reference_sentences": "given",
+    },
 }
 
 
-@dataclass(frozen=True)
-class RougeSettings:
-    """Settings of ROUGE."""
+@dataclass(frozen=True, kw_only=True)
+class RougeReport(Report):
+    """The scores of one system, from `METRICS`' keys to F x 100 with its interval, and what lowers them."""
 
-    backend: str = "rouge-score"  # `rouge-score` (Python) or `perl` (ROUGE-1.5.5)
-    stem: bool = True  # compare Porter stems instead of words
-    hypothesis_sentences: str = "punctuation"  # one of `SENTENCE_METHODS`
-    reference_sentences: str = "given"
-    words: str = "ascii"  # one of `WORDS`
-    several_references: str = "best"  # a document's score is the best one against its references, or their mean
-    bootstrap_samples: int = 1000  # resampled test sets behind the intervals; 0 for none
-    seed: int = 0  # of the resampling (the Perl script has its own, fixed)
-
-
-@dataclass(frozen=True)
-class RougeReport:
-    """The scores of one system."""
-
-    scores: dict[str, Interval]  # from `METRICS`' keys to F x 100
-    signature: str
     documents: int
     empty_hypotheses: int  # documents without any generated word (they score 0 and are part of the mean)
     repeated_trigrams: float  # of the hypotheses, see the function
@@ -70,36 +78,77 @@ class RougeReport:
 
 
 def rouge(
-    hypotheses: Sequence[Summary], references: Sequence[Sequence[Summary]], settings: RougeSettings | None = None
+    hypotheses: Sequence[Summary],
+    references: Sequence[str | Sequence[Summary]],
+    *,
+    backend: str = "rouge-score",
+    stem: bool = True,
+    hypothesis_sentences: str = "punctuation",
+    reference_sentences: str = "given",
+    words: str | None = None,
+    several_references: str = "best",
+    bootstrap_samples: int = 1000,
+    seed: int = 0,
 ) -> RougeReport:
-    """Scores summaries (a text or its sentences) against the references of each document, in the same order.
+    """Scores summaries against the references of the same documents.
 
-    ValueError for several references with the Perl backend, no documents, or a reference without a word for ROUGE.
+    The settings of another tool are in `PRESETS`: `rouge(hypotheses, references, **PRESETS["files2rouge"])`.
+
+    Args:
+        hypotheses: of each document a text, or a list of its sentences.
+        references: of each document a text, or a list of references; one of these is a text or a list of sentences.
+        backend: one of `BACKENDS`.
+        stem: compare Porter stems instead of words.
+        hypothesis_sentences, reference_sentences: how texts are split, one of `SENTENCE_METHODS`.
+        words: one of `WORDS`; None for unicode if over a quarter of the references' letters are not Latin, else ascii.
+        several_references: one of `SEVERAL`.
+        bootstrap_samples: resampled test sets behind the intervals; 0 for no intervals.
+        seed: of the resampling (the Perl script has its own, fixed).
+
+    Raises:
+        ValueError: several references with the Perl backend, other numbers of hypotheses than of references, no
+            documents, a reference without a word for ROUGE, or an unknown setting.
     """
-    settings = settings or RougeSettings()
-    hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
-    reference_lines = [[split_summary(text, settings.reference_sentences) for text in texts] for texts in references]
+    check_counts(hypotheses=hypotheses, references=references)
+    several = [[each] if isinstance(each, str) else list(each) for each in references]
+    words = words or words_of_references(several)
+    check_choices(backend=(backend, BACKENDS), words=(words, WORDS), several_references=(several_references, SEVERAL))
+    hypothesis_lines = [split_summary(summary, hypothesis_sentences) for summary in hypotheses]
+    reference_lines = [[split_summary(text, reference_sentences) for text in texts] for texts in several]
     flat = [lines for texts in reference_lines for lines in texts]
-    ascii_only = settings.words == "ascii"
+    ascii_only = words == "ascii"
     word = _ASCII_WORD if ascii_only else _UNICODE_WORD
     for number, texts in enumerate(reference_lines, start=1):
-        if not all(word.search(" ".join(lines)) for lines in texts):
+        if not texts or not all(word.search(" ".join(lines)) for lines in texts):
             known = "letters a-z or digits; see --words unicode" if ascii_only else "letters or digits"
             raise ValueError(f"reference {number} has no word for ROUGE ({known}): {texts!r:.80}")
-    if settings.backend == "perl" and not ascii_only:
+    if backend == "perl" and not ascii_only:
         raise ValueError(
             "the perl backend knows words of a-z and digits only: use --backend rouge-score for these texts"
         )
-    if settings.backend == "perl":
+    if backend == "perl":
         if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
-        scores, backend = perl.score(hypothesis_lines, flat, settings.stem, settings.bootstrap_samples)
+        scores, name = perl.score(hypothesis_lines, flat, stem, bootstrap_samples)
     else:
-        scores = _score(hypothesis_lines, reference_lines, settings)
-        backend = f"rouge-score {version('rouge-score')}"
+        choose = np.max if several_references == "best" else np.mean
+        columns = _scores(hypothesis_lines, reference_lines, stem, words, choose)
+        scores = {metric: bootstrap_mean(column, bootstrap_samples, seed) for metric, column in columns.items()}
+        name = f"rouge-score {version('rouge-score')}"
+    settings = {
+        "backend": name,
+        **({} if ascii_only else {"words": words}),
+        "stem": "yes" if stem else "no",
+        "hypothesis-sentences": hypothesis_sentences,
+        "reference-sentences": reference_sentences,
+        "bootstrap": resampling(bootstrap_samples, "its own" if backend == "perl" else seed),
+        "documents": str(len(references)),
+    }
+    if len(flat) > len(references):
+        settings["references"] = f"{len(flat)} ({several_references} of each document)"
     return RougeReport(
         scores=scores,
-        signature=_signature(settings, backend, len(references), len(flat)),
+        signature=Signature(settings),
         documents=len(references),
         empty_hypotheses=sum(not word.search(" ".join(lines)) for lines in hypothesis_lines),
         repeated_trigrams=repeated_trigrams(hypothesis_lines),
@@ -111,18 +160,12 @@ def rouge(
     )
 
 
-def _signature(settings: RougeSettings, backend: str, documents: int, references: int) -> str:
-    """What makes a score comparable; `backend`: name and version of what computed it."""
-    seed = "its own" if settings.backend == "perl" else settings.seed
-    bootstrap = f"{settings.bootstrap_samples} (95 %, seed {seed})" if settings.bootstrap_samples else "none"
-    words = "" if settings.words == "ascii" else f"words: {settings.words} | "
-    several = f" | references: {references} ({settings.several_references} of each document)"
-    return (
-        f"backend: {backend} | {words}stem: {'yes' if settings.stem else 'no'} | "
-        f"hypothesis-sentences: {settings.hypothesis_sentences} | "
-        f"reference-sentences: {settings.reference_sentences} | "
-        f"bootstrap: {bootstrap} | documents: {documents}{several if references > documents else ''}"
-    )
+DEFAULTS: dict[str, Any] = rouge.__kwdefaults__ or {}  # of the settings of `rouge`
+
+
+def words_of_references(references: Iterable[Iterable[Summary]]) -> str:
+    """Returns which of `WORDS` suits the references of all documents."""
+    return words_by_script(line for texts in references for text in texts for line in split_summary(text, "given"))
 
 
 def split_summary(summary: Summary, method: str) -> list[str]:
@@ -147,17 +190,19 @@ def split_summary(summary: Summary, method: str) -> list[str]:
     return [line for line in lines if not is_blank(line)]
 
 
-def _score(
-    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], settings: RougeSettings
-) -> dict[str, Interval]:
-    """F x 100 by rouge-score: the best or the mean of each document's references."""
-    choose = np.max if settings.several_references == "best" else np.mean
+def _scores(
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[Sequence[str]]],
+    stem: bool,
+    words: str,
+    choose: Callable[[np.ndarray], float],
+) -> dict[str, np.ndarray]:
+    """F x 100 of each document by rouge-score, as `choose` makes it of its references, by metric."""
     columns: dict[str, list[float]] = {metric: [] for metric in METRICS}
     for hypothesis, texts in zip(hypotheses, references, strict=True):
-        for metric, values in score_documents([hypothesis] * len(texts), texts, settings.stem, settings.words).items():
+        for metric, values in score_documents([hypothesis] * len(texts), texts, stem, words).items():
             columns[metric].append(100 * choose(values))
-    samples, seed = settings.bootstrap_samples, settings.seed
-    return {metric: bootstrap_mean(np.array(values), samples, seed) for metric, values in columns.items()}
+    return {metric: np.array(values) for metric, values in columns.items()}
 
 
 def score_documents(
@@ -208,20 +253,32 @@ def words_by_script(texts: Iterable[str]) -> str:
 
 
 def score_against_others(
-    hypotheses: Sequence[Summary], references: Sequence[Sequence[Summary]], settings: RougeSettings
+    hypotheses: Sequence[Summary],
+    references: Sequence[str | Sequence[Summary]],
+    *,
+    stem: bool = True,
+    hypothesis_sentences: str = "punctuation",
+    reference_sentences: str = "given",
+    words: str = "ascii",
 ) -> dict[str, float]:
     """Scores every summary against the first references of the next `OTHERS` documents (going round): mean F x 100.
 
-    The drop shows how much of the score is specific to the document. ValueError for a single document.
+    The drop shows how much of the score is specific to the document. The arguments are those of `rouge`. ValueError for
+    a single document.
     """
+    check_counts(hypotheses=hypotheses, references=references)
     if len(references) < 2:
         raise ValueError("one document alone cannot be scored against others")
-    own = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
-    lines = [split_summary(summary, settings.reference_sentences) for summary, *_ in references]
+    own = [split_summary(summary, hypothesis_sentences) for summary in hypotheses]
+    first = [each if isinstance(each, str) else each[0] for each in references]
+    lines = [split_summary(summary, reference_sentences) for summary in first]
     shifts = range(1, min(OTHERS, len(lines) - 1) + 1)
     rotated = [reference for shift in shifts for reference in (*lines[shift:], *lines[:shift])]
-    scores = score_documents(own * len(shifts), rotated, settings.stem, settings.words)
+    scores = score_documents(own * len(shifts), rotated, stem, words)
     return {metric: 100 * float(scores[metric].mean()) for metric in METRICS}
+
+
+AGAINST_OTHERS = tuple(score_against_others.__kwdefaults__ or ())  # the settings that it has in common with `rouge`
 
 
 def repeated_trigrams(texts: Sequence[Sequence[str]]) -> float:
@@ -237,53 +294,56 @@ def repeated_trigrams(texts: Sequence[Sequence[str]]) -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options; one that is not stated takes the preset's value, else that of `RougeSettings`."""
-    default = RougeSettings()
+    """Adds the options; one that is not stated takes the preset's value, else the default of `rouge`."""
     parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
-    text = f"implementation (default: {default.backend})"
-    parser.add_argument("--backend", choices=("rouge-score", "perl"), help=text)
+    text = f"implementation (default: {DEFAULTS['backend']})"
+    parser.add_argument("--backend", choices=BACKENDS, help=text)
     text = "compare stems of words (default: yes)"
     parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help=text)
-    for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
-        text = f"how each {side} is split (default: {method})"
+    for side in ("hypothesis", "reference"):
+        text = f"how each {side} is split (default: {DEFAULTS[f'{side}_sentences']})"
         parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
     text = (
         "what a word is: runs of a-z and 0-9, as in other tools, or words of every script (default: ascii, and unicode "
     )
     text += "if over a quarter of the references' letters are not Latin)"
     parser.add_argument("--words", choices=WORDS, help=text)
-    text = f"with several references: the best score of a document or the mean (default: {default.several_references})"
-    parser.add_argument("--several-references", choices=("best", "mean"), help=text)
+    text = (
+        f"with several references: the best score of a document or the mean (default: {DEFAULTS['several_references']})"
+    )
+    parser.add_argument("--several-references", choices=SEVERAL, help=text)
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"
     parser.add_argument("--against-others", action="store_true", help=text)
 
 
-def score(args: argparse.Namespace) -> Report:
+def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, F x 100 with intervals, the signature, and scores against other references."""
-    stated = {each.name: value for each in fields(RougeSettings) if (value := getattr(args, each.name)) is not None}
-    settings = RougeSettings(**PRESETS.get(args.like, {}) | stated)
+    stated = {name: value for name in DEFAULTS if (value := getattr(args, name)) is not None}
+    options = PRESETS.get(args.like, {}) | stated
     references = read_references(args.references)
-    report = Report([["", *METRICS.values()]])
-    lines = (line for texts in references.texts for text in texts for line in split_summary(text, "given"))
-    if not (args.words or args.like) and (words := words_by_script(lines)) != settings.words:
-        settings = replace(settings, words=words)
-        report.more.append(f"words {words}: over a quarter of the references' letters are not Latin")
+    output = Output([["", *METRICS.values()]])
+    if "words" not in options:
+        options["words"] = words_of_references(references.texts)
+    if options["words"] == "unicode" and not args.words:
+        words = options["words"]
+        output.more.append(f"words {words}: over a quarter of the references' letters are not Latin")
     for path in args.hypotheses:
         texts = read_hypotheses(path, references)
-        system = rouge(texts, references.texts, settings)
-        report.record[path] = asdict(system)
-        report.rows.append([path, *map(str, system.scores.values())])
-        report.signatures.append(system.signature)
-        repeated = f"{system.repeated_trigrams:.2f} % (references: {system.repeated_in_references:.2f} %)"
-        report.more.append(f"repeated 3-grams: {path} {repeated}")
+        report = rouge(texts, references.texts, **options)
+        output.record[path] = report.to_json()
+        output.rows.append([path, *map(str, report.scores.values())])
+        output.signatures.append(str(report.signature))
+        repeated = f"{report.repeated_trigrams:.2f} % (references: {report.repeated_in_references:.2f} %)"
+        output.more.append(f"repeated 3-grams: {path} {repeated}")
         if args.against_others:
-            means = score_against_others(texts, references.texts, settings)
+            own = {name: options[name] for name in AGAINST_OTHERS if name in options}
+            means = score_against_others(texts, references.texts, **own)
             figures = " ".join(f"{mean:.2f}" for mean in means.values())
-            report.more.append(f"against other documents' references: {path} {figures}")
-        if count := system.empty_hypotheses:
-            report.notes.append(f"{path}: {count} of {system.documents} hypotheses are empty and score 0")
-        if count := system.non_ascii_documents:
+            output.more.append(f"against other documents' references: {path} {figures}")
+        if count := report.empty_hypotheses:
+            output.notes.append(f"{path}: {count} of {report.documents} hypotheses are empty and score 0")
+        if count := report.non_ascii_documents:
             letters = "have letters outside a-z, which --words ascii ignores"
-            report.notes.append(f"{path}: {count} of {system.documents} documents {letters}")
-    return report
+            output.notes.append(f"{path}: {count} of {report.documents} documents {letters}")
+    return output

@@ -14,7 +14,7 @@ from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import normalise
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
-from hat_fairseq.scoring.rouge import RougeSettings, score_documents, split_summary, words_by_script
+from hat_fairseq.scoring.rouge import score_documents, split_summary, words_by_script
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _rouge1(text: str, references: list[str]) -> float:
     words = words_by_script(references)
-    scores = score_documents([[text]] * len(references), [[each] for each in references], RougeSettings.stem, words)
+    scores = score_documents([[text]] * len(references), [[each] for each in references], stem=True, words=words)
     return 100 * float(scores["rouge1"].max())
 
 

@@ -5,6 +5,7 @@ On a cluster an item whose worker dies goes to another one.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter, deque
@@ -140,7 +141,9 @@ def progress(
     Where stderr is no terminal, it is one line `every` so many seconds, with the name of the step, `what`.
     """
     if sys.stderr.isatty():
-        yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False)
+        # A terminal that states no width, such as that of `script` or of a container, would get an empty bar.
+        width = None if os.get_terminal_size(sys.stderr.fileno()).columns else 80
+        yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False, ncols=width)
         return
     begin = last = time.monotonic()
     for number, item in enumerate(items, start=1):

@@ -83,8 +83,8 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ami.yaml").write_text("")
     for words, message in (
-        ("train arxvi", f"no recipe 'arxvi' in {files.CONFIGS}: did you mean arxiv"),
-        ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}: there are {NAMES}"),
+        ("train arxvi", f"no recipe 'arxvi' in {files.CONFIGS}; did you mean arxiv?"),
+        ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}; there are {NAMES}"),
         ("train", f"`hat recipe train` needs the name of a recipe: {NAMES}"),
         ("generate mnli", "recipe 'mnli' cannot generate: it has no section 'generate'"),
         ("train ./mine.yaml", "./mine.yaml does not exist"),

@@ -12,18 +12,17 @@ import pytest
 from commands import hat, refusal, write_lines
 from sacrebleu.metrics import BLEU
 
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, BleuSettings, Translation, bleu
+from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, Translation, bleu, compare
 
 REFERENCES = [[["The cat sat on the mat .", "It slept there ."]], [["A dog ran through the whole house ."]]]
-PLAIN = BleuSettings(bootstrap_samples=0)
 
 
 def translation(*segments: str) -> Translation:
     return Translation(" ".join(segments), segments)
 
 
-def report_of(documents: list[Translation], references: list, settings: BleuSettings = PLAIN) -> BleuReport:
-    return bleu({"x": documents}, references, settings)[0]["x"]
+def report_of(documents: list[Translation], references: list, bootstrap_samples: int = 0) -> BleuReport:
+    return bleu(documents, references, bootstrap_samples=bootstrap_samples)
 
 
 def test_figures_intervals_and_p_values_are_those_of_sacrebleus_command(targets: list, tmp_path: Path) -> None:
@@ -35,7 +34,8 @@ def test_figures_intervals_and_p_values_are_those_of_sacrebleus_command(targets:
 
     systems = {"good": losing(5), "bad": losing(2)}
     same = {"same": systems["good"]}
-    reports, signatures = bleu(systems | same, targets, BleuSettings(bootstrap_samples=200, seed=7))
+    reports = compare(systems | same, targets, bootstrap_samples=200, seed=7)
+    signatures = reports["good"].signature.settings
     texts = {"r": [" ".join(segments) for (segments,) in targets]}
     texts |= {name: [document.text for document in documents] for name, documents in systems.items()}
     for name, lines in texts.items():
@@ -85,7 +85,7 @@ def test_all_references_count() -> None:
     references = [[[text] for text in one] for one in each]
     expected = BLEU().corpus_score(texts, streams).score
     for samples in (0, 20):
-        report = report_of(list(map(translation, texts)), references, BleuSettings(bootstrap_samples=samples))
+        report = report_of(list(map(translation, texts)), references, samples)
         assert report.scores[DOCUMENT_BLEU].score == report.scores[SENTENCE_BLEU].score == pytest.approx(expected)
     two, one = ["a b c d", "e f g h"], ["a b c d e f g h"]  # one reference with as many segments is enough
     assert report_of([translation(*one)], [[two]]).unmatched_documents == 1

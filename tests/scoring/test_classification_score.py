@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
-from hat_fairseq.scoring.labels import score_labels
+from hat_fairseq.scoring.labels import classification
 
 CLASSES = ["politics", "sport", "arts", "never right", "never predicted"]
 
@@ -28,9 +28,9 @@ def test_figures_classes_and_intervals_are_scikit_learns(documents: int, longest
         return other if gold in CLASSES[3:] or draw.random() < 0.33 else gold
 
     hypotheses = {name: tuple(map(guess, labels)) for name, labels in references.items()}
-    report = score_labels(hypotheses, references, samples=40, seed=3)
+    report = classification(list(hypotheses.values()), list(references.values()), bootstrap_samples=40, seed=3)
     guesses, golds = (sum(labels.values(), ()) for labels in (hypotheses, references))
-    assert [figure.mean for figure in report.figures.values()] == pytest.approx(sklearn_figures(guesses, golds), 1e-12)
+    assert [figure.mean for figure in report.scores.values()] == pytest.approx(sklearn_figures(guesses, golds), 1e-12)
     names = sorted({*guesses, *golds})
     columns = precision_recall_fscore_support(golds, guesses, labels=names, zero_division=0)
     assert list(report.classes) == names and report.elements == len(golds)
@@ -42,13 +42,13 @@ def test_figures_classes_and_intervals_are_scikit_learns(documents: int, longest
         chosen = [ids[n] for n in numbers.integers(0, len(ids), len(ids))]
         pooled = [[label for i in chosen for label in labels[i]] for labels in (hypotheses, references)]
         drawn.append(sklearn_figures(*pooled))
-    for figure, values in zip(report.figures.values(), zip(*drawn, strict=True), strict=True):
+    for figure, values in zip(report.scores.values(), zip(*drawn, strict=True), strict=True):
         assert [figure.low, figure.high] == pytest.approx(np.percentile(values, [2.5, 97.5]), rel=1e-12)
 
 
 def test_an_element_without_prediction_is_wrong_and_belongs_to_no_class() -> None:
-    report = score_labels({"a": ("x", "y", None)}, {"a": ("x", "y", "y")}, samples=0)
-    figures = [figure.mean for figure in report.figures.values()]
+    report = classification([("x", "y", None)], [("x", "y", "y")], bootstrap_samples=0)
+    figures = [figure.mean for figure in report.scores.values()]
     # 2 of 3 right; micro: 2 predicted, 3 wanted, 2 hits; macro: x 1, y 2 / 3
     assert figures == pytest.approx([200 / 3, 80, 100 * (1 + 2 / 3) / 2])
     assert report.missing == 1 and report.classes["y"]["recall"] == 50

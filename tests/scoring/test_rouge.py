@@ -14,13 +14,11 @@ from hat_fairseq.scoring.rouge import (
     METRICS,
     SENTENCE_METHODS,
     RougeReport,
-    RougeSettings,
     rouge,
     score_against_others,
     split_summary,
 )
 
-PLAIN = RougeSettings(bootstrap_samples=0)
 TEXT = "Dr. Who came . He left... Then what ?\nNothing , really . \n\n"
 HYPOTHESES = ["the cat sat on a mat .", "a dog ran away .", "nothing happened ."]
 REFERENCES = [
@@ -36,7 +34,7 @@ def figures(report: RougeReport) -> list[float]:
 
 def test_repeated_words_are_counted() -> None:
     hypotheses = ["a b c A b c", "one", ["x y", "x y"], "no repeated words here"]  # 1 of 4, 0, 0 of 2, 0
-    report = rouge(hypotheses, [["a b c"]] * 3 + [["a a a a a"]], PLAIN)
+    report = rouge(hypotheses, [["a b c"]] * 3 + [["a a a a a"]], bootstrap_samples=0)
     assert report.repeated_trigrams == pytest.approx(100 * (1 / 4) / 4)
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
 
@@ -45,7 +43,6 @@ def test_repeated_words_are_counted() -> None:
 @pytest.mark.parametrize("several", ["best", "mean"])
 def test_figures_are_those_of_rouge_score(several: str, stem: bool, leads: list[str], targets: list) -> None:
     """Of meetings, and of texts with several references."""
-    settings = RougeSettings(bootstrap_samples=0, several_references=several, stem=stem)
     scorer, choose = RougeScorer(list(METRICS), use_stemmer=stem), max if several == "best" else statistics.mean
     hypotheses, references = [*HYPOTHESES, *leads[:6]], [*REFERENCES, *targets[:6]]
     expected = []
@@ -54,7 +51,8 @@ def test_figures_are_those_of_rouge_score(several: str, stem: bool, leads: list[
         scores = [scorer.score(target if isinstance(target, str) else "\n".join(target), lines) for target in each]
         expected.append([100 * choose([score[metric].fmeasure for score in scores]) for metric in METRICS])
     means = [sum(column) / len(expected) for column in zip(*expected, strict=True)]
-    assert figures(rouge(hypotheses, references, settings)) == pytest.approx(means)
+    report = rouge(hypotheses, references, bootstrap_samples=0, several_references=several, stem=stem)
+    assert figures(report) == pytest.approx(means)
 
 
 def test_against_others_is_the_mean_over_all_pairs_of_different_documents() -> None:
@@ -62,7 +60,7 @@ def test_against_others_is_the_mean_over_all_pairs_of_different_documents() -> N
     references = [[each[0]] for each in REFERENCES]
     pairs = [scorer.score(references[j][0], HYPOTHESES[i]) for i in range(3) for j in range(3) if i != j]
     expected = {name: 100 * sum(pair[name].fmeasure for pair in pairs) / 6 for name in METRICS}
-    assert score_against_others(HYPOTHESES, references, PLAIN) == pytest.approx(expected)
+    assert score_against_others(HYPOTHESES, references) == pytest.approx(expected)
 
 
 def test_sentences(leads: list[str]) -> None:
