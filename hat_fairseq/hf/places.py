@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..data.kinds.windows import kept_characters, units_with_characters
+from ..data.kinds.windows import Span, kept_characters, units_with_characters
 from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text
 from ..data.rows import EOS, Row, RowEncoder, Sentence
@@ -63,7 +63,7 @@ class PlacedEncoder(RowEncoder):
         for number, sentence in enumerate(sentences):
             end = begin + len(sentence.text.replace(" ", ""))
             units = list(self._units(sentence, begin, bool(number)))
-            placed.append(sentence._replace(tokens=[_placed(token, letters, span) for token, span in units]))
+            placed.append(sentence._replace(tokens=placed_tokens(units, letters)))
             begin = end
         if begin != len(letters):
             raise ValueError(f"return_offsets_mapping: the places of the kind {self.kind.name} are not known")
@@ -90,7 +90,7 @@ class PlacedEncoder(RowEncoder):
                 before = self.bpe.separator if (piece.startswith(" ") if number else follows) else ""
                 yield Sentence(text, clean, self.bpe.encode(before + clean))
 
-    def _units(self, sentence: Sentence, begin: int, follows: bool) -> Iterator[tuple[str, tuple[int, int] | None]]:
+    def _units(self, sentence: Sentence, begin: int, follows: bool) -> Iterator[tuple[str, Span | None]]:
         """Yields each token with its letters in the text, of which the sentence begins with the letter `begin`."""
         divided = self.has_mask and _ESCAPED_MASK in sentence.words
         for piece in self._pieces(sentence, follows) if divided else [sentence]:
@@ -127,13 +127,18 @@ def letters_of(text: Text, line_breaks: str) -> list[Letter]:
     return [(0, number, at) for number, element in enumerate(text) for at in kept_characters((element,))]
 
 
-def _placed(token: str, letters: Sequence[Letter], span: tuple[int, int] | None) -> Placed:
-    placed = Placed(token)
-    known = [letter for letter in letters[slice(*span)] if letter is not None] if span else []
-    if known:
-        part, element, begin = known[0]
-        placed.place = Place(int(part), element, begin, known[-1][2] + 1)
-    return placed
+def placed_tokens(units: Sequence[tuple[str, Span | None]], letters: Sequence[Letter]) -> list[str]:
+    """Returns the tokens of a sentence with their places; one that is only a space stands before the next one."""
+    placed, following = list[str](), None
+    for token, span in reversed(units):
+        each = Placed(token)
+        if span is None:
+            each.place = following and following._replace(end=following.begin)
+        elif known := [letter for letter in letters[slice(*span)] if letter is not None]:
+            each.place = Place(int(known[0][0]), known[0][1], known[0][2], known[-1][2] + 1)
+        following = each.place
+        placed.append(each)
+    return placed[::-1]
 
 
 @dataclass

@@ -32,7 +32,7 @@ DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
 # The last one is for `hat import hat_fairseq`, as are the labels.
 ORIGIN = "hat_fairseq.json"
 FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(pipeline.BPE_FILES.values()), ORIGIN)
-LOSSES = ("truncated", "cut", "lost", "removed", "replaced")  # in the names of counts of what a text loses
+LOSSES = ("truncated", "lost", "removed", "replaced")  # in the names of counts of what a text loses
 
 logger = logging.getLogger(__name__)
 
@@ -379,14 +379,25 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         """Raises ValueError: ids do not say where sentences begin."""
         raise ValueError("prepare_for_model: markers stand before sentences; call the tokenizer")
 
+    def add_special_tokens(self, special_tokens_dict: Any, *args: Any, **options: Any) -> int:  # type: ignore[override]
+        """Names entries of the dictionary as special; ValueError for a token that it does not have."""
+        values = special_tokens_dict.values()
+        self._check_known(
+            chain.from_iterable(value if isinstance(value, list | tuple) else [value] for value in values)
+        )
+        return int(super().add_special_tokens(special_tokens_dict, *args, **options))
+
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
+        self._check_known(new_tokens)
+        return int(super()._add_tokens(new_tokens, special_tokens))
+
+    def _check_known(self, tokens: Iterable[Any]) -> None:
         """Raises ValueError for a token that the dictionary does not have."""
-        if missing := [str(token) for token in new_tokens if str(token) and str(token) not in self.target.numbers]:
+        if missing := [str(token) for token in tokens if str(token) not in self.target.numbers]:
             raise ValueError(
                 f"add_tokens: {missing[0]!r} is not in the dictionary, and the BPE would never make it of a text; "
                 "train with a dictionary that has it"
             )
-        return int(super()._add_tokens(new_tokens, special_tokens))
 
     def _decode(
         self,
@@ -416,7 +427,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         for token in tokens:
             runs.append([]) if token == MASK else runs[-1].append(token)
         texts = [self.pipeline.decode(" ".join(run), side) for run in runs]
-        return f" {MASK} ".join(texts).strip(" ") if len(texts) > 1 else texts[0]
+        return " ".join(filter(None, chain(texts[:1], *((MASK, text) for text in texts[1:]))))
 
     @property
     def vocab_size(self) -> int:
