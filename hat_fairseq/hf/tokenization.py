@@ -72,9 +72,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": MASK} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
-        limits = [each for each in (limit, rest.pop("model_max_length", None)) if each is not None]
-        if limits or (limits := [each for each in (self.pipeline.settings.max_source_tokens,) if each is not None]):
-            rest["model_max_length"] = min(limits)
+        if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
+            rest["model_max_length"] = longest
         super().__init__(**rest | tokens | {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask})
 
     def _check_dictionaries(self) -> None:
