@@ -7,19 +7,11 @@ from typing import Any, Self
 from ..data.kinds import Kind
 from ..data.long_input import POLICIES
 from ..data.options import WINDOWS, Settings
+from .documents import cut_part
 
 PADDING = (True, False, "longest", "max_length", "do_not_pad")
 TRUNCATION = (True, False, "longest_first", "only_first", "only_second", "do_not_truncate")
 CHUNK = POLICIES[3]
-#: Which part of a pair the rows of a kind cut, where that is not the longest one.
-CUT_PART = {
-    "choice": "only_first",
-    "text": "only_second",
-    "qa": "only_second",
-    "document_qa": "only_second",
-    "candidates": "only_second",
-    "evidence": "only_second",
-}
 
 
 @dataclass(frozen=True)
@@ -98,7 +90,7 @@ class CallOptions:
                 f"return_overflowing_tokens=True with truncation: the kind {kind.name} has no chunks, so what is cut "
                 "off would be lost; leave one of them out"
             )
-        own = CUT_PART.get(kind.name, "longest_first") if has_pair else "only_first"
+        own = cut_part(kind, has_pair)
         if self.truncation in ("only_first", "only_second") and self.truncation != own:
             raise ValueError(f"truncation={self.truncation!r}: these rows of the kind {kind.name} are cut {own!r}")
         if self.stride:

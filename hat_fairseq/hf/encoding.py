@@ -28,10 +28,11 @@ class EncodedRow:
 
     def without_markers(self, most: int | None) -> "EncodedRow":
         """Returns at most so many of its tokens, without markers and `</s>`."""
-        kept = [n for n, number in enumerate(self.ids) if number not in MARKERS][:most]
+        left = [n for n, number in enumerate(self.ids) if number not in MARKERS][:most]
         lists: list[Any] = [self.tokens, self.ids, self.roles, self.places]
-        tokens, ids, roles, places = (each and [each[n] for n in kept] for each in lists)
-        return EncodedRow(self.document, tokens, ids, roles, places, self.labels)
+        tokens, ids, roles, places = (each and [each[n] for n in left] for each in lists)
+        labels = self.labels and [number for number in self.labels if number not in MARKERS]
+        return EncodedRow(self.document, tokens, ids, roles, places, labels)
 
 
 class HatEncoding(BatchEncoding):

@@ -9,14 +9,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..data.kinds import Kind
 from ..data.kinds.windows import Span, kept_characters, units_with_characters
 from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text
 from ..data.rows import EOS, Row, RowEncoder, Sentence
 from ..data.text import escape_control_tokens
+from .documents import QUESTIONS, names_of
 
 MASK = "<mask>"
 _ESCAPED_MASK = escape_control_tokens(MASK)
+
+
+def knows_places(kind: Kind) -> bool:
+    """Tells whether tokens know their places: not those of symbols, nor of turns behind several questions."""
+    return kind.is_text and QUESTIONS not in names_of(kind)
 
 
 class Place(NamedTuple):
@@ -47,16 +54,16 @@ class PlacedEncoder(RowEncoder):
     """Encodes records as `RowEncoder` does.
 
     Attributes:
-        given: the record as it was given, if tokens of the source are to know their places.
+        raw: the record as it was given, if tokens of the source are to know their places.
         has_mask: `<mask>` in a source is the token.
     """
 
-    given: Record | None = None
+    raw: Record | None = None
     has_mask: bool = False
 
     def sentences(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Sentence]:
         sentences = super().sentences(record, text, split, element)
-        if self.given is None:
+        if self.raw is None:
             return sentences
         letters = self._letters(record, text, split)
         placed, begin = list[Sentence](), 0
@@ -65,8 +72,7 @@ class PlacedEncoder(RowEncoder):
             units = list(self._units(sentence, begin, bool(number)))
             placed.append(sentence._replace(tokens=placed_tokens(units, letters)))
             begin = end
-        if begin != len(letters):
-            raise ValueError(f"return_offsets_mapping: the places of the kind {self.kind.name} are not known")
+        assert begin == len(letters), (begin, len(letters))
         return placed
 
     def tokenize(self, clean: Iterable[str], side: str) -> list[Sentence]:
@@ -107,9 +113,9 @@ class PlacedEncoder(RowEncoder):
         """Returns the place of each letter of a text of a record."""
         if not self.kind.has_target:
             return letters_of(text, self.settings.line_breaks if split else "space")
-        given: Any = self.given
-        question = [] if given.question is None else letters_of(given.question, "space")
-        document = letters_of(given.text if given.text is not None else given.sentences, self.settings.line_breaks)
+        raw: Any = self.raw
+        question = [] if raw.question is None else letters_of(raw.question, "space")
+        document = letters_of(raw.text if raw.text is not None else raw.sentences, self.settings.line_breaks)
         behind = bool(question)
         letters = iter([*question, *((behind, element, at) for _, element, at in filter(None, document))])
         placed: list[Letter] = []
@@ -147,15 +153,15 @@ class PlacedPipeline(TextPipeline):
 
     places: bool = False
     has_mask: bool = False
-    _given: Record | None = field(default=None, init=False)
+    _raw: Record | None = field(default=None, init=False)
 
     def prepare(self, record: Record) -> Record:
-        self._given = record if self.places else None
+        self._raw = record if self.places else None
         return super().prepare(record)
 
     def encoder(self, by_source: bool = False) -> RowEncoder:
         return PlacedEncoder(
-            self.kind, self.settings, self.bpe, by_source, self.counts, given=self._given, has_mask=self.has_mask
+            self.kind, self.settings, self.bpe, by_source, self.counts, raw=self._raw, has_mask=self.has_mask
         )
 
 

@@ -23,10 +23,10 @@ from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.rows import Row
 from .call_options import CHUNK, CallOptions
-from .documents import Given, batch_of, given_document, has_pair
+from .documents import GivenDocument, batch_of, given_document, has_pair
 from .encoding import FILLS, EncodedRow, HatEncoding, chosen_columns, columns_of
 from .modeling import LOADER, HasLoader, write_loader
-from .places import MASK, PlacedPipeline, places_of_row
+from .places import MASK, PlacedPipeline, knows_places, places_of_row
 
 DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
 # The last one is for `hat import hat_fairseq`, as are the labels.
@@ -43,6 +43,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
     Args:
         pipeline_json: path of `pipeline.json`; the other files lie beside it.
         limit: the longest row that the model takes, `</s>` included; a longer one is refused, unless it is cut.
+        target_limit: the same of a target; where it is None, `config.json` in the folder may say it.
         uses_roles: the model reads the ids of roles.
         has_mask: the dictionary ends with `<mask>`, which its file does not have.
     """
@@ -57,12 +58,13 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         limit: int | None = None,
         uses_roles: bool = False,
         has_mask: bool = False,
+        target_limit: int | None = None,
         **kwargs: Any,
     ):
         self.folder = Path(pipeline_json).parent
         self.pipeline = pipeline.TextPipeline.load(self.folder)
         self.pipeline.settings = replace(self.pipeline.settings, roles=uses_roles)
-        self.has_mask = has_mask
+        self.has_mask, self.target_limit = has_mask, target_limit
         source, target, roles = (self.folder / name for name in DICTIONARIES[:3])
         self.source = load_dictionary(source, has_mask)
         self.target = load_dictionary(target, has_mask) if target.is_file() else self.source
@@ -74,7 +76,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
         if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
             rest["model_max_length"] = longest
-        super().__init__(**rest | tokens | {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask})
+        own = {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask, "target_limit": self.target_limit}
+        super().__init__(**rest | tokens | own)
 
     def _check_dictionaries(self) -> None:
         """Compares the dictionaries with the model of the folder; ValueError if one has other symbols, or too many."""
@@ -88,6 +91,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             for key, own in (("vocab_size", self.target), ("source_vocab_size", self.source)):
                 if isinstance(size := config.get(key), int) and size < len(own):
                     raise ValueError(f"{path}: {key} is {size}, and the dictionary has {len(own)} symbols")
+            if self.target_limit is None and config.get("is_encoder_decoder"):
+                self.target_limit = config.get("max_target_positions")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves out what calls have counted: a copy is the same before and after a call, as caches need."""
@@ -126,8 +131,9 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             text_pair_target: refused, because a target is one text.
             padding: True or "longest" to the longest row, "max_length" to `max_length` or the longest that the model
                 takes; False or "do_not_pad": not. Without it, only rows that become tensors are padded.
-            truncation: True, "longest_first" or "only_first": keep the first tokens of a row that is too long, as
-                `--long-source truncate` does; of a pair what the kind cuts. False or "do_not_truncate": refuse it.
+            truncation: True or "longest_first": keep the first tokens of a row that is too long, as `--long-source
+                truncate` does; "only_first" and "only_second" where the kind cuts that text of a pair. Without it
+                long documents are what they were in training, and a row that the model does not take is refused.
             max_length: tokens of the longest row with its markers; alone it asks for truncation. Where the training
                 data or the model have a lower limit, that holds.
             max_target_length: the same for `text_target`, instead of `max_length`.
@@ -166,15 +172,22 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         else:
             documents, single = self._documents(text, text_pair, chosen)
             targets = self._targets(text_target, len(documents), single)
-            rows = [
-                row
-                for n, (document, target) in enumerate(zip(documents, targets, strict=True))
-                for row in self._encoded(document, n, target, chosen)
-            ]
+            encoder = self._encoder(chosen, text_target is not None)
+            pairs = enumerate(zip(documents, targets, strict=True))
+            rows = [row for n, pair in pairs for row in self._encoded(*pair, n, encoder, chosen)]
         self._report(self.pipeline.counts - before, chosen.verbose)
         return self._columns(rows, single, chosen)
 
-    def _documents(self, text: Any, text_pair: Any, options: CallOptions) -> tuple[list[Given], bool]:
+    def _encoder(self, options: CallOptions, with_target: bool) -> PlacedPipeline:
+        """Returns the pipeline of a call; ValueError for offsets where places are not known."""
+        kind = self.pipeline.kind
+        places = options.is_split_into_words and knows_places(kind)
+        if options.return_offsets_mapping and not (places := knows_places(kind)):
+            raise ValueError(f"return_offsets_mapping=True: the places of tokens of the kind {kind.name} are not known")
+        mask = self.has_mask and not options.split_special_tokens
+        return self._pipeline(self._settings(options, with_target), places, mask)
+
+    def _documents(self, text: Any, text_pair: Any, options: CallOptions) -> tuple[list[GivenDocument], bool]:
         """Returns the documents of a call, and whether it is one; checks the options with them."""
         kind, settings = self.pipeline.kind, self.pipeline.settings
         texts, single = batch_of(text, options.is_split_into_words, "text")
@@ -200,39 +213,39 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             raise ValueError(f"text_target is for {len(targets)} documents, and text has {number}")
         return targets
 
-    def _encoded(self, document: Given, number: int, target: Any, options: CallOptions) -> list[EncodedRow]:
+    def _encoded(
+        self, document: GivenDocument, target: Any, number: int, encoder: PlacedPipeline, options: CallOptions
+    ) -> list[EncodedRow]:
         """Returns the rows of a document with its target, which may be None."""
-        places = options.return_offsets_mapping or options.is_split_into_words
-        mask = self.has_mask and not options.split_special_tokens
-        encoder = self._pipeline(self._settings(options, target is not None), places, mask)
         rows = self._rows(document.record, number + 1, encoder, target)
-        first_only = encoder.kind.packs and options.truncates and not options.return_overflowing_tokens
-        if document.only_first or first_only:
-            encoder.counts["source_tokens_truncated"] += (
-                0 if document.only_first else sum(len(r.tokens) for r in rows[1:])
-            )
+        if encoder.kind.packs and options.truncates and not options.return_overflowing_tokens:
+            encoder.counts["source_tokens_truncated"] += sum(len(row.tokens) for row in rows[1:])
+            rows = rows[:1]
+        if document.only_first:
             rows = rows[:1]
         if len(rows) > 1 and not options.return_overflowing_tokens:
             raise ValueError(
                 f"document {number + 1} becomes {len(rows)} rows: give return_overflowing_tokens=True "
                 "(overflow_to_sample_mapping says which rows are of which document)"
             )
-        return [self._row(row, number, document.begins if places else None, places, options) for row in rows]
+        encoded = [self._row(row, number) for row in rows]
+        for row, each in zip(rows, encoded, strict=True):
+            each.places = places_of_row(row, document.begins) if encoder.places else None
+        return [self._chosen_tokens(row, options) for row in encoded]
 
-    def _row(
-        self, row: Row, number: int, begins: list[int] | None, with_places: bool, options: CallOptions
-    ) -> EncodedRow:
+    def _row(self, row: Row, number: int) -> EncodedRow:
         ids = [*map(self.source.numbers.__getitem__, row.tokens), EOS]
         encoded = EncodedRow(number, [*map(str, row.tokens), SPECIAL[EOS]], ids)
         if self.roles is not None:
             encoded.roles = [*map(self.roles.numbers.__getitem__, row.streams["role"]), EOS]
-        if with_places:
-            encoded.places = places_of_row(row, begins)
         if "target" in row.streams:
             encoded.labels = self._target_ids(row)
+        return encoded
+
+    def _chosen_tokens(self, row: EncodedRow, options: CallOptions) -> EncodedRow:
         if options.add_special_tokens:
-            return encoded
-        return encoded.without_markers(options.max_length if options.truncates else None)
+            return row
+        return row.without_markers(options.max_length if options.truncates else None)
 
     def _target_ids(self, row: Row) -> list[int]:
         return [*map(self.target.numbers.__getitem__, row.streams["target"]), EOS]
@@ -242,10 +255,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         settings = replace(self._settings(options, True), aligned=False, roles=False, role_in_text=False)
         settings = replace(settings, max_source_tokens=None)
         (row,) = self._rows({"sentences": ["x"]}, number + 1, self._pipeline(settings), target)
-        encoded = EncodedRow(number, [*row.streams["target"], SPECIAL[EOS]], self._target_ids(row))
-        if options.add_special_tokens:
-            return encoded
-        return encoded.without_markers(options.max_length if options.truncates else None)
+        tokens = [*row.streams["target"], SPECIAL[EOS]]
+        return self._chosen_tokens(EncodedRow(number, tokens, self._target_ids(row)), options)
 
     def _pipeline(self, settings: Settings, places: bool = False, mask: bool = False) -> PlacedPipeline:
         return PlacedPipeline(settings, self.pipeline.bpe, self.pipeline.counts, places, mask)
@@ -266,7 +277,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             elif not kind.packs and not settings.long_source.startswith("truncate"):
                 changes |= {"long_source": "truncate"}
         most = options.max_target_length or options.max_length
-        longest = smallest(most if options.add_special_tokens else None, settings.max_target_tokens)
+        longest = smallest(most if options.add_special_tokens else None, settings.max_target_tokens, self.target_limit)
         if with_target and longest is not None:
             changes |= {"max_target_tokens": longest, "long_target": "truncate"}
         try:
@@ -278,17 +289,18 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         kind = self.pipeline.kind
         record = {"id": str(number), **record}
         if target is not None:
-            if given := {"target", "summary"} & record.keys():
-                raise ValueError(f"document {number} has a {min(given)}, and text_target is another one")
+            if twice := {"target", "summary"} & record.keys():
+                raise ValueError(f"document {number} has a {min(twice)}, and text_target is another one")
             record["target"] = target
         read: Record = replace(record_from_json(record, f"document {number}", kind), origin=None)
         rows = encoder.encode(read) if target is None else encoder.rows(encoder.prepare(read))
-        longest = max(len(row.tokens) + 1 for row in rows)
-        if self.limit is not None and longest > self.limit:
-            raise ValueError(
-                f"document {number}: {longest} tokens are more than the model takes, {self.limit}; "
-                "give truncation=True to keep the first ones"
-            )
+        for stream, limit in (("source", self.limit), ("target", self.target_limit)):
+            longest = max(len(row.streams.get(stream, ())) + 1 for row in rows)
+            if limit is not None and longest > limit:
+                raise ValueError(
+                    f"document {number}: {longest} tokens are more than the model takes, {limit}; "
+                    "give truncation=True to keep the first ones"
+                )
         return rows
 
     def rows(self, document: Any, number: int = 1) -> list[Row]:
@@ -300,8 +312,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             number: names the document in messages.
         """
         kind, settings = self.pipeline.kind, self.pipeline.settings
-        given = given_document(kind, settings, document, None, lambda name, text: self._warn(name, text, True))
-        return self._rows(given.record, number, self._pipeline(settings))
+        read = given_document(kind, settings, document, None, lambda name, text: self._warn(name, text, True))
+        return self._rows(read.record, number, self._pipeline(settings, mask=self.has_mask))
 
     def _columns(self, rows: Sequence[EncodedRow], single: bool, options: CallOptions) -> HatEncoding:
         """Returns the rows as columns, padded as the options say."""
@@ -312,7 +324,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             columns["length"] = [len(row.ids) for row in rows]
         if rows and rows[0].labels is not None:
             labels = {"input_ids": [row.labels for row in rows]}
-            most = options.max_target_length or options.max_length
+            most = options.max_target_length or options.max_length or self.target_limit
             columns["labels"] = self._padded(labels, options, most)["input_ids"]
         if options.return_overflowing_tokens:
             columns["overflow_to_sample_mapping"] = [row.document for row in rows]
@@ -326,14 +338,14 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             return columns
         padding = True if options.padding is None else options.padding
         if padding != "max_length":
-            self._warn_of_length(options, length)
+            self._warn_of_length(options)
             length = None
         multiple, side = options.pad_to_multiple_of, options.padding_side
         return dict(self.pad(columns, padding, length, pad_to_multiple_of=multiple, padding_side=side).data)
 
-    def _warn_of_length(self, options: CallOptions, length: int | None) -> None:
-        if length is not None and not options.truncates:
-            message = f"max_length={length} has no effect: give truncation=True, or padding='max_length'"
+    def _warn_of_length(self, options: CallOptions) -> None:
+        if options.max_length is not None and not options.truncates:
+            message = f"max_length={options.max_length} has no effect: give truncation=True, or padding='max_length'"
             self._warn("max_length", message, options.verbose)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -117,14 +117,10 @@ def test_warnings_are_given_once_or_not_at_all(make: Make, caplog: Any) -> None:
     tokenizer = make(splitter="given")
     for verbose, number in ((False, 0), (True, 1), (True, 0)):
         caplog.clear()
-        assert (
-            tokenizer(SHORT, verbose=verbose)["input_ids"] == tokenizer([SHORT], is_split_into_words=True)["input_ids"]
-        )
+        assert tokenizer(SHORT, verbose=verbose).data == tokenizer([SHORT], is_split_into_words=True).data
         assert ["a string is taken as one sentence" in record.message for record in caplog.records] == [True] * number
-    assert (
-        tokenizer([SHORT, LONG], padding=True, max_length=4)["input_ids"]
-        and "max_length=4 has no effect" in caplog.text
-    )
+    tokenizer([SHORT, LONG], padding=True, max_length=4)
+    assert "max_length=4 has no effect" in caplog.text
     tokenizer.truncation_side = "left"
     with pytest.raises(ValueError, match="truncation_side='left'"):
         tokenizer([[SHORT]], max_length=4)
@@ -296,6 +292,9 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
     assert [text[:end].split()[-1] for end in ends.values()] == words
     with pytest.raises(ValueError, match="give return_offsets_mapping=True or is_split_into_words=True"):
         tokenizer([words]).word_ids()
+    for kind in ("evidence", "byte_sequence"):
+        with pytest.raises(ValueError, match=f"the places of tokens of the kind {kind} are not known"):
+            make(kind)([SHORT], return_offsets_mapping=True)
     with pytest.raises(ValueError, match="word_ids: this text was not given in sentences"):
         make(bpe=bpe)(TEXT, return_offsets_mapping=True).word_ids()
 

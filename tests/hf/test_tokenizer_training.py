@@ -150,6 +150,9 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     texts, titles = [" ".join(a["paragraphs"]) for a in articles], [a["title"] for a in articles]
     encoded = tokenizer(texts, text_target=titles, truncation=True, max_length=LIMIT, max_target_length=30)
     assert all(row[-1] == EOS and len(row) <= 30 for row in encoded["labels"])
+    assert tokenizer.target_limit == 40 == len(tokenizer(text_target=texts[0], truncation=True)["input_ids"])
+    with pytest.raises(ValueError, match="tokens are more than the model takes, 40; give truncation=True"):
+        tokenizer(titles[0], text_target=texts[0])
     for row, title in zip(encoded["labels"], titles, strict=True):
         assert " ".join(title.split()).startswith(tokenizer.decode(row))
     examples = [{name: column[n] for name, column in encoded.items()} for n in range(len(texts))]
@@ -177,9 +180,10 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     )
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
+    assert sum(losses[-3:]) < 0.95 * sum(losses[:3])
     metrics = trainer.evaluate()
     assert metrics["eval_words"] > 0 and len(seen["predictions"]) == 5
-    assert seen["labels"] == tokenizer.batch_decode(encoded["labels"][:5], skip_special_tokens=True)
+    titles = tokenizer.batch_decode(encoded["labels"][:5], skip_special_tokens=True)
+    assert sorted(seen["labels"]) == sorted(titles)  # evaluation, too, groups by length
     saved, _ = loaded(tmp_path / "checkpoint-12")
     assert saved(texts[0], truncation=True)["input_ids"] == encoded["input_ids"][0]
