@@ -5,6 +5,10 @@ modeling.py         the encoders as models of transformers
 generation.py       the encoder-decoder, and `generate`
 recording.py        states of layers and weights of attentions, where they are asked for
 tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them, and ids to text
+documents.py        what a call of the tokenizer gives, as records
+call_options.py     its options
+places.py           where tokens stand in the texts
+encoding.py         what it returns
 modeling_hat.py     the file of a saved folder with which `trust_remote_code=True` finds this package
 
 Nothing here imports fairseq.

@@ -3,26 +3,38 @@
 It reads the folder that `hat export` writes, and gives the ids that `hat preprocess` gives, for every kind of data.
 """
 
+import logging
 import shutil
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from transformers import BatchEncoding, PreTrainedTokenizer
+from transformers import PreTrainedTokenizer
+from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..data import dictionary, pipeline
-from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary, find_dictionary
+from ..data.dictionary import EOS, SPECIAL, Dictionary, find_dictionary
 from ..data.files import Fields, read_json
+from ..data.options import Settings
+from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.rows import Row
 from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, write_loader
+from .call_options import CHUNK, CallOptions
 from .config import HasLoader
+from .documents import GivenDocument, batch_of, given_document, has_pair
+from .encoding import FILLS, EncodedRow, HatEncoding, chosen_columns, columns_of
+from .places import MASK, PlacedPipeline, knows_places, places_of_row
 
 # Files of `bin`; those of labels are for the commands of this package. Version 0.5 had them beside config.json.
 DATA = (pipeline.FILE_NAME, *chain(*dictionary.DICTIONARIES.values(), *pipeline.BPE_FILES.values()))
 BESIDE = (*map("dict.{}.txt".format, dictionary.DICTIONARIES), *chain(*pipeline.BPE_FILES.values()), ORIGIN)
+LOSSES = ("truncated", "lost", "removed", "replaced")  # in the names of counts of what a text loses
+
+logger = logging.getLogger(__name__)
 
 
 class HatTokenizer(HasLoader, PreTrainedTokenizer):
@@ -30,7 +42,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
 
     Args:
         pipeline_json: path of `pipeline.json`; the other files lie beside it. `beside`: the same, if this is None.
-        limit: the longest row that the model takes, `</s>` included; a longer one is refused.
+        limit: the longest row that the model takes, `</s>` included; a longer one is refused, unless it is cut.
+        target_limit: the same of a target; where it is None, `config.json` in the folder may say it.
         uses_roles: the model reads the ids of roles.
         has_mask: the dictionary ends with `<mask>`, which its file does not have.
     """
@@ -47,15 +60,17 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         uses_roles: bool = False,
         has_mask: bool = False,
         beside: str | None = None,
+        target_limit: int | None = None,
         **kwargs: Any,
     ):
         if (path := pipeline_json or beside) is None:
             raise ValueError(f"the folder has no {BIN}/{pipeline.FILE_NAME}: it has no tokenizer of hat_fairseq")
         folder = Path(path).parent
-        self.folder, self.limit = folder.parent if folder.name == BIN else folder, limit
+        self.folder = folder.parent if folder.name == BIN else folder
         self.data = as_bin(self.folder)
         self.pipeline = pipeline.TextPipeline.load(self.data)
         self.pipeline.settings = replace(self.pipeline.settings, roles=uses_roles)
+        self.has_mask, self.target_limit = has_mask, target_limit
         source, target, roles = (find_dictionary(self.data, stream) for stream in ("source", "target", "role"))
         if source is None or (uses_roles and roles is None):
             raise ValueError(f"{self.data} has no dictionary of the {'source' if source is None else 'roles'}")
@@ -63,10 +78,14 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         self.target = load_dictionary(target, has_mask) if target else self.source
         self.roles = Dictionary.load(roles) if roles and uses_roles else None
         self._check_dictionaries()
+        self._warned: set[str] = set()
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
-        tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": "<mask>"} if has_mask else {})
+        tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": MASK} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
-        super().__init__(**rest | tokens | {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask})
+        if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
+            rest["model_max_length"] = longest
+        own = {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask, "target_limit": self.target_limit}
+        super().__init__(**rest | tokens | own)
 
     def _check_dictionaries(self) -> None:
         """Compares the dictionaries with the model of the folder; ValueError if one has other symbols, or too many."""
@@ -80,64 +99,217 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             for key, own in (("vocab_size", self.target), ("source_vocab_size", self.source)):
                 if isinstance(size := config.get(key), int) and size < len(own):
                     raise ValueError(f"{path}: {key} is {size}, and the dictionary has {len(own)} symbols")
+            if self.target_limit is None and config.get("is_encoder_decoder"):
+                self.target_limit = config.get("max_target_positions")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out what calls have counted: a copy is the same before and after a call, as caches need."""
+        counted = {"pipeline": replace(self.pipeline, counts=Counter()), "_warned": set()}
+        return self.__dict__ | counted
+
+    @property
+    def is_fast(self) -> bool:
+        """True: transformers asks with it whether a tokenizer gives offsets and `word_ids`."""
+        return True
+
+    @property
+    def limit(self) -> int | None:
+        """The longest row, `</s>` included: `model_max_length`, or None where there is none."""
+        return None if self.model_max_length > LARGE_INTEGER else self.model_max_length
+
+    @limit.setter
+    def limit(self, longest: int) -> None:
+        self.model_max_length = longest
 
     def __call__(  # type: ignore[override]
         self,
-        documents: list[Any],
-        padding: bool | str = True,
-        return_tensors: str | None = None,
-        return_overflowing_tokens: bool = False,
-        **unknown: Any,
-    ) -> BatchEncoding:
+        text: Any = None,
+        text_pair: Any = None,
+        text_target: Any = None,
+        text_pair_target: Any = None,
+        **options: Any,
+    ) -> HatEncoding:
         """Encodes documents as the training data were.
 
         Args:
-            documents: of the forms that `rows` takes.
-            padding: pad on the right: True or "longest" to the longest row, "max_length" to the longest that the model
-                takes; False or "do_not_pad": not.
-            return_tensors: "pt" for tensors.
+            text: a document or a batch of them, of the forms that `documents.py` describes.
+            text_pair: the second text of each document: an answer, a choice, a second sentence; where a question comes
+                first, that is `text`, and this is the document.
+            text_target: the target of each document, a string or a list of its sentences or segments.
+            text_pair_target: refused, because a target is one text.
+            padding: True or "longest" to the longest row, "max_length" to `max_length` or the longest that the model
+                takes; False or "do_not_pad": not. Without it, only rows that become tensors are padded.
+            truncation: True or "longest_first": keep the first tokens of a row that is too long, as `--long-source
+                truncate` does; "only_first" and "only_second" where the kind cuts that text of a pair. Without it
+                long documents are what they were in training, and a row that the model does not take is refused.
+            max_length: tokens of the longest row with its markers; alone it asks for truncation. Where the training
+                data or the model have a lower limit, that holds.
+            max_target_length: the same for `text_target`, instead of `max_length`.
+            stride: tokens that two windows of a document share, for the kinds with windows.
+            is_split_into_words: `text` is a document in sentences, segments, words or turns, or a list of such.
+            add_special_tokens: False leaves out `<s>` and `</s>`.
+            pad_to_multiple_of, padding_side: as of `pad`.
+            return_tensors: "pt" or "np".
             return_overflowing_tokens: a document may become several rows: chunks, windows, choices, the two of a pair.
+            return_attention_mask, return_special_tokens_mask, return_length: with these columns or without.
+            return_offsets_mapping: the characters of each token in its text, or in its element of a document in pieces.
+            return_token_type_ids: refused if True.
+            split_special_tokens: `<mask>` in a text is text; all other special tokens always are.
+            verbose: False gives no warnings.
         Returns:
-            `input_ids` and `attention_mask` (B, T); `role_ids` (B, T) if the model has roles; with several rows a
-            document `overflow_to_sample_mapping` (B,), the number of the document of each row.
+            `input_ids` and `attention_mask`; `role_ids` if the model has roles; `labels`, the ids of `text_target`; the
+            columns that are asked for; with several rows a document `overflow_to_sample_mapping`, the number of the
+            document of each row. Of one document each is a list of numbers, of a batch a list of rows. With
+            `text_target` alone, its ids are `input_ids`.
         Raises:
-            ValueError: a document that is empty or too long, or lacks roles; or an argument that is none of these.
+            ValueError: a document that is empty or too long, or lacks roles or its second text; an argument that would
+                change the format of the training data, or that has no effect.
         """
-        if unknown := {name: value for name, value in unknown.items() if value is not None}:
-            raise ValueError(f"unknown arguments {', '.join(unknown)}: limits and markers are those of the training")
-        if isinstance(documents, str | dict):
-            raise ValueError("give a list of documents: [document]")
-        rows = [(n, row) for n, document in enumerate(documents) for row in self.rows(document, n + 1)]
-        owners = [number for number, _ in rows]
-        for number, count in Counter(owners).items():
-            if count > 1 and not return_overflowing_tokens:
-                raise ValueError(
-                    f"document {number + 1} becomes {count} rows: give return_overflowing_tokens=True "
-                    "(overflow_to_sample_mapping says which rows are of which document)"
-                )
-        columns = {"input_ids": [[*map(self.source.numbers.__getitem__, row.tokens), EOS] for _, row in rows]}
-        columns["attention_mask"] = [[1] * len(ids) for ids in columns["input_ids"]]
-        if self.roles is not None:
-            numbers = self.roles.numbers
-            columns["role_ids"] = [[*map(numbers.__getitem__, row.streams["role"]), EOS] for _, row in rows]
-        if (longest := self._padded_length(padding, columns["input_ids"])) is not None:
-            for name, column in columns.items():
-                fill = 0 if name == "attention_mask" else PAD
-                columns[name] = [ids + [fill] * (longest - len(ids)) for ids in column]
-        more = {"overflow_to_sample_mapping": owners} if return_overflowing_tokens else {}
-        return BatchEncoding(columns | more, tensor_type=return_tensors)
+        chosen = CallOptions.of({"split_special_tokens": self.split_special_tokens} | options)
+        if text_pair_target is not None:
+            raise ValueError("text_pair_target: a target is one text; give text_target")
+        if text is None and text_target is None:
+            raise ValueError("give text, or text_target")
+        if text_target is not None and not self.pipeline.kind.has_target:
+            kind = self.pipeline.kind.name
+            raise ValueError(f"text_target: data of the kind {kind} have no texts as targets; give labels as numbers")
+        before = Counter(self.pipeline.counts)
+        if text is None:
+            targets, single = batch_of(text_target, False, "text_target")
+            rows = [self._target_row(target, n, chosen) for n, target in enumerate(targets)]
+        else:
+            documents, single = self._documents(text, text_pair, chosen)
+            targets = self._targets(text_target, len(documents), single)
+            encoder = self._encoder(chosen, text_target is not None)
+            pairs = enumerate(zip(documents, targets, strict=True))
+            rows = [row for n, pair in pairs for row in self._encoded(*pair, n, encoder, chosen)]
+        self._report(self.pipeline.counts - before, chosen.verbose)
+        return self._columns(rows, single, chosen)
 
-    def _padded_length(self, padding: bool | str, rows: list[list[int]]) -> int | None:
-        """Returns the length of padded rows, None for no padding; ValueError for another `padding` or no limit."""
-        if padding == "max_length":
-            if self.limit is None:
-                raise ValueError('padding="max_length": this tokenizer has no limit; give padding=True')
-            return self.limit
-        if padding in (False, "do_not_pad"):
-            return None
-        if padding in (True, "longest"):
-            return max(map(len, rows), default=0)
-        raise ValueError(f"padding={padding!r}: give True, False, 'longest', 'max_length' or 'do_not_pad'")
+    def _encoder(self, options: CallOptions, with_target: bool) -> PlacedPipeline:
+        """Returns the pipeline of a call; ValueError for offsets where places are not known."""
+        kind = self.pipeline.kind
+        places = options.is_split_into_words and knows_places(kind)
+        if options.return_offsets_mapping and not (places := knows_places(kind)):
+            raise ValueError(f"return_offsets_mapping=True: the places of tokens of the kind {kind.name} are not known")
+        mask = self.has_mask and not options.split_special_tokens
+        return self._pipeline(self._settings(options, with_target), places, mask)
+
+    def _documents(self, text: Any, text_pair: Any, options: CallOptions) -> tuple[list[GivenDocument], bool]:
+        """Returns the documents of a call, and whether it is one; checks the options with them."""
+        kind, settings = self.pipeline.kind, self.pipeline.settings
+        texts, single = batch_of(text, options.is_split_into_words, "text")
+        pairs: list[Any] = [None] * len(texts)
+        if text_pair is not None:
+            pairs = [text_pair] if single else batch_of(text_pair, False, "text_pair")[0]
+        if len(pairs) != len(texts) or (text_pair is not None and not single and isinstance(text_pair, str)):
+            raise ValueError(f"text_pair is for {len(pairs)} documents, and text has {len(texts)}")
+
+        def warn(name: str, message: str) -> None:
+            self._warn(name, message, options.verbose)
+
+        documents = [given_document(kind, settings, each, pair, warn) for each, pair in zip(texts, pairs, strict=True)]
+        pair = any(has_pair(kind, each.record) for each in documents)
+        options.check(kind, settings, self.truncation_side, pair)
+        return documents, single
+
+    def _targets(self, text_target: Any, number: int, single: bool) -> list[Any]:
+        if text_target is None:
+            return [None] * number
+        targets = [text_target] if single else batch_of(text_target, False, "text_target")[0]
+        if len(targets) != number or (not single and isinstance(text_target, str)):
+            raise ValueError(f"text_target is for {len(targets)} documents, and text has {number}")
+        return targets
+
+    def _encoded(
+        self, document: GivenDocument, target: Any, number: int, encoder: PlacedPipeline, options: CallOptions
+    ) -> list[EncodedRow]:
+        """Returns the rows of a document with its target, which may be None."""
+        rows = self._rows(document.record, number + 1, encoder, target)
+        if encoder.kind.packs and options.truncates and not options.return_overflowing_tokens:
+            encoder.counts["source_tokens_truncated"] += sum(len(row.tokens) for row in rows[1:])
+            rows = rows[:1]
+        if document.only_first:
+            rows = rows[:1]
+        if len(rows) > 1 and not options.return_overflowing_tokens:
+            raise ValueError(
+                f"document {number + 1} becomes {len(rows)} rows: give return_overflowing_tokens=True "
+                "(overflow_to_sample_mapping says which rows are of which document)"
+            )
+        encoded = [self._row(row, number) for row in rows]
+        for row, each in zip(rows, encoded, strict=True):
+            each.places = places_of_row(row, document.begins) if encoder.places else None
+        return [self._chosen_tokens(row, options) for row in encoded]
+
+    def _row(self, row: Row, number: int) -> EncodedRow:
+        ids = [*map(self.source.numbers.__getitem__, row.tokens), EOS]
+        encoded = EncodedRow(number, [*map(str, row.tokens), SPECIAL[EOS]], ids)
+        if self.roles is not None:
+            encoded.roles = [*map(self.roles.numbers.__getitem__, row.streams["role"]), EOS]
+        if "target" in row.streams:
+            encoded.labels = self._target_ids(row)
+        return encoded
+
+    def _chosen_tokens(self, row: EncodedRow, options: CallOptions) -> EncodedRow:
+        if options.add_special_tokens:
+            return row
+        return row.without_markers(options.max_length if options.truncates else None)
+
+    def _target_ids(self, row: Row) -> list[int]:
+        return [*map(self.target.numbers.__getitem__, row.streams["target"]), EOS]
+
+    def _target_row(self, target: Any, number: int, options: CallOptions) -> EncodedRow:
+        """Returns the row of a target alone, which is whole where chunks of a document would divide it."""
+        settings = replace(self._settings(options, True), aligned=False, roles=False, role_in_text=False)
+        settings = replace(settings, max_source_tokens=None)
+        (row,) = self._rows({"sentences": ["x"]}, number + 1, self._pipeline(settings), target)
+        tokens = [*row.streams["target"], SPECIAL[EOS]]
+        return self._chosen_tokens(EncodedRow(number, tokens, self._target_ids(row)), options)
+
+    def _pipeline(self, settings: Settings, places: bool = False, mask: bool = False) -> PlacedPipeline:
+        return PlacedPipeline(settings, self.pipeline.bpe, self.pipeline.counts, places, mask)
+
+    def _settings(self, options: CallOptions, with_target: bool) -> Settings:
+        """Returns those of the training with the limits of a call."""
+        settings, kind = self.pipeline.settings, self.pipeline.kind
+        if not options.truncates:
+            return settings
+        marked = options.add_special_tokens or options.return_overflowing_tokens
+        longest = smallest(options.max_length if marked else None, settings.max_source_tokens, self.limit)
+        changes: dict[str, Any] = {}
+        if longest is not None:
+            changes |= {"max_source_tokens": longest}
+            if CHUNK in kind.policies and options.return_overflowing_tokens:
+                changes |= {"long_source": CHUNK}
+                changes |= {} if options.stride is None else {"window_overlap": options.stride}
+            elif not kind.packs and not settings.long_source.startswith("truncate"):
+                changes |= {"long_source": "truncate"}
+        most = options.max_target_length or options.max_length
+        longest = smallest(most if options.add_special_tokens else None, settings.max_target_tokens, self.target_limit)
+        if with_target and longest is not None:
+            changes |= {"max_target_tokens": longest, "long_target": "truncate"}
+        try:
+            return replace(settings, **changes)
+        except ValueError as error:
+            raise ValueError(f"max_length={most}: {error}") from error
+
+    def _rows(self, record: dict[str, Any], number: int, encoder: PlacedPipeline, target: Any = None) -> list[Row]:
+        kind = self.pipeline.kind
+        record = {"id": str(number), **record}
+        if target is not None:
+            if twice := {"target", "summary"} & record.keys():
+                raise ValueError(f"document {number} has a {min(twice)}, and text_target is another one")
+            record["target"] = target
+        read: Record = replace(record_from_json(record, f"document {number}", kind), origin=None)
+        rows = encoder.encode(read) if target is None else encoder.rows(read)
+        for stream, limit in (("source", self.limit), ("target", self.target_limit)):
+            longest = max(len(row.streams.get(stream, ())) + 1 for row in rows)
+            if limit is not None and longest > limit:
+                raise ValueError(
+                    f"document {number}: {longest} tokens are more than the model takes, {limit}; "
+                    "give truncation=True to keep the first ones"
+                )
+        return rows
 
     def rows(self, document: Any, number: int = 1) -> list[Row]:
         """Returns the rows of a document, without `</s>`; `Row` says what each token stands for.
@@ -147,38 +319,150 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
                 split as the training data were; or a dictionary with the keys of docs/data.md for the kind of the data.
             number: names the document in messages.
         """
-        kind = self.pipeline.kind
-        if isinstance(document, str):
-            document = {"text": document}
-        elif not isinstance(document, dict):
-            key = "turns" if any(isinstance(turn, dict) for turn in document) else kind.record.list_key()
-            document = {key: list(document)}
-        record = record_from_json({"id": str(number), **document}, f"document {number}", kind)
-        rows = self.pipeline.encode(replace(record, origin=None))
-        longest = max(len(row.tokens) + 1 for row in rows)
-        if self.limit is not None and longest > self.limit:
-            raise ValueError(f"document {number}: {longest} tokens are more than the model takes, {self.limit}")
-        return rows
+        kind, settings = self.pipeline.kind, self.pipeline.settings
+        read = given_document(kind, settings, document, None, lambda name, text: self._warn(name, text, True))
+        return self._rows(read.record, number, self._pipeline(settings, mask=self.has_mask))
 
-    def _decode(self, token_ids: Any, *unused: Any, **options: Any) -> str:
-        """Text of generated ids: BPE undone, words joined; a tab stands for each `<sep>`; of the rest `<unk>` stays."""
-        ids = [token_ids] if isinstance(token_ids, int) else token_ids
-        return self.convert_tokens_to_string([self._convert_id_to_token(number) for number in ids])
+    def _columns(self, rows: Sequence[EncodedRow], single: bool, options: CallOptions) -> HatEncoding:
+        """Returns the rows as columns, padded as the options say."""
+        columns = self._padded(columns_of(rows), options, options.max_length)
+        tokens, places = columns.pop("tokens"), columns.pop("places")
+        columns = chosen_columns(columns, options)
+        if options.return_length:
+            columns["length"] = [len(row.ids) for row in rows]
+        if rows and rows[0].labels is not None:
+            labels = {"input_ids": [row.labels for row in rows]}
+            most = options.max_target_length or options.max_length or self.target_limit
+            columns["labels"] = self._padded(labels, options, most)["input_ids"]
+        if options.return_overflowing_tokens:
+            columns["overflow_to_sample_mapping"] = [row.document for row in rows]
+        elif single and options.return_tensors is None:
+            columns = {name: column[0] for name, column in columns.items()}
+        placed = bool(rows) and rows[0].places is not None
+        return HatEncoding(columns, tokens, places if placed else None, options.return_tensors)
 
-    def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        return self.pipeline.decode(" ".join(tokens))
+    def _padded(self, columns: dict[str, Any], options: CallOptions, length: int | None) -> dict[str, Any]:
+        if not options.pads or not columns["input_ids"]:
+            return columns
+        padding = True if options.padding is None else options.padding
+        if padding != "max_length":
+            self._warn_of_length(options)
+            length = None
+        multiple, side = options.pad_to_multiple_of, options.padding_side
+        return dict(self.pad(columns, padding, length, pad_to_multiple_of=multiple, padding_side=side).data)
+
+    def _warn_of_length(self, options: CallOptions) -> None:
+        if options.max_length is not None and not options.truncates:
+            message = f"max_length={options.max_length} has no effect: give truncation=True, or padding='max_length'"
+            self._warn("max_length", message, options.verbose)
+
+    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Pads all columns of a row; the length of each but `labels` is that of `input_ids`."""
+        length = len(encoded_inputs["input_ids"])
+        side = kwargs.get("padding_side") or self.padding_side
+        if side == "left" and not self.pipeline.kind.has_target:
+            raise ValueError("padding_side='left': an encoder reads rows from their first token on; pad on the right")
+        padded: dict[str, Any] = super()._pad(encoded_inputs, *args, **kwargs)
+        for name, fill in FILLS.items():
+            if name in padded and len(padded[name]) == length:
+                padding = [fill] * (len(padded["input_ids"]) - length)
+                padded[name] = [*padding, *padded[name]] if side == "left" else [*padded[name], *padding]
+        return padded
+
+    def _get_padding_truncation_strategies(self, padding: Any = False, *args: Any, **options: Any) -> Any:
+        if padding == "max_length" and options.get("max_length") is None and self.limit is None:
+            raise ValueError('padding="max_length": this tokenizer has no limit; give max_length or padding=True')
+        return super()._get_padding_truncation_strategies(padding, *args, **options)
+
+    def encode(self, text: Any, text_pair: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        """Returns the ids of a document; arguments as of a call."""
+        return self(text, text_pair, **options)["input_ids"]
+
+    def tokenize(  # type: ignore[override]
+        self, text: Any, pair: Any = None, add_special_tokens: bool = False, **options: Any
+    ) -> list[str]:
+        """Returns the tokens of a document as they are written, also those that the dictionary does not have."""
+        return self(text, pair, add_special_tokens=add_special_tokens, **options).tokens()
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
+        """Returns the least number of markers of a row: `<s>` and `</s>`, and `</s> </s> <s>` between two texts."""
+        return 5 if pair else 2
+
+    def build_inputs_with_special_tokens(self, token_ids_0: Any, token_ids_1: Any = None) -> list[int]:
+        """Raises ValueError: ids do not say where sentences begin."""
+        raise ValueError(
+            "build_inputs_with_special_tokens: markers stand before sentences; call the tokenizer on texts"
+        )
+
+    def prepare_for_model(self, *args: Any, **options: Any) -> Any:
+        """Raises ValueError: ids do not say where sentences begin."""
+        raise ValueError("prepare_for_model: markers stand before sentences; call the tokenizer")
+
+    def add_special_tokens(self, special_tokens_dict: Any, *args: Any, **options: Any) -> int:  # type: ignore[override]
+        """Names entries of the dictionary as special; ValueError for a token that it does not have."""
+        values = special_tokens_dict.values()
+        self._check_known(
+            chain.from_iterable(value if isinstance(value, list | tuple) else [value] for value in values)
+        )
+        return int(super().add_special_tokens(special_tokens_dict, *args, **options))
+
+    def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
+        self._check_known(new_tokens)
+        return int(super()._add_tokens(new_tokens, special_tokens))
+
+    def _check_known(self, tokens: Iterable[Any]) -> None:
+        """Raises ValueError for a token that the dictionary does not have."""
+        if missing := [str(token) for token in tokens if str(token) not in self.target.numbers]:
+            raise ValueError(
+                f"add_tokens: {missing[0]!r} is not in the dictionary, and the BPE would never make it of a text; "
+                "train with a dictionary that has it"
+            )
+
+    def _decode(
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **options: Any,
+    ) -> str:
+        """Text of ids: BPE undone, words joined; a tab stands for each `<sep>`.
+
+        Markers, padding and ids below 0, which collators pad labels with, are left out. `<unk>` and `<mask>` stay,
+        unless `skip_special_tokens`. ValueError for an id beyond the dictionary, or another option.
+        """
+        if options:
+            raise ValueError(f"unknown arguments {', '.join(options)} of decode")
+        ids = [token_ids] if isinstance(token_ids, int) else [int(number) for number in token_ids]
+        tokens = [self._convert_id_to_token(number) for number in ids if number >= 0]
+        if skip_special_tokens:
+            tokens = [token for token in tokens if token not in (*SPECIAL, MASK)]
+        text = self.convert_tokens_to_string(tokens)
+        return self.clean_up_tokenization(text) if clean_up_tokenization_spaces else text
+
+    def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
+        """Returns the text of tokens, of the target where there are targets."""
+        side = "target" if self.pipeline.kind.has_target else "source"
+        runs: list[list[str]] = [[]]
+        for token in tokens:
+            runs.append([]) if token == MASK else runs[-1].append(token)
+        texts = [self.pipeline.decode(" ".join(run), side) for run in runs]
+        return " ".join(filter(None, chain(texts[:1], *((MASK, text) for text in texts[1:]))))
 
     @property
     def vocab_size(self) -> int:
         return len(self.target)
 
     def get_vocab(self) -> dict[str, int]:
+        """Returns the dictionary of the target, whose ids `decode` reads."""
         return dict(self.target.numbers)
 
     def _convert_token_to_id(self, token: str) -> int:
-        return self.target.numbers[token]
+        """Looks up a token of `tokenize`, which is one of the source."""
+        return self.source.numbers[token]
 
     def _convert_id_to_token(self, index: int) -> str:
+        if not 0 <= index < len(self.target):
+            raise ValueError(f"{index} is no id of the dictionary, which has 0 to {len(self.target) - 1}")
         return self.target.symbols[index]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
@@ -192,7 +476,25 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             shutil.copyfile(path, copy)
         return tuple(map(str, copies.values()))
 
+    def _report(self, counts: Counter[str], verbose: bool) -> None:
+        """Warns of what texts lose, once for each kind of loss."""
+        lost = {name: n for name, n in counts.items() if n and any(word in name for word in LOSSES)}
+        if new := {name: number for name, number in lost.items() if name not in self._warned}:
+            listed = ", ".join(f"{name} {number}" for name, number in sorted(new.items()))
+            self._warn(", ".join(new), f"texts lose: {listed}; tokenizer.pipeline.counts goes on counting", verbose)
+            self._warned |= set(new) if verbose else set()
+
+    def _warn(self, name: str, message: str, verbose: bool) -> None:
+        """Logs a warning the first time that it is given."""
+        if verbose and name not in self._warned:
+            self._warned.add(name)
+            logger.warning(message)
+
+
+def smallest(*limits: int | None) -> int | None:
+    return min((each for each in limits if each is not None), default=None)
+
 
 def load_dictionary(path: Path, has_mask: bool) -> Dictionary:
     counts = Dictionary.load(path).counts
-    return Dictionary([*counts, ("<mask>", 1)] if has_mask else counts)
+    return Dictionary([*counts, (MASK, 1)] if has_mask else counts)

@@ -122,7 +122,7 @@ def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:
     turn = {"role": "PM", "text": "Fine ."}
     assert peer([[turn]])["input_ids"] == peer([{"turns": [turn]}])["input_ids"]
     for documents, words in (
-        ("one string", "give a list of documents"),
+        ("one string", "document '1' has no roles"),
         ([[{"role": "PM", "text": " \t\u200b\ufeff"}]], "document '1' has an empty source"),
         ([[turn], ["Without a role ."]], "document '2' has no roles"),
         ([[turn] * 6], "document 1 becomes 3 rows: give return_overflowing_tokens=True"),
@@ -130,8 +130,8 @@ def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             peer(documents)
-    with pytest.raises(ValueError, match="unknown arguments max_length"):
-        peer([[turn]], max_length=3)
+    with pytest.raises(ValueError, match="unknown arguments max_len: "):
+        peer([[turn]], max_len=3)
     (ids,) = peer([[turn]])["input_ids"]
     peer.limit = len(ids)
     assert peer([[turn]])["input_ids"] == [ids]
