@@ -44,7 +44,7 @@ class CallOptions:
         known = {each.name for each in fields(cls)}
         if unknown := sorted(name for name, value in merged.items() if name not in known and value is not None):
             raise ValueError(f"unknown arguments {', '.join(unknown)}: limits and markers are those of the training")
-        return cls(**{name: value for name, value in merged.items() if name in known})
+        return cls(**{name: value for name, value in merged.items() if name in known and value is not None})
 
     def __post_init__(self) -> None:
         for name, value, known in (("padding", self.padding, PADDING), ("truncation", self.truncation, TRUNCATION)):

@@ -18,6 +18,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from ..data import dictionary, pipeline
 from ..data.dictionary import EOS, SPECIAL, Dictionary, find_dictionary
 from ..data.files import Fields, read_json
+from ..data.long_input import LongInputError
 from ..data.options import Settings
 from ..data.record import Record
 from ..data.records_json import record_from_json
@@ -301,7 +302,10 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
                 raise ValueError(f"document {number} has a {min(twice)}, and text_target is another one")
             record["target"] = target
         read: Record = replace(record_from_json(record, f"document {number}", kind), origin=None)
-        rows = encoder.encode(read) if target is None else encoder.rows(read)
+        try:
+            rows = encoder.encode(read) if target is None else encoder.rows(read)
+        except LongInputError as error:
+            raise LongInputError(f"{error}; in a call truncation=True does that") from error
         for stream, limit in (("source", self.limit), ("target", self.target_limit)):
             longest = max(len(row.streams.get(stream, ())) + 1 for row in rows)
             if limit is not None and longest > limit:

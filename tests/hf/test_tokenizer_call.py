@@ -221,6 +221,8 @@ def test_truncation_is_that_of_hat_preprocess(make: Make, caplog: Any) -> None:
     assert whole(SHORT, add_special_tokens=False, max_length=2)["input_ids"] == whole(SHORT)["input_ids"][1:3]
     with pytest.raises(ValueError, match="max_length=2: .* must be at least 3"):
         whole(SHORT, max_length=2)
+    with pytest.raises(ValueError, match="tokens with </s> are more than the limit of 12.*truncation=True does that"):
+        make(max_source_tokens=12)(LONG)
     chunks = whole([LONG, "left"], truncation=True, max_length=12, return_overflowing_tokens=True)
     expected = preprocessed(make(max_source_tokens=12, long_source="chunk"), text=LONG)
     assert chunks["input_ids"] == [*expected, whole("left")["input_ids"]] and len(expected) > 3

@@ -3,13 +3,17 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from fine_tuned import FineTuned
 
+import hat_fairseq
+from hat_fairseq import cli
 from hat_fairseq.data.bpe import LearnedBpe
 from hat_fairseq.data.dictionary import EOS, PAD, Dictionary
 from hat_fairseq.data.options import Settings
@@ -87,6 +91,19 @@ def test_pipelines_take_strings(folders: dict[str, Path], articles: list[dict[st
     assert np.allclose(features, states, atol=1e-5)
 
 
+def test_a_pipeline_of_an_exported_folder_predicts_as_hat_predict(
+    fine_tuned: Callable[[str], FineTuned], tmp_path: Path
+) -> None:
+    made, folder = fine_tuned("classification"), tmp_path / "folder"
+    words = ["export", "--to", "hf", "--path", made.checkpoint, "--data", made.data / "bin", "--out", folder]
+    assert cli.main(list(map(str, words))) == 0
+    texts = ["Okay , shall we start ?", "I think the remote control should be yellow . Or should it ?"]
+    right = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu").predict([{"segments": [t]} for t in texts])
+    results = transformers.pipeline("text-classification", str(folder), top_k=None)(texts)
+    for scores, prediction in zip(results, right, strict=True):
+        assert {each["label"]: each["score"] for each in scores} == pytest.approx(prediction.probabilities, abs=1e-4)
+
+
 def test_fill_mask_takes_a_string(folders: dict[str, Path], articles: list[dict[str, Any]]) -> None:
     fill = transformers.pipeline("fill-mask", str(folders["mlm"]))
     tokenizer, model = loaded(folders["mlm"], transformers.AutoModelForMaskedLM)
@@ -140,6 +157,18 @@ def test_labels_of_words_for_a_collator(folders: dict[str, Path]) -> None:
         masked["labels"].ne(-100).any()
         and masked["labels"][batch["input_ids"][:, : masked["labels"].size(1)] < 3].eq(-100).all()
     )
+
+
+def test_an_encoder_decoder_reads_rows_padded_on_the_left(folders: dict[str, Path]) -> None:
+    tokenizer, model = loaded(folders["text"], transformers.AutoModelForSeq2SeqLM)
+    texts, target = ["Short .", "A longer one . With two sentences ."], torch.tensor([[EOS, 7, 9]] * 2)
+    logits = []
+    with torch.no_grad():
+        for side in ("right", "left"):
+            inputs = tokenizer(texts, return_tensors="pt", padding_side=side)
+            logits.append(model(**inputs, decoder_input_ids=target).logits)
+            assert inputs["input_ids"][0, {"right": -1, "left": 0}[side]] == PAD
+    assert torch.allclose(*logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("sampling", ["random", "group_by_length"])
