@@ -30,6 +30,16 @@ from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
 from .recording import Recording
 
 
+# Options of `generate`: of assisted decoding, of caches, and one that compares tokens with their texts.
+REFUSED = (
+    "assistant_model",
+    "prompt_lookup_num_tokens",
+    "assistant_early_exit",
+    "cache_implementation",
+    "stop_strings",
+)
+
+
 @dataclass
 class EncoderOutput(ModelOutput):
     """What the encoder returns, and its states, which are all that transformers reads."""
@@ -157,8 +167,8 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         return asked.answer(result)
 
     def generate(self, *args: Any, **options: Any) -> Any:
-        """Generates as transformers does; ValueError for what needs another cache or source than these models have."""
-        for name in ("assistant_model", "prompt_lookup_num_tokens", "assistant_early_exit", "cache_implementation"):
+        """Generates as transformers does; ValueError for what needs another cache or vocabulary than these models have."""
+        for name in REFUSED:
             if options.get(name) is not None:
                 raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
         return super().generate(*args, **options)  # type: ignore[misc]

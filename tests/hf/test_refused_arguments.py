@@ -40,6 +40,12 @@ def test_what_a_forward_does_not_take_is_refused(name: str) -> None:
             model(IDS, **more, **{name: IDS})
 
 
+@pytest.mark.parametrize("option", [{"stop_strings": ["."]}, {"prompt_lookup_num_tokens": 2}])
+def test_what_generate_does_not_have_is_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(option))}: the decoders of hat_fairseq do not have this"):
+        models()[3].generate(IDS, max_length=5, **option)
+
+
 def test_attention_that_is_no_matrix_is_refused() -> None:
     for model in models()[:3]:
         with pytest.raises(ValueError, match="output_attentions=True: SegmentLayer has no weights between all tokens"):

@@ -192,14 +192,16 @@ def test_options_of_generation(model: Path, ami: Path, tmp_path: Path, capsys: p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out"]
 
 
+@pytest.mark.parametrize("verb", ["package", "export --to hf --path"])
 @pytest.mark.parametrize("model", ["roles"], indirect=True)
 def test_the_verb_of_0_5_runs_this_one(
-    model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verb: str, model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = json.dumps({"beam": 2, "max_len_b": 9, "unnormalized": True})
-    words = ["package", model, "--data", ami / BIN, "--out", tmp_path / "P", "--generation", options]
+    words = [*verb.split(), model, "--data", ami / BIN, "--out", tmp_path / "P", "--generation", options]
     assert hat(*words) == 0
-    assert capsys.readouterr().err.splitlines().count("hat: `hat package` is `hat export`") == 1
+    line = "hat: `hat package` is `hat export`" if verb == "package" else "hat: `hat export` is `hat export MODEL`"
+    assert capsys.readouterr().err.splitlines().count(line) == 1
     given = ["--beam", "2", "--max-len-b", "9", "--unnormalized"]
     assert export(model, tmp_path / "Q", ami / BIN, *given) == 0
     for name in ("model.safetensors", "generation_config.json", "hat_fairseq.json", "config.json"):
