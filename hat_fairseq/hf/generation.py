@@ -29,7 +29,6 @@ from .config import HatConfig
 from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
 from .recording import Recording
 
-
 # Options of `generate`: of assisted decoding, of caches, and one that compares tokens with their texts.
 REFUSED = (
     "assistant_model",
@@ -167,7 +166,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         return asked.answer(result)
 
     def generate(self, *args: Any, **options: Any) -> Any:
-        """Generates as transformers does; ValueError for what needs another cache or vocabulary than these models have."""
+        """Generates as transformers does; ValueError for what needs another cache or vocabulary than these have."""
         for name in REFUSED:
             if options.get(name) is not None:
                 raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
