@@ -37,7 +37,7 @@ meetings.
 Nor do the texts differ. The last checkpoints have ROUGE-1, 2 and L of 47.8, 17.4 and 45.9 (`default`), 46.8, 17.7 and
 45.5 (`prenorm`), 46.2, 16.9 and 44.5 (`lowlr`), 48.1, 17.9 and 46.9 (`nodrop`) on the 20 test meetings, each with a
 95 % interval of about 3 points to either side, one seed. Against the references of other meetings ROUGE-1 is 45.7 to
-46.9. (`hat recipe generate ami_small --path checkpoints/NAME/checkpoint_last.pt`, `hat score rouge --against-others`.)
+46.9. (`hat recipe generate ami_small --model checkpoints/NAME/checkpoint_last.pt`, `hat score rouge --against-others`.)
 """
 
 import json

@@ -89,24 +89,17 @@ class HatEncoding(BatchEncoding):
         self._tokens, self._places = state["tokens"], state["places"]
 
 
-def columns_of(rows: Sequence[EncodedRow]) -> dict[str, Any]:
-    """Returns all columns of rows that have an entry for each token."""
+def columns_of(rows: Sequence[EncodedRow], options: CallOptions) -> dict[str, Any]:
+    """Returns the columns of rows that have an entry for each token, also `tokens` and, where known, `places`."""
     columns: dict[str, Any] = {"input_ids": [row.ids for row in rows]}
     columns["attention_mask"] = [[1] * len(row.ids) for row in rows]
+    columns["tokens"] = [row.tokens for row in rows]
     if rows and rows[0].roles is not None:
         columns["role_ids"] = [row.roles for row in rows]
-    columns["special_tokens_mask"] = [[int(each in MARKERS) for each in row.ids] for row in rows]
-    columns["tokens"] = [row.tokens for row in rows]
-    columns["places"] = [row.places or [None] * len(row.ids) for row in rows]
-    columns["offset_mapping"] = [[place[2:] if place else (0, 0) for place in row] for row in columns["places"]]
+    if rows and rows[0].places is not None:
+        columns["places"] = [row.places for row in rows]
+    if options.return_special_tokens_mask:
+        columns["special_tokens_mask"] = [[int(each in MARKERS) for each in row.ids] for row in rows]
+    if options.return_offsets_mapping:
+        columns["offset_mapping"] = [[place[2:] if place else (0, 0) for place in row.places or ()] for row in rows]
     return columns
-
-
-def chosen_columns(columns: dict[str, Any], options: CallOptions) -> dict[str, Any]:
-    """Returns the columns that a call asks for."""
-    left_out = {
-        "attention_mask": options.return_attention_mask is False,
-        "special_tokens_mask": not options.return_special_tokens_mask,
-        "offset_mapping": not options.return_offsets_mapping,
-    }
-    return {name: column for name, column in columns.items() if not left_out.get(name)}

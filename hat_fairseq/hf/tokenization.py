@@ -27,7 +27,7 @@ from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, write_loader
 from .call_options import CHUNK, CallOptions
 from .config import HasLoader
 from .documents import GivenDocument, batch_of, given_document, has_pair
-from .encoding import FILLS, EncodedRow, HatEncoding, chosen_columns, columns_of
+from .encoding import FILLS, EncodedRow, HatEncoding, columns_of
 from .places import MASK, PlacedPipeline, knows_places, places_of_row
 
 # Files of `bin`; those of labels are for the commands of this package. Version 0.5 had them beside config.json.
@@ -329,9 +329,10 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
 
     def _columns(self, rows: Sequence[EncodedRow], single: bool, options: CallOptions) -> HatEncoding:
         """Returns the rows as columns, padded as the options say."""
-        columns = self._padded(columns_of(rows), options, options.max_length)
-        tokens, places = columns.pop("tokens"), columns.pop("places")
-        columns = chosen_columns(columns, options)
+        columns = self._padded(columns_of(rows, options), options, options.max_length)
+        tokens, places = columns.pop("tokens"), columns.pop("places", None)
+        if options.return_attention_mask is False:
+            columns.pop("attention_mask")
         if options.return_length:
             columns["length"] = [len(row.ids) for row in rows]
         if rows and rows[0].labels is not None:
@@ -342,8 +343,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             columns["overflow_to_sample_mapping"] = [row.document for row in rows]
         elif single and options.return_tensors is None:
             columns = {name: column[0] for name, column in columns.items()}
-        placed = bool(rows) and rows[0].places is not None
-        return HatEncoding(columns, tokens, places if placed else None, options.return_tensors)
+        return HatEncoding(columns, tokens, places, options.return_tensors)
 
     def _padded(self, columns: dict[str, Any], options: CallOptions, length: int | None) -> dict[str, Any]:
         if not options.pads or not columns["input_ids"]:

@@ -39,9 +39,9 @@ class NamedAsRoberta(nn.Module):
         super().__init__()
         self.sentence_encoder, self.lm_head = sentence_encoder, lm_head
 
-    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
+    def forward(self, src_tokens: Tensor, roll: int = 0, words: Tensor | None = None) -> EncoderOut:
         """Encodes (B, T) token ids; see `Encoder.forward`."""
-        return self.sentence_encoder(src_tokens, roll=roll)
+        return self.sentence_encoder(src_tokens, roll=roll, words=words)
 
 
 class EncoderWithHeads(nn.Module):
@@ -75,7 +75,7 @@ class EncoderWithHeads(nn.Module):
 
     def encode(self, tokens: Tensor, roll: int = 0, words: Tensor | None = None) -> EncoderOut:
         """Encodes (B, T) ids; see `Encoder.forward`."""
-        return self.core(tokens, roll=roll, words=words)
+        return self.encoder(tokens, roll=roll, words=words)
 
     def lm_logits(self, states: Tensor) -> Tensor:
         """Maps (..., C) states of tokens -> (..., V) logits; ValueError for a model without masked-LM head."""

@@ -170,14 +170,14 @@ def test_lower_precision_is_asked_for_by_name(
 
 @pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
 def test_int8_is_refused_without_vnni_instructions(
-    chunked: tuple[Path, Path], summarize: list[str], tmp_path: Path
+    chunked: tuple[Path, Path], command: list[str], tmp_path: Path
 ) -> None:
     """In processes of their own, because oneDNN reads the variable once."""
     data, checkpoint = chunked
     words = [f"{data}/bin", "--user-dir", REPOSITORY / "hat_fairseq", "--cpu", "--task", "document_to_text"]
     words += ["--role-stream", "role", "--path", checkpoint, "--cpu-precision", "int8"]
-    for command, status in (["hat", *summarize, "--precision", "int8"], 2), (["fairseq-generate", *words], 1):
-        done = run_command(*command, check=False, env=environment(ONEDNN_MAX_CPU_ISA="AVX2"))
+    for each, status in (["hat", *command, "--precision", "int8"], 2), (["fairseq-generate", *words], 1):
+        done = run_command(*each, check=False, env=environment(ONEDNN_MAX_CPU_ISA="AVX2"))
         message = "precision int8 needs a CPU with VNNI instructions; this one has none: use fp32"
         assert done.returncode == status and done.stderr.splitlines()[-1].endswith(f"error: {message}")
     assert not (tmp_path / "out.jsonl").exists()

@@ -105,7 +105,7 @@ def test_wrong_heads_are_refused() -> None:
             model_of(arch, level="page")
         with pytest.raises(ValueError, match="no classification head 'genre'; the model has: topic"):
             model_of(arch)(documents([5]), classification_head_name="genre")
-        with pytest.raises(ValueError, match="no masked-LM head: give classification_head_name"):
+        with pytest.raises(ValueError, match="the model has no masked-LM head; it has classification heads"):
             model_of(arch)(documents([9]))
 
 

@@ -157,7 +157,7 @@ def test_options_with_a_wrong_result_are_refused(ami: Path) -> None:
     with pytest.raises(ValueError, match="--left-pad-target is not supported"):
         DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin"), left_pad_target=True))
     task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin")))
-    with pytest.raises(ValueError, match="use `hat summarize --path MODEL --input FILE`"):  # fairseq-interactive
+    with pytest.raises(ValueError, match="use `hat generate MODEL FILE`"):  # fairseq-interactive
         task.get_interactive_tokens_and_lengths(["Hello ."], None)
     model = build("hat_transformer_tiny", TINY)
     with pytest.raises(ValueError, match="--retain-dropout is not supported"):  # reaches fairseq's own modules only
