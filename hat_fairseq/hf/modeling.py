@@ -96,6 +96,12 @@ def ids_of(
     return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
 
 
+def is_padded_on_left(tokens: Tensor) -> bool:
+    """Returns whether a row of (B, T) ids begins with padding and has something else."""
+    real = tokens.ne(PAD)
+    return bool((real.any(dim=1) & ~real[:, 0]).any())
+
+
 class HatPreTrainedModel(HasLoader, PreTrainedModel):
     """Loading, initialisation, recomputed layers and precision of all models."""
 
@@ -288,6 +294,11 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
     ) -> tuple[Tensor, EncoderOut, dict[str, Any]]:
         """Returns (B, T) ids, the output of the encoder, and the states and weights that are asked for."""
         tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.core.config)
+        if getattr(self.core.config, "segment_by", None) == "length" and is_padded_on_left(tokens):
+            raise ValueError(
+                "padding on the left: the segments of hierarchical_transformer count from the first place of a row; "
+                "pad on the right, as its tokenizer does"
+            )
         with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
             encoded = self.core(tokens, role_ids, words=inputs_embeds)
         recorded: dict[str, Any] = {}

@@ -10,7 +10,8 @@ import test_hat_evidence
 import test_networks
 import torch
 from building import build, documents, small_hierarchical
-from torch import Tensor, nn
+from copied import change, replica_of
+from torch import Tensor
 
 TOKENS = test_hat_evidence.padded(test_hat_evidence.row([[5, 6]], test_hat_evidence.drawn(3, 9, 12)))
 NAMES = pytest.mark.parametrize("name", [*test_networks.NETWORKS, "hat_evidence"])
@@ -25,25 +26,6 @@ def run(name: str, model: Any) -> Tensor:
     if name == "hat_evidence":
         return model(TOKENS, classification_head_name="evidence")[0]
     return test_networks.run(model, test_networks.source_of(name))
-
-
-@torch.no_grad()
-def change(model: nn.Module) -> None:
-    """Changes every parameter."""
-    for parameter in model.parameters():
-        parameter.mul_(1.1).add_(0.01)
-
-
-def replica_of(model: nn.Module) -> Any:
-    """Makes a replica as `nn.DataParallel` does, with copies of the parameters; its devices need no GPU here."""
-    modules = {module: module._replicate_for_data_parallel() for module in model.modules()}
-    parameters = {parameter: nn.Parameter(parameter.detach().clone()) for parameter in model.parameters()}
-    for module, replica in modules.items():
-        replica._modules = {name: None if each is None else modules[each] for name, each in module._modules.items()}
-        replica._parameters = {
-            name: None if each is None else parameters[each] for name, each in module._parameters.items()
-        }
-    return modules[model]
 
 
 @NAMES
