@@ -138,6 +138,8 @@ def test_each_option_changes_the_result_or_is_refused(
     for option, names, values in command.options():
         if name == "candidates" and option == "splitter":
             continue  # it divides the questions, and these have one sentence each
+        if (verb, name, option) == ("look", "qa", "splitter"):
+            continue  # the page is of one record, in which both splitters end the same sentences; predict reads all
         outcomes = [outcome(names[0], *([] if value is None else [value])) for value in values]
         refused = [error for error, _ in outcomes if error]
         assert all(re.search(f"{names[0]}|{option}", error) for error in refused), refused
