@@ -47,6 +47,6 @@ elif [ -e "$checkpoints/train.log" ]; then
 else
   echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi
-hat look "$checkpoints/checkpoint_best.pt" --data "$data/bin" --input "$data/text/test.jsonl" \
+hat look "$checkpoints/checkpoint_best.pt" "$data/text/test.jsonl" --data "$data/bin" \
   --out "$results/look.html" "${pictures[@]}" --overwrite
 step "done"

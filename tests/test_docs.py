@@ -124,6 +124,13 @@ def allowed_flags(words: list[str]) -> set[str] | frozenset[str] | None:
     return None
 
 
+def foreign_flags(words: Sequence[str]) -> set[str]:
+    """The flags of a command that it does not have, each behind the words that call it."""
+    used = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+    allowed = allowed_flags(list(words))
+    return {f"{' '.join(words[:3])} {flag}" for flag in used if allowed is not None and flag not in allowed}
+
+
 def missing_names(text: str) -> set[str]:
     """The verbs, metrics, flags and files of a page that do not exist, and the commands with a flag of another one."""
     pieces, flags = code(text), {f"--{name}" for name in FLAG.findall(text)}
@@ -135,9 +142,7 @@ def missing_names(text: str) -> set[str]:
     paths = {path for piece in pieces for path in PATH.findall(piece)}
     missing |= {path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "hat_fairseq"))}
     for words in commands(text):
-        used = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
-        allowed = allowed_flags(words)
-        missing |= {f"{' '.join(words[:3])} {flag}" for flag in used if allowed is not None and flag not in allowed}
+        missing |= foreign_flags(words)
     return missing
 
 
@@ -248,6 +253,42 @@ def test_every_verb_that_a_text_names_exists() -> None:
     named = [(place, verb) for place, text in texts_of_package() for verb in VERB.findall(text)]
     assert len(named) > 150 and [each for each in named if each[1] not in {*cli.VERBS, *others}] == []
     assert not others & {*cli.VERBS, *cli.RENAMED}
+
+
+def script_commands(text: str) -> Iterator[list[str]]:
+    """The simple commands of a shell script as words, without texts that it hands to a program (here-documents)."""
+    text = re.sub(r"<<'?(\w+)'?\n.*?^\1$", "", text.replace("\\\n", " "), flags=re.MULTILINE | re.DOTALL)
+    for line in text.splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        command: list[str] = []
+        for word in [*lexer, ";"]:
+            if re.fullmatch(r"[;|&()<>]+", word):
+                yield command
+                command = []
+            elif command or word not in ("if", "then", "else", "do", "!", "exec", "{"):
+                command.append(word)
+
+
+def test_the_commands_of_scripts_and_messages_have_the_flags_that_they_name() -> None:
+    scripts = [
+        path for folder in ("examples", "train_scripts", "generate_scripts") for path in (ROOT / folder).glob("*.sh")
+    ]
+    named = [(path.name, words) for path in scripts for words in script_commands(path.read_text(encoding="utf-8"))]
+    for place, text in texts_of_package():
+        for _, span in SPAN.findall(text):
+            if span.startswith(("hat ", "fairseq-")):
+                named.append((place, span.rstrip(".:").split()))
+    named = [(place, words) for place, words in named if words and words[0] in ("hat", "fairseq-train")]
+    assert len(named) > 100 and [each for each in named if len(each[1]) > 1 and foreign_flags(each[1])] == []
+
+
+def test_a_flag_of_another_command_is_noticed_in_a_script() -> None:
+    text = (
+        "set -e\nif ! hat look M --out x \\\n  --input y; then a=(--png b); fi\nhat ask m <<'END'\nhat no's --x\nEND\n"
+    )
+    found = [foreign_flags(words) for words in script_commands(text) if words[:1] == ["hat"]]
+    assert found == [{"hat look M --input"}, set()]
 
 
 def test_a_renamed_verb_is_none_and_runs_one() -> None:
