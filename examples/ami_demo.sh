@@ -1,29 +1,35 @@
 #!/usr/bin/env bash
 # Real meetings in, summaries and their scores out, from scratch on a CPU: `hat demo` and `make demo` run this.
 # Everything goes to ami_small in data-bin/, checkpoints/ and results/ of the current folder; data and training of an
-# earlier run are kept.
+# earlier run are kept. What the commands print is in results/ami_small/demo.log.
 set -euo pipefail
 data=data-bin/ami_small results=results/ami_small checkpoints=checkpoints/ami_small
-start=$SECONDS
-
-step() { printf '\n=== %s (%d s so far)\n' "$*" "$((SECONDS - start))"; }
+log=$results/demo.log
+mkdir -p "$results"
+: > "$log"
+# shellcheck source=examples/steps.sh
+. "$(dirname "$0")/steps.sh"
 
 step "1/6 preprocess: turns as sentences, roles as segments, BPE learned on the training part"
 if [ -e "$data/manifest.json" ]; then
   echo "$data is there already"
 else
-  hat recipe preprocess ami_small
+  quietly hat recipe preprocess ami_small
+  say_documents
 fi
 
 step "2/6 train a small HAT"
-hat recipe train ami_small "$@"
+quietly hat recipe train ami_small "$@"
+say_best loss "loss"
 
 step "3/6 summarize the 20 test meetings with beam search"
-hat recipe generate ami_small --score=null
+quietly hat recipe generate ami_small --score=null
+echo "summaries: $results/hat.jsonl"
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/6 baselines: the beginning of the meeting, and the best constant summary"
-python "$(dirname "$0")/baselines.py" "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
+quietly python "$(dirname "$0")/baselines.py" "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
+echo "baselines: $results/lead.jsonl, $results/constant.jsonl"
 
 step "5/6 scores and one meeting"
 hat score rouge --against-others --references "$data/text/test.jsonl" \
@@ -43,10 +49,11 @@ if ! python -c 'import matplotlib' 2>/dev/null; then
   echo "no pictures as PNG: pip install matplotlib"
   pictures=()
 elif [ -e "$checkpoints/train.log" ]; then
-  hat curves "$checkpoints" --out "$results/training.png" --overwrite
+  quietly hat curves "$checkpoints" --out "$results/training.png" --overwrite
 else
   echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi
-hat look "$checkpoints/checkpoint_best.pt" "$data/text/test.jsonl" --data "$data/bin" \
+quietly hat look "$checkpoints/checkpoint_best.pt" "$data/text/test.jsonl" --data "$data/bin" \
   --out "$results/look.html" "${pictures[@]}" --overwrite
-step "done"
+echo "the page: $results/look.html"
+step "done: all output is in $log"

@@ -1,9 +1,10 @@
-"""`hat demo` refuses what it cannot do before anything starts."""
+"""`hat demo` refuses what it cannot do before anything starts, and shows its steps and their results alone."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from commands import refusal
+from commands import REPOSITORY, refusal, run_command
 
 from hat_fairseq import demo
 
@@ -16,3 +17,31 @@ def test_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         message = refusal(*words)
         assert "pip install 'hat_fairseq[minilm]'" in message and "hat demo summaries" in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(tmp_path: Path) -> None:
+    """Two updates: about a minute."""
+    for said in (
+        "97 documents to train on, 20 to choose the checkpoint, 20 to test",
+        "data-bin/ami_small is there already",
+    ):
+        shown = run_command("hat", "demo", "summaries", "--max-update", "2", cwd=tmp_path).stdout
+        assert said in shown and "best loss on the validation part: 1" in shown and "=== 6/6" in shown
+        assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60
+    log = (tmp_path / "results/ami_small/demo.log").read_text(encoding="utf-8")
+    assert "hat_fairseq.cli train" in log and (tmp_path / "results/ami_small/look.html").is_file()
+
+
+def test_a_step_that_fails_shows_the_end_of_what_it_printed(tmp_path: Path) -> None:
+    script = "set -euo pipefail; log=demo.log checkpoints=.; . $0; quietly sh -c 'seq 99; exit 3'; echo not reached"
+    run = subprocess.run(
+        ["bash", "-c", script, REPOSITORY / "examples/steps.sh"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 3 and not run.stdout
+    assert "85\n" in run.stderr and "84\n" not in run.stderr
+    assert "failed with status 3; everything that it printed is in demo.log" in run.stderr
