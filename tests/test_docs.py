@@ -28,7 +28,7 @@ FOLDERS = "|".join(
 # `tests/x.py`, `modules/y.py` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[a-z0-9_./-]*\.(?:py|md|yaml|sh)(?![\w*{{])")
 OF_OTHERS = "--no-python --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --standalone"  # torchrun
-OF_OTHERS += " --signals-to-handle --head --port --address --generate --joined-dictionary"  # Ray, fairseq-preprocess
+OF_OTHERS += " --signals-to-handle --head --port --address --generate --no-deps"  # Ray, pip
 
 
 def code(text: str) -> list[str]:
@@ -87,6 +87,7 @@ def fairseq_flags() -> frozenset[str]:
 
     register()
     parsers = [options.get_training_parser(), options.get_generation_parser(), options.get_validation_parser()]
+    parsers.append(options.get_preprocessing_parser())
     chosen = [("criterion", "label_smoothed_cross_entropy"), ("criterion", "self_attention_regularization")]
     chosen += [("optimizer", "adam"), ("bpe", "document"), ("lr_scheduler", "polynomial_decay")]
     for kind, name in chosen:
