@@ -19,8 +19,8 @@ from sentencepiece_model import write_model
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import files_below, sha256_of
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
-from hat_fairseq.inference.loading import DEMO
 from hat_fairseq.model_folder import describe_files
+from hat_fairseq.weights.names import DEMO
 
 fault = pytest.mark.fault
 # `hat` with small blocks, which is killed before it computes block KILL_AT.

@@ -41,8 +41,9 @@ from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu, settings_of
 from ..scoring.command import checked as checked_score
 from ..versions import versions
+from ..weights.names import local_paths
 from ..workers import Workers, add_workers, progress
-from .loading import Loaded, checked, load, local_paths, pipeline_of, split_with
+from .loading import Loaded, checked, load, pipeline_of, split_with
 from .rows import Line, log_changes
 
 MODEL = (

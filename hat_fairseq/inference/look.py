@@ -30,9 +30,10 @@ from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..generation.settings import add_generation, check_effect, flag, packaged_options, stated_options
+from ..weights.names import DEMO_NAME
 from . import command
 from .labels import Predictor, unit_texts
-from .loading import DEMO_NAME, Loaded
+from .loading import Loaded
 from .rows import Encoded, check_batch_size, encode_documents, logged_changes, padded, row_of
 from .texts import DocumentToText
 

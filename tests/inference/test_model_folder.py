@@ -59,6 +59,17 @@ def training(made: Path, save: Path, updates: int, *flags: object) -> list[str]:
     return ["fairseq_cli.train", *words]
 
 
+def test_a_model_is_exported_by_its_name(tmp_path: Path) -> None:
+    short = ["--min-len", 1, "--max-len-b", 12]
+    assert hat("export", "demo", "--out", tmp_path / "P", *short) == 0
+    source = write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "So we begin ."}]}])
+    texts = []
+    for model, flags in (("demo", short), (tmp_path / "P", [])):
+        assert hat("generate", model, source, "--out", out := tmp_path / f"{len(texts)}.jsonl", *flags) == 0
+        texts.append(read_lines(out))
+    assert texts[0] == texts[1] and texts[0][0]["text"]
+
+
 def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     here = Path(shutil.copytree(made, tmp_path / "here"))
     words = f"hat_fairseq.cli generate {{}} {made}/raw/test.jsonl --device cpu"

@@ -9,8 +9,8 @@ from commands import hat, refusal
 
 import hat_fairseq
 from hat_fairseq.hf import HatTokenizer
-from hat_fairseq.inference.loading import DEMO
 from hat_fairseq.model_folder import MANIFEST, describe_files
+from hat_fairseq.weights.names import DEMO
 
 
 def swap_lines(path: Path) -> None:

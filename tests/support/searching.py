@@ -12,9 +12,7 @@ NAMES = {"beam_size": "beam", "len_penalty": "lenpen", "unk_penalty": "unkpen"}
 
 
 @torch.no_grad()
-def our_search(
-    models: list[Any], source: Tensor, **options: Any
-) -> list[list[dict[str, Tensor]]]:
+def our_search(models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
     """The hypotheses of each row of (B, T) tokens, best first, under options of fairseq's generator."""
     dictionary = models[0].decoder.dictionary
     options["unnormalized"] = not options.pop("normalize_scores", True)

