@@ -36,6 +36,7 @@ MAY_IMPORT = {
         "scoring",
         "generation",
         "analysis",
+        "cli",
         "tasks",
         "versions",
         "weights",

@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..cli import Parser
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.columns import AS_NAMED, Columns, add_columns, columns_of
 from ..data.dictionary import DICTIONARIES
@@ -162,7 +163,7 @@ class Score:
                 yield path
 
     def parse(self, references: Path) -> argparse.Namespace:
-        parser = argparse.ArgumentParser(prog="hat score")
+        parser = Parser(prog="hat score", allow_abbrev=False)
         score_command.add_arguments(parser)
         return parser.parse_args([*self.words, "--hypotheses", str(self.out), "--references", str(references)])
 

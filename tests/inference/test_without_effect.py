@@ -163,6 +163,18 @@ def test_score_that_cannot_be_made(ami: Path, checkpoint: Path, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("score", "meant"), [("rogue", "rouge"), ("rouge --lke files2rouge", "--like instead of --lke")]
+)
+def test_a_misspelt_score(score: str, meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": "a", "turns": [{"role": "PM", "text": "so we go on"}], "target": ["we go"]}]
+    words = ["generate", "demo", write_lines(tmp_path / "in.jsonl", rows), "--out", tmp_path / "x", "--score", score]
+    with pytest.raises(SystemExit):
+        hat(*words)
+    assert capsys.readouterr().err.endswith(f"did you mean {meant}?\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
 def test_partial_is_for_releases(tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):
         write_lines(tmp_path / f"raw/{split}.jsonl", [{"id": "a", "text": "So we go on .", "target": "We go ."}])
