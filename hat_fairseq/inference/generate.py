@@ -46,7 +46,7 @@ class Texts(command.Job):
         check_batch_size(self.batch_size)
 
     def make_model(self, loaded: Loaded) -> DocumentToText:
-        return DocumentToText(loaded, **packaged_options(self.files.path) | self.generation)
+        return DocumentToText(loaded, **self.generation)
 
     def lines(self, documents: Sequence[Record]) -> list[Line]:
         torch.manual_seed(int(digest(self.seed, *map(json_line, documents))[:15], 16))
@@ -67,9 +67,9 @@ def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts, and scores them."""
     command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
     workers, files = command.workers_of(args), command.model_files(args, args.model)
-    generation, seed = stated_options(args), SEED if args.seed is None else args.seed
-    check_effect(generation, packaged_options(files.path), args.seed)
-    job = Texts(files, generation, args.batch_size, args.max_tokens, seed)
+    stated, packaged = stated_options(args), packaged_options(files.path)
+    check_effect(stated, packaged, args.seed)
+    job = Texts(files, packaged | stated, args.batch_size, args.max_tokens, SEED if args.seed is None else args.seed)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
     records = command.read_input(args, pipeline)

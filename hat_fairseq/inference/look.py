@@ -70,7 +70,7 @@ class Pages(command.Job):
     generation: dict[str, Any]
 
     def make_model(self, loaded: Loaded) -> Any:
-        return model_to_look_at(loaded, packaged_options(self.files.path) | self.generation, self.options.reference)
+        return model_to_look_at(loaded, self.generation, self.options.reference)
 
     def lines(self, records: Sequence[Record]) -> list[Any]:
         looks = [_look_at(self.model, record, self.options) for record in records]
@@ -143,8 +143,9 @@ def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
     size = args.batch_size or LookOptions.batch_size
     options = LookOptions(name, args.occlusion, args.chunk, size, args.reference)
     files = command.model_files(args, args.model)
-    check_effect(generation, packaged_options(files.path))
-    return Pages(files, options, generation)
+    packaged = packaged_options(files.path)
+    check_effect(generation, packaged)
+    return Pages(files, options, packaged | generation)
 
 
 def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:
