@@ -24,7 +24,6 @@ METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
-PACKING = "packing"  # rows have several records; no option is for such kinds alone
 TITLES = {  # of the groups in the help
     "": "all kinds",
     TEXT: "all kinds but sequences",

@@ -92,7 +92,7 @@ class Record:
 
     reads: ClassVar[Texts]  # the fields that the model reads, in this order
     one_of: ClassVar[Texts]  # those with the forms that the text may have
-    gold: ClassVar[str | None]  # the field with the gold target or label; None if there is none
+    gold: ClassVar[str | None] = None  # the field with the gold target or label; None if there is none
 
     id: str  # not empty, without tabs and line breaks
     _: KW_ONLY
@@ -116,13 +116,9 @@ class Record:
             raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {present}")
 
     def labels_as_text(self) -> Texts:
-        """Returns its labels that are texts of the user; here none."""
-        return ()
-
-    @classmethod
-    def list_key(cls) -> str:
-        """Returns the key of a text in elements."""
-        return (cls.one_of or cls.reads)[-1]
+        """Returns its `label`, or its `labels`, that are texts of the user."""
+        label: Any = getattr(self, "label", None)
+        return (label,) if isinstance(label, str) else getattr(self, "labels", None) or ()
 
     @property
     def parts(self) -> tuple[Text, ...]:

@@ -20,9 +20,6 @@ class LabelledText(Record, reads=("text", "segments", "second"), one_of=("text",
     segments: Texts | None = None
     label: Label | None = None
 
-    def labels_as_text(self) -> Texts:
-        return () if self.label is None else (self.label,)
-
 
 @dataclass(frozen=True)
 class LabelledSegments(Record, reads=("segments",), gold="labels"):
@@ -36,9 +33,6 @@ class LabelledSegments(Record, reads=("segments",), gold="labels"):
         if self.labels is not None and len(self.labels) != len(self.segments):
             raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.segments)} segments")
 
-    def labels_as_text(self) -> Texts:
-        return self.labels or ()
-
 
 @dataclass(frozen=True)
 class LabelledWords(Record, reads=("words",), gold="labels"):
@@ -51,9 +45,6 @@ class LabelledWords(Record, reads=("words",), gold="labels"):
         super().__post_init__()
         if self.labels is not None and len(self.labels) != len(self.words):
             raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.words)} words")
-
-    def labels_as_text(self) -> Texts:
-        return self.labels or ()
 
 
 class ClassificationKind(LabelledKind):

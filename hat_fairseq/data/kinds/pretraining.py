@@ -6,7 +6,7 @@ from typing import Any
 
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import pack_rows
-from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT
+from hat_fairseq.data.options import POLICIES, ROWS, TEXT
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
@@ -26,7 +26,8 @@ class PretrainingKind(Kind):
     name, task = "mlm", "masked_document_lm"
     record = PretrainingText
     policies = POLICIES[:1]
-    options = (TEXT, ROWS, PACKING)
+    options = (TEXT, ROWS)
+    packs = True
     folder = ""
     hub_task = "fill-mask"
 
