@@ -19,13 +19,14 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
+from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.dictionary import DICTIONARIES
-from hat_fairseq.data.files import Fields, files_below, read_json, sha256_of
+from hat_fairseq.data.files import Fields, read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
 SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
 ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
 OLD_GENERATION = "generation.json"  # of a package of 0.5
@@ -152,13 +153,6 @@ def write_loader(folder: str | Path) -> None:
     shutil.copyfile(LOADER, Path(folder, LOADER.name))
 
 
-def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Returns the manifest of a folder: the size and the SHA-256 of each file."""
-    paths = {name: folder / name for name in files_below(folder)}
-    sizes = {name: path.stat().st_size for name, path in paths.items()}
-    return {"files": sizes, "sha256": {name: sha256_of(path) for name, path in paths.items()}}
-
-
 def check_files(folder: Path) -> None:
     """Compares a folder with its manifest; ValueError for a file too few or too many, changed, or outside of it."""
     if not (folder / MANIFEST).is_file():
@@ -177,11 +171,8 @@ def check_files(folder: Path) -> None:
         outside = path.is_symlink() and path.resolve().parent != blobs
         if outside or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
             raise ValueError(f"{path} is a link, or not in {MANIFEST}: remove it; {way_out}")
-    for name, size in sizes.items():
-        path = folder / name
-        if not path.is_file() or path.stat().st_size != size or sha256_of(path) != hashes.get(name):
-            problem = f"{path} is missing, or has changed since {MANIFEST} was written"
-            raise ValueError(f"{problem}: copy the folder again; {way_out}")
+    for name, problem in Checksums(hashes, sizes).problems(folder, sizes):
+        raise ValueError(f"{folder / name} {problem}; copy the folder again; {way_out}")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -97,7 +97,8 @@ class Record:
     id: str  # not empty, without tabs and line breaks
     _: KW_ONLY
     meta: Meta | None = field(default=None, compare=False)  # predictions carry it on
-    origin: str | None = field(default=None, compare=False)  # for messages: `mine.jsonl:7`, or lines of both sides
+    # For messages: `mine.jsonl:7`, or lines of both sides.
+    origin: str | None = field(default=None, compare=False, repr=False)
 
     def __init_subclass__(cls, reads: Texts, one_of: Texts = (), gold: str | None = None) -> None:
         cls.reads, cls.one_of, cls.gold = reads, one_of, gold

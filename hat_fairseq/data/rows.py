@@ -79,11 +79,6 @@ class Row:
         return self.streams["source"]
 
     @property
-    def roles(self) -> list[str] | None:
-        """The role of each token of the source, or None."""
-        return self.streams.get("role")
-
-    @property
     def label(self) -> list[str] | None:
         """The tokens of the label, or None."""
         return self.streams.get("label")
@@ -213,11 +208,7 @@ class RowEncoder:
 
     def truncate(self, record: Record, tokens: list[str], side: str) -> list[str]:
         """Returns a source or a target, truncated if it is too long; LongInputError by the policy `error`."""
-        return tokens[: self.end(record, tokens, side)]
-
-    def end(self, record: Record, tokens: Sequence[str], side: str) -> int:
-        """Returns how many tokens of a source or a target stay; see `truncate`."""
-        return self._ends(record, [tokens], side, f"{side}_documents_over_limit")[0]
+        return tokens[: self._ends(record, [tokens], side, f"{side}_documents_over_limit")[0]]
 
     def _ends(
         self, record: Record, parts: Sequence[Sequence[str]], side: str, name: str, truncated: int | None = None

@@ -320,7 +320,7 @@ def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:
         batch = list(records[start : start + size])
         names = ", ".join(repr(record.id) for record in batch[:NAMED])
         more = f" and {len(batch) - NAMED} more" if len(batch) > NAMED else ""
-        yield Block(digest(key, *map(json_line, batch)), batch, f"the batch of documents {names}{more}")
+        yield Block(digest(key, *batch), batch, f"the batch of documents {names}{more}")
 
 
 def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
@@ -336,8 +336,8 @@ def bin_of(folder: Path) -> Path | None:
     return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
 
 
-def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterable[Record]:
-    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
+def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterator[Record]:
+    """Yields the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
 
     `split`: None for `SPLIT`; ValueError for a split of a file.
     """
@@ -348,18 +348,19 @@ def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_
         stored = folder.resolve().parent / "text" / f"{split}.jsonl"
         if not stored.is_file():
             raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
-        return read_records(stored, kind)
+        yield from read_records(stored, kind)
+        return
     counts = Counter[str]()
     if path.is_dir() and not is_saved_dataset(path):
         reader = find_reader(f"{path}/", kind.name, columns)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
-        records = reader.read(split, None, counts)
+        yield from reader.read(split, None, counts)
     elif stated is not None:
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
-        records = iter(_records_of_file(path, kind, columns, counts))
-    return _with_log(records, counts)
+        yield from _records_of_file(path, kind, columns, counts)
+    log_changes(counts)
 
 
 def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[str]) -> Iterable[Record]:
@@ -386,11 +387,6 @@ def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> list[Record]
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)
     return records
-
-
-def _with_log(records: Iterable[Record], counts: Counter[str]) -> Iterator[Record]:
-    yield from records
-    log_changes(counts)
 
 
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:

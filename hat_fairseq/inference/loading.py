@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, read_labels
+from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, label_of
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import TextPipeline
@@ -189,7 +189,8 @@ def labels_of(folder: ModelFolder, kind: Kind) -> tuple[list[str], Dictionary | 
     if not getattr(kind, "names_labels", False):
         return [], None
     path = find_dictionary(folder.data, "label")
-    labels, dictionary = (read_labels(path), Dictionary.load(path)) if path else ([], None)
+    dictionary = Dictionary.load(path) if path else None
+    labels = [label_of(token) for token, _ in dictionary.counts] if dictionary else []
     heads = list((folder.description or {})["heads"].values())
     if len(heads) == 1 and heads[0]["level"] == ClassificationKind.head_level and len(labels) != heads[0]["classes"]:
         named = folder.config.record.get("id2label", {})

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.checksums import Checksums
 from ..data.dictionary import EOS, SPECIAL_IDS
 from ..data.files import json_text, parse_object, read_json
 from ..data.outputs import atomic_directory
@@ -32,7 +33,6 @@ from ..model_folder import (
     TOKENIZER_MAP,
     TYPES,
     ModelFolder,
-    describe_files,
     is_model_folder,
     write_loader,
 )
@@ -118,7 +118,7 @@ def write_folder(
     (folder / ORIGIN).write_text(as_json(origin | {"generation": others}), encoding="utf-8")
     lines.append(write_data(folder, trained, ROLES in state))
     (folder / CARD).write_text(card(name, trained, half, chosen or {}, scores), encoding="utf-8")
-    (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
+    (folder / MANIFEST).write_text(as_json(Checksums.of(folder).to_json()), encoding="utf-8")
     return lines
 
 
