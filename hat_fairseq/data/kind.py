@@ -240,10 +240,6 @@ class LabelledKind(Kind):
         """Returns the number of the row whose segments' weights explain the prediction."""
         return 0
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Returns files for official scorers, from predictions as JSON objects: by name what they hold."""
-        return {}
-
 
 @dataclass
 class LabelPrediction(Prediction):

@@ -105,6 +105,11 @@ class Settings:
                 finite = " and finite" if value == math.inf else ""
                 raise ValueError(f"{flag(item)} must be at least {least}{finite}, not {value}")
 
+    @property
+    def whole(self) -> bool:
+        """Whether parts are not divided into segments."""
+        return self.segments == "none"
+
 
 @dataclass(frozen=True)
 class Options(Settings):

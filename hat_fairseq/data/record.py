@@ -140,11 +140,6 @@ class Record:
         """Its gold target or label; None if it has none."""
         return None if self.gold is None else getattr(self, self.gold)
 
-    @property
-    def is_labelled(self) -> bool:
-        """Whether it has its gold target or label."""
-        return self.gold_value is not None
-
     def without_gold(self) -> Self:
         """Returns the same record without its gold target or label."""
         without: dict[str, Any] = {self.gold: None} if self.gold else {}

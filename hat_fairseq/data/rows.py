@@ -144,11 +144,6 @@ class RowEncoder:
         longest = getattr(self.settings, f"max_{side}_tokens")
         return None if longest is None else longest - 1
 
-    @property
-    def whole(self) -> bool:
-        """Whether parts are not divided into segments."""
-        return self.settings.segments == "none"
-
     def tokenize(self, sentences: Sequence[Sentence], side: str) -> list[list[str]]:
         """Returns the tokens of each sentence of the source or the target.
 
@@ -191,7 +186,7 @@ class RowEncoder:
             room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
             return pack_segments(units, room)
-        return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
+        return [list(chain.from_iterable(units))] if (self.settings.whole if whole is None else whole) else units
 
     def text(self, text: Divided) -> list[list[str]]:
         """Returns the segments of a text."""

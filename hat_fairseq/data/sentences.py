@@ -97,11 +97,6 @@ class Divider:
     settings: Settings
     counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced or dropped
 
-    @property
-    def whole(self) -> bool:
-        """Whether parts are not divided into segments."""
-        return self.settings.segments == "none"
-
     def sentences(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> Divided:
         """Returns the sentences, segments or words of a text.
 
@@ -119,11 +114,11 @@ class Divider:
 
     def text(self, record: Record, text: Text) -> Divided:
         """Divides a text that may be long."""
-        return self.sentences(record, text, not self.whole)
+        return self.sentences(record, text, not self.settings.whole)
 
     def short_text(self, record: Record, text: Text) -> Divided:
         """Divides a question, a choice or the like, which stays whole with `--splitter given`."""
-        return self.sentences(record, text, not self.whole and self.settings.splitter != "given")
+        return self.sentences(record, text, not self.settings.whole and self.settings.splitter != "given")
 
     def one_segment(self, record: Record, text: Text) -> Divided:
         """Divides a short text that becomes one segment."""

@@ -70,7 +70,7 @@ def clean_record(
         )
     record_counts: Counter[str] = Counter()
     try:
-        if kind.has_target and not record.is_labelled and not target_optional:
+        if kind.has_target and record.gold_value is None and not target_optional:
             raise EmptyDocumentError(f"{record.name} has no target")
         prepared = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:

@@ -433,7 +433,7 @@ def say(out: Path, text: str) -> None:
     print(f"{out}: {text}", file=sys.stderr if out == STDOUT else sys.stdout)
 
 
-def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:
+def write_lines(out: Path, lines: Iterable[Any]) -> None:
     """Writes one JSON object a line; the file appears when it is complete."""
     with nullcontext(sys.stdout.buffer) if out == STDOUT else atomic_file(out) as file:
-        file.writelines(json_lines(lines, indent=indent))
+        file.writelines(json_lines(lines))

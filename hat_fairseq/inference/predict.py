@@ -10,10 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..data.kinds import KINDS, LabelledKind
+from ..data.kinds import KINDS, LabelledKind, QuestionKind
 from ..data.outputs import check_output
 from ..data.record import Record
-from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
+from ..scoring.official import (
+    dataset_of,
+    official_files,
+    without_offsets,
+    write_official_answers,
+    write_squad_answers,
+)
 from . import command
 from .labels import Predictor, check_details, labelled_kind
 from .loading import Loaded
@@ -74,20 +80,19 @@ def main(args: argparse.Namespace) -> int:
     values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
     options = kind.chosen(values)
     check_details(kind, args.details)
-    official = [] if args.out == command.STDOUT else sorted(kind.official([]))
-    if "n_best" in values and not (args.details or official):
-        where = "with --out - and" if kind.official([]) else f"on the kind {kind.name}"
+    is_squad, to_file = kind.name == QuestionKind.name, args.out != command.STDOUT
+    if "n_best" in values and not (args.details or (is_squad and to_file)):
+        where = "with --out - and" if is_squad else f"on the kind {kind.name}"
         raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
     records = command.read_input(args, pipeline)
     score = command.Score(args, records, pipeline) if args.score else None
     without_text = command.find_empty(records, pipeline, args.on_empty)
     with_text = [record for record in records if record.id not in without_text]
-    dataset = dataset_of(records[0])
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    official = [FILES[dataset]] if dataset and args.out != command.STDOUT else official
-    for name in official:
+    official = official_files(kind.name, records[0])
+    for name in official if to_file else ():
         check_output(args.out.with_name(name), args.overwrite, inputs)
-    if args.out == command.STDOUT and (dataset or kind.official([])):
+    if official and not to_file:
         print("with --out - the files for official scorers are not written", file=sys.stderr)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
@@ -98,11 +103,11 @@ def main(args: argparse.Namespace) -> int:
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    for name, content in kind.official(predictions).items() if official else ():
-        command.write_lines(args.out.with_name(name), [content], indent=1)
-    if dataset and official:
+    if to_file and (dataset := dataset_of(records[0])) is not None:
         path = write_official_answers(args.out.parent, dataset, zip(with_text, predictions, strict=True))
         print(f"{path}: for the official scorer of {dataset}")
+    elif to_file and is_squad:
+        write_squad_answers(args.out.parent, predictions)
     return 0 if score is None else score.write()
 
 

@@ -33,7 +33,7 @@ class PretrainingKind(Kind):
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text. Rows end between sentences even if these have no markers."""
-        split = not divider.whole or divider.settings.splitter != "given"
+        split = not divider.settings.whole or divider.settings.splitter != "given"
         return [divider.sentences(record, record.parts[0], split)]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
@@ -51,4 +51,4 @@ def pack_documents(encoder: RowEncoder, documents: Iterable[list[list[str]]]) ->
     """Returns rows filled with the segments of consecutive documents; see `long_input.pack_rows`."""
     settings = encoder.settings
     limits = settings.max_segments, settings.segment_length
-    return pack_rows(documents, encoder.limit("source"), not encoder.whole, encoder.counts, *limits)
+    return pack_rows(documents, encoder.limit("source"), not settings.whole, encoder.counts, *limits)
