@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.dictionary import DICTIONARIES
-from hat_fairseq.data.files import Fields, read_json
+from hat_fairseq.data.files import Fields
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -77,9 +77,9 @@ class ModelFolder:
     def open(cls, path: str | Path) -> Self:
         """Reads config.json and ORIGIN; ValueError for one that is missing or damaged."""
         path = Path(path)
-        config, origin = Fields(read_json(path / CONFIG), str(path / CONFIG)), path / ORIGIN
+        config = Fields.read(path / CONFIG)
         if "cfg" not in config:
-            return cls(path, config, Fields(read_json(origin) if origin.is_file() else {}, str(origin), KEYS))
+            return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
         return cls(path, config, Fields(config.record, config.where, OLD_KEYS))
 
     @property
@@ -157,7 +157,7 @@ def check_files(folder: Path) -> None:
     """Compares a folder with its manifest; ValueError for a file too few or too many, changed, or outside of it."""
     if not (folder / MANIFEST).is_file():
         raise ValueError(f"{folder / MANIFEST} is missing: not a whole folder of hat export; copy it again")
-    fields = Fields(read_json(folder / MANIFEST), str(folder / MANIFEST), ("files", "sha256"))
+    fields = Fields.read(folder / MANIFEST, ("files", "sha256"))
     sizes, hashes = fields.get("files", dict), fields.get("sha256", dict)
     for name in sizes:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -192,7 +192,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         if not (folder / WEIGHTS).is_file():
             raise ValueError(f"{folder / WEIGHTS} is missing; copy the folder again")
         return read_tensors(folder / WEIGHTS)
-    names = Fields(read_json(index), str(index)).get("weight_map", dict)
+    names = Fields.read(index).get("weight_map", dict)
     weights: dict[str, Tensor] = {}
     for name in sorted({*map(str, names.values())}):
         if Path(name).name != name or not (path := index.parent / name).is_file():

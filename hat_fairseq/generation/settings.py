@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
-from ..data.files import Fields, read_json
+from ..data.files import Fields
 from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
 from .options import DEFAULTS, OPTIONS, check_options, parse_generation_options
 
@@ -88,9 +88,9 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
     folder = ModelFolder.open(path)
     file = path / (OLD_GENERATION if folder.is_old_package else GENERATION)
     if folder.is_old_package:
-        options = dict(Fields(read_json(file), str(file)).record)
+        options = dict(Fields.read(file).record)
     else:
-        values = Fields(read_json(file), str(file)).record if file.is_file() else {}
+        values = Fields.read(file, optional=True).record
         options = {**of_transformers(values), **folder.part("generation").record}
         if unheard := [name for name in UNHEARD if values.get(name) not in (None, UNHEARD[name])]:
             logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(unheard))

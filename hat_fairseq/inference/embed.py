@@ -22,7 +22,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..data.dictionary import UNKNOWN, check_known
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
@@ -31,7 +30,7 @@ from ..data.sentences import Divider
 from ..data.text import BOS_TOKEN
 from . import command
 from .loading import Loaded
-from .rows import Line, batches, check_batch_size, padded, row_of
+from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
 WRITES_STDOUT = True  # with --out -
@@ -134,8 +133,7 @@ class Embedder:
         tokens = [self.ids(row) for row in rows]
         if not tokens:
             return
-        check_known(tokens, "the input")
-        self.pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(x.eq(UNKNOWN).sum()) for x in tokens)
+        count_unknown(tokens, self.pipeline)
         states: dict[int, Tensor] = {}
         for batch in batches(list(map(len, tokens)), batch_size, max_tokens):
             states |= zip(batch, self.states([tokens[index] for index in batch]), strict=True)

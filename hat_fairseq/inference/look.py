@@ -24,7 +24,7 @@ from ..analysis.look import Look
 from ..analysis.page import overview, page, summary
 from ..analysis.recording import Recorder
 from ..data.columns import columns_of
-from ..data.outputs import atomic_directory, check_folder, check_output
+from ..data.outputs import atomic_directory, check_outputs
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
@@ -117,11 +117,8 @@ def main(args: argparse.Namespace) -> int:
         if args.model != DEMO_NAME:
             raise ValueError("say what to write: --out page.html, --png or --json")
         wanted = {"out": Path("look.html")}
-    for name, path in wanted.items():
-        check_folder(path, f"--{name}")
-        check_output(path, args.overwrite, [args.input, args.data, args.model], f"--{name}")
-    if len({path.resolve() for path in wanted.values()}) < len(wanted):
-        raise ValueError("two of --out, --png and --json name the same file")
+    named = {f"--{name}": path for name, path in wanted.items()}
+    check_outputs(named, args.overwrite, [args.input, args.data, args.model])
     if args.png:
         pyplot()  # ValueError if it is not installed
     job = pages_of(args, generation)

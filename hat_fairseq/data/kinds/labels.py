@@ -30,8 +30,7 @@ class LabelledSegments(Record, reads=("segments",), gold="labels"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.labels is not None and len(self.labels) != len(self.segments):
-            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.segments)} segments")
+        _check_labels(self, "segments")
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,12 @@ class LabelledWords(Record, reads=("words",), gold="labels"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.labels is not None and len(self.labels) != len(self.words):
-            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.words)} words")
+        _check_labels(self, "words")
+
+
+def _check_labels(record: Any, elements: str) -> None:
+    if record.labels is not None and len(record.labels) != (count := len(getattr(record, elements))):
+        raise ValueError(f"{record.name} has {len(record.labels)} labels for {count} {elements}")
 
 
 class ClassificationKind(LabelledKind):
