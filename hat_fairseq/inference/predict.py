@@ -14,9 +14,9 @@ from ..data.kinds import KINDS, LabelledKind, QuestionKind
 from ..data.outputs import check_output
 from ..data.record import Record
 from ..scoring.official import (
+    FILES,
     dataset_of,
     official_files,
-    without_offsets,
     write_official_answers,
     write_squad_answers,
 )
@@ -112,5 +112,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def line_of(prediction: Line, details: bool) -> Line:
-    """Returns the line of a prediction, without the best answers unless details are wanted."""
-    return without_offsets({name: value for name, value in prediction.items() if details or name != "n_best"})
+    """Returns the line of a prediction, without offsets for official files, and without the best answers of others."""
+    hidden = ("meta",) if details else ("meta", "n_best")
+    meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
+    return {name: value for name, value in prediction.items() if name not in hidden} | ({"meta": meta} if meta else {})

@@ -54,13 +54,6 @@ def dataset_of(record: Record) -> str | None:
     return next((name for name in FILES if name in (record.meta or {})), None)
 
 
-def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
-    """Returns a prediction without what only these files need."""
-    meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
-    rest = {name: value for name, value in prediction.items() if name != "meta"}
-    return rest | ({"meta": meta} if meta else {})
-
-
 def meta_of(dataset: str, record: Record) -> Fields:
     """Returns what the reader kept; ValueError for other data."""
     meta = (record.meta or {}).get(dataset)
