@@ -379,14 +379,40 @@ def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[s
     return [record_from_json({"id": transcript.name, **content}, str(path), kind)]
 
 
-def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> list[Record]:
-    """Reads the records of INPUT; ValueError if there are none, or a splitter has no effect on them."""
+@dataclass(frozen=True)
+class Input:
+    """The records of INPUT in their order, the ids of those without text, and how their results are scored."""
+
+    records: list[Record]
+    empty: set[str]
+    score: Score | None
+
+    @property
+    def with_text(self) -> list[Record]:
+        """The records that a model reads."""
+        return [record for record in self.records if record.id not in self.empty]
+
+    def in_order(self, lines: Iterator[Line], **fields: Any) -> list[Line]:
+        """Returns the line of each record: the next of `lines`, or, for one without text, one with the `fields`."""
+
+        def empty(record: Record) -> Line:
+            return {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
+
+        return [empty(record) if record.id in self.empty else next(lines) for record in self.records]
+
+
+def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
+    """Reads the records of INPUT.
+
+    ValueError if there are none, a splitter has no effect on them, they cannot be scored, or one has no text.
+    """
     columns = columns_of(args.columns, args.number_ids)
     records = list(records_of(args.input, args.split, pipeline.kind, columns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)
-    return records
+    score = Score(args, records, pipeline) if getattr(args, "score", None) else None
+    return Input(records, find_empty(records, pipeline, args.on_empty), score)
 
 
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:
@@ -409,15 +435,6 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
     if empty:
         print(f"{len(empty)} of {len(records)} documents have no text", file=sys.stderr)
     return empty
-
-
-def in_order(records: Iterable[Record], lines: Iterator[Line], without_text: set[str], **fields: Any) -> list[Line]:
-    """Returns the line of each record: the next of `lines`, or, for the ids `without_text`, one with the `fields`."""
-
-    def empty(record: Record) -> Line:
-        return {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
-
-    return [empty(record) if record.id in without_text else next(lines) for record in records]
 
 
 def check_lines(out: Path, overwrite: bool, inputs: Iterable[str | Path | None]) -> None:

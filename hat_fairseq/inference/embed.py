@@ -263,19 +263,16 @@ def main(args: argparse.Namespace) -> int:
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), command.model_files(args, args.model)
     pipeline = files.pipeline(workers)
-    records = command.read_input(args, pipeline)
-    without_text = command.find_empty(records, pipeline, args.on_empty)
-    with_text = [record for record in records if record.id not in without_text]
-    args.out.parent.mkdir(parents=True, exist_ok=True)
+    read = command.read_input(args, pipeline)
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
-    with command.results_of(job, with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
+    with command.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
         if args.out.suffix == ".npz":
             number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
         else:
-            lines = command.in_order(records, results, without_text, empty=True)
+            lines = read.in_order(results, empty=True)
             number = sum(len(line.get("spans", ())) for line in lines)
             command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
-    command.say(args.out, f"{number} vectors of {len(with_text)} documents")
+    command.say(args.out, f"{number} vectors of {len(read.with_text)} documents")
     return 0
 
 

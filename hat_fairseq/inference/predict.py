@@ -84,31 +84,27 @@ def main(args: argparse.Namespace) -> int:
     if "n_best" in values and not (args.details or (is_squad and to_file)):
         where = "with --out - and" if is_squad else f"on the kind {kind.name}"
         raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
-    records = command.read_input(args, pipeline)
-    score = command.Score(args, records, pipeline) if args.score else None
-    without_text = command.find_empty(records, pipeline, args.on_empty)
-    with_text = [record for record in records if record.id not in without_text]
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    official = official_files(kind.name, records[0])
+    read = command.read_input(args, pipeline)
+    official = official_files(kind.name, read.records[0])
     for name in official if to_file else ():
         check_output(args.out.with_name(name), args.overwrite, inputs)
     if official and not to_file:
         print("with --out - the files for official scorers are not written", file=sys.stderr)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
-    with command.results_of(job, with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
+    with command.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
         predictions = list(results)
-        lines = command.in_order(records, iter(predictions), without_text, empty=True)
+        lines = read.in_order(iter(predictions), empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    if to_file and (dataset := dataset_of(records[0])) is not None:
-        path = write_official_answers(args.out.parent, dataset, zip(with_text, predictions, strict=True))
+    if to_file and (dataset := dataset_of(read.records[0])) is not None:
+        path = write_official_answers(args.out.parent, dataset, zip(read.with_text, predictions, strict=True))
         print(f"{path}: for the official scorer of {dataset}")
     elif to_file and is_squad:
         write_squad_answers(args.out.parent, predictions)
-    return 0 if score is None else score.write()
+    return 0 if read.score is None else read.score.write()
 
 
 def line_of(prediction: Line, details: bool) -> Line:
