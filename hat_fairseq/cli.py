@@ -118,6 +118,9 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
+        """Prints the usage of the innermost sub-command that was called, and the error; ends the process."""
+        if (called := called_parser(self, self.words)) is not self:
+            called.error(message)
         from hat_fairseq.suggestions import with_suggestion
 
         super().error(with_suggestion(message, self, self.words))
@@ -260,7 +263,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         args, others = parser.parse_known_args(arguments)
         if others and not args.passes_flags_on:
-            called_parser(parser, arguments).error(f"unrecognized arguments: {' '.join(others)}")
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
         args.others = others
         refuse_dash(args)
         with ending_signals():

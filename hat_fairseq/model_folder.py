@@ -19,13 +19,14 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
+from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.dictionary import DICTIONARIES
-from hat_fairseq.data.files import Fields, files_below, read_json, sha256_of
+from hat_fairseq.data.files import Fields
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
 SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
 ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
 OLD_GENERATION = "generation.json"  # of a package of 0.5
@@ -76,9 +77,9 @@ class ModelFolder:
     def open(cls, path: str | Path) -> Self:
         """Reads config.json and ORIGIN; ValueError for one that is missing or damaged."""
         path = Path(path)
-        config, origin = Fields(read_json(path / CONFIG), str(path / CONFIG)), path / ORIGIN
+        config = Fields.read(path / CONFIG)
         if "cfg" not in config:
-            return cls(path, config, Fields(read_json(origin) if origin.is_file() else {}, str(origin), KEYS))
+            return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
         return cls(path, config, Fields(config.record, config.where, OLD_KEYS))
 
     @property
@@ -152,18 +153,11 @@ def write_loader(folder: str | Path) -> None:
     shutil.copyfile(LOADER, Path(folder, LOADER.name))
 
 
-def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Returns the manifest of a folder: the size and the SHA-256 of each file."""
-    paths = {name: folder / name for name in files_below(folder)}
-    sizes = {name: path.stat().st_size for name, path in paths.items()}
-    return {"files": sizes, "sha256": {name: sha256_of(path) for name, path in paths.items()}}
-
-
 def check_files(folder: Path) -> None:
     """Compares a folder with its manifest; ValueError for a file too few or too many, changed, or outside of it."""
     if not (folder / MANIFEST).is_file():
         raise ValueError(f"{folder / MANIFEST} is missing: not a whole folder of hat export; copy it again")
-    fields = Fields(read_json(folder / MANIFEST), str(folder / MANIFEST), ("files", "sha256"))
+    fields = Fields.read(folder / MANIFEST, ("files", "sha256"))
     sizes, hashes = fields.get("files", dict), fields.get("sha256", dict)
     for name in sizes:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -177,11 +171,8 @@ def check_files(folder: Path) -> None:
         outside = path.is_symlink() and path.resolve().parent != blobs
         if outside or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
             raise ValueError(f"{path} is a link, or not in {MANIFEST}: remove it; {way_out}")
-    for name, size in sizes.items():
-        path = folder / name
-        if not path.is_file() or path.stat().st_size != size or sha256_of(path) != hashes.get(name):
-            problem = f"{path} is missing, or has changed since {MANIFEST} was written"
-            raise ValueError(f"{problem}: copy the folder again; {way_out}")
+    for name, problem in Checksums(hashes, sizes).problems(folder, sizes):
+        raise ValueError(f"{folder / name} {problem}; copy the folder again; {way_out}")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -201,7 +192,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         if not (folder / WEIGHTS).is_file():
             raise ValueError(f"{folder / WEIGHTS} is missing; copy the folder again")
         return read_tensors(folder / WEIGHTS)
-    names = Fields(read_json(index), str(index)).get("weight_map", dict)
+    names = Fields.read(index).get("weight_map", dict)
     weights: dict[str, Tensor] = {}
     for name in sorted({*map(str, names.values())}):
         if Path(name).name != name or not (path := index.parent / name).is_file():

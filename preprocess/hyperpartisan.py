@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import Fields, note_input, read_json
+from hat_fairseq.data.files import Fields, note_input
 from hat_fairseq.data.kinds import LabelledText
 from hat_fairseq.data.text import is_blank
 from markup import unescape
@@ -71,7 +71,7 @@ def _by_id(path: Path) -> dict[int, ElementTree.Element]:
 def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], counts: Counter[str]) -> list[int]:
     if not path.is_file():
         return [number for number in articles if number % 10 in LAST_DIGITS[split]]
-    splits = Fields(read_json(path), str(path), NAMES.values())
+    splits = Fields.read(path, NAMES.values())
     numbers, test = (splits.items(NAMES[name], int) for name in (split, "test"))
     if missing := sorted(set(numbers) - articles.keys()):
         raise ValueError(f"{path}: there is no article {missing[0]} in {ARTICLES}")

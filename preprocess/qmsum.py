@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import Fields, read_json
+from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Evidence
 from hat_fairseq.data.record import Turn
 from release import release_folder
@@ -33,7 +33,7 @@ TAG = re.compile(r" ?\{\w+\}")
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Evidence]:
     """Yield the meetings of a split, each with its questions."""
     for path in _files(release_folder(root, CONTENT), FOLDERS[split]):
-        meeting = Fields(read_json(path), str(path))
+        meeting = Fields.read(path)
         turns = tuple(_turn(turn, counts) for turn in meeting.objects("meeting_transcripts"))
         if not (queries := meeting.objects("specific_query_list")):
             counts["meetings_without_questions_skipped"] += 1

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import Fields, read_json
+from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Choice
 from release import release_folder, release_texts
 
@@ -39,7 +39,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Choice
 
 
 def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]:
-    passage = Fields(read_json(path), str(path))
+    passage = Fields.read(path)
     article, questions, answers = passage.text("article"), passage.texts("questions"), passage.texts("answers")
     options = passage.items("options", list)
     if not len(questions) == len(options) == len(answers):

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import Fields, read_json
+from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, Question
 from release import release_file, release_folder
 
@@ -36,7 +36,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Questi
     if len(paths) > 1:
         raise ValueError(f"{folder} has {paths[0].name} and {paths[1].name}: keep only one")
     path = paths[0] if paths else release_file(folder / FILES[split][0], CONTENT)
-    content = Fields(read_json(path), str(path))
+    content = Fields.read(path)
     if (version := content.record.get("version")) not in VERSIONS:
         raise content.error(f"no SQuAD 2.0 or 1.1, its version is {version!r:.60}")
     for article in content.objects("data"):

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import Fields, read_json
+from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, Question
 from release import read_text, release_file, release_folder
 
@@ -36,7 +36,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Questi
     """Yield the questions of a split, each once for each of its pages."""
     folder = release_folder(root, CONTENT)
     path = release_file(folder / FILES[split], CONTENT)
-    for question in Fields(read_json(path), str(path)).objects("Data"):
+    for question in Fields.read(path).objects("Data"):
         name = question.text("QuestionId")
         question.where = f"{path}, question {name}"
         answer = Fields(question.get("Answer", dict), question.where)

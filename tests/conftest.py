@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from commands import ABSENT, REPOSITORY, environment, run_command, training_words
+from evidence_model import EvidenceModel, train_evidence
 from fine_tuned import FineTuned, fine_tune, write_meetings
 from ray_cluster import cluster, head, private  # noqa: F401 fixtures
 from warm import WarmPython
@@ -59,6 +60,11 @@ def fine_tuned(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Ca
     folder = tmp_path_factory.mktemp("fine_tuned")
     write_meetings(folder)
     return cache(lambda kind: fine_tune(kind, folder, folder, warm))
+
+
+@pytest.fixture(scope="session")
+def evidence_model(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> EvidenceModel:
+    return train_evidence(tmp_path_factory.mktemp("evidence"), warm)
 
 
 @pytest.fixture(scope="session")

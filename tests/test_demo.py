@@ -1,6 +1,7 @@
 """`hat demo` refuses what it cannot do before anything starts, and shows its steps and their results alone."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,11 @@ def test_a_step_that_fails_shows_the_end_of_what_it_printed(tmp_path: Path) -> N
     assert run.returncode == 3 and not run.stdout
     assert "85\n" in run.stderr and "84\n" not in run.stderr
     assert "failed with status 3; everything that it printed is in demo.log" in run.stderr
+
+
+@pytest.mark.parametrize("part", [[], ["summaries"]])
+def test_a_flag_that_no_training_has(part: list[str], tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "hat_fairseq.cli", "demo", *part, "--max-updte", "2"]
+    run = run_command(*words, cwd=tmp_path, check=False)
+    assert run.returncode == 2 and "unrecognized arguments: --max-updte 2" in run.stderr
+    assert not run.stdout and not list(tmp_path.iterdir())

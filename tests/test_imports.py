@@ -36,6 +36,7 @@ MAY_IMPORT = {
         "scoring",
         "generation",
         "analysis",
+        "cli",
         "tasks",
         "versions",
         "weights",
@@ -46,7 +47,7 @@ MAY_IMPORT = {
     "suggestions": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": {"data"},  # when it compares a folder with its manifest
-    "demo": set(),
+    "demo": {"recipes", "weights"},  # to check flags before it starts
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
     "selftest": set(),
     "user_dir": set(),

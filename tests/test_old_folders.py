@@ -11,7 +11,8 @@ import torch
 from commands import hat, read_lines, refusal, write_lines
 from fairseq import checkpoint_utils
 
-from hat_fairseq.model_folder import ModelFolder, check_files, describe_files
+from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.model_folder import ModelFolder, check_files
 from hat_fairseq.register import register
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
@@ -102,7 +103,6 @@ def test_a_package_that_is_not_as_it_was_written(folders: Path, tmp_path: Path) 
             (None, "manifest.json is missing: not a whole folder"),
             ({"tied": {"x": "y"}}, "'x' cannot be tied to 'y'"),
             ({"x": 2}, "unknown key 'x'"),
-            ({"cfg": "${oc.env:HOME}"}, "config.json: cfg: expected a JSON object"),
         )
     ):
         folder = Path(shutil.copytree(folders / "v0.5/package", tmp_path / f"P{number}"))
@@ -110,6 +110,6 @@ def test_a_package_that_is_not_as_it_was_written(folders: Path, tmp_path: Path) 
         if change is not None:
             config = json.loads((folder / "config.json").read_text())
             (folder / "config.json").write_text(json.dumps(config | change))
-            (folder / "manifest.json").write_text(json.dumps(describe_files(folder)))
+            (folder / "manifest.json").write_text(json.dumps(Checksums.of(folder).to_json()))
         error = refusal("predict", folder, documents, "--out", tmp_path / "out.jsonl", "--device", "cpu")
         assert message in error and str(folder) in error and not (tmp_path / "out.jsonl").exists()

@@ -16,11 +16,11 @@ from commands import REPOSITORY, environment, write_lines
 from safetensors.torch import load_file, save_file
 from sentencepiece_model import write_model
 
+from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import files_below, sha256_of
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
-from hat_fairseq.inference.loading import DEMO
-from hat_fairseq.model_folder import describe_files
+from hat_fairseq.weights.names import DEMO
 
 fault = pytest.mark.fault
 # `hat` with small blocks, which is killed before it computes block KILL_AT.
@@ -265,7 +265,7 @@ def other_weights(folder: Path, package: Path) -> list[object]:
             tensor.add_(torch.randn(tensor.shape, generator=noise, dtype=torch.float32).to(tensor.dtype))
     save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
     (model / "manifest.json").unlink()
-    (model / "manifest.json").write_text(json.dumps(describe_files(model), indent=1, ensure_ascii=False) + "\n")
+    (model / "manifest.json").write_text(json.dumps(Checksums.of(model).to_json(), indent=1, ensure_ascii=False) + "\n")
     for path, status in times.items():
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     return []

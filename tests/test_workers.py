@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.workers import Workers
+from hat_fairseq.workers.processes import in_own_process
 
 
 def slow_at_first(number: int) -> tuple[int, int]:
@@ -38,6 +39,15 @@ def kill_itself(number: int) -> int:
     if number == 700:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def test_one_call_in_a_process_of_its_own() -> None:
+    (result, process) = in_own_process(slow_at_first, 3)
+    assert result == 3 and process != os.getpid()
+    with pytest.raises(ValueError, match="seven is refused"):
+        in_own_process(refuse_seven, 7)
+    with pytest.raises(ChildProcessError, match="a worker process was killed by signal 9; if memory ran out"):
+        in_own_process(kill_itself, 700)
 
 
 @pytest.mark.parametrize("attempt", range(3))

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import cut
-from hat_fairseq.workers import Workers
+from hat_fairseq.workers.processes import in_own_process
 
 CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
@@ -133,9 +133,8 @@ class LearnedBpe(Lossless):
             raise ValueError("no words to learn BPE codes from")
         if any(len(word) > _LONGEST for word in words):
             words = Counter(piece for word in words.elements() for piece in map(str, cut(word, _LONGEST)))
-        # In a process of its own: there the library may end at once where memory does not suffice, and can be stopped.
-        (merges,) = Workers(2).map(partial(_learn_merges, words), [num_codes])
-        return cls(merges)
+        # The library may end the process at once where memory does not suffice.
+        return cls(in_own_process(partial(_learn_merges, words), num_codes))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from hat_fairseq.data.compression import decompressed
 from hat_fairseq.data.text import is_blank
@@ -221,6 +221,11 @@ class Fields:
         if known is not None and (unknown := sorted(record.keys() - known)):
             raise self.error(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
         self.record = record
+
+    @classmethod
+    def read(cls, path: Path, known: Collection[str] | None = None, optional: bool = False) -> Self:
+        """Reads the object in a JSON file; `optional`: without a file it is empty."""
+        return cls({} if optional and not path.is_file() else read_json(path), str(path), known)
 
     def __contains__(self, key: str) -> bool:
         return key in self.record

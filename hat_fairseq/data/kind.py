@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hat_fairseq.data.dictionary import NO_LABEL, label_token
-from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT, Settings
+from hat_fairseq.data.options import POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
@@ -60,6 +60,15 @@ class Kind(ABC):
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
     hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
+    packs: ClassVar[bool] = False  # rows are filled with several records up to the limit on tokens, and have no ids
+    # What follows from the above:
+    gold: ClassVar[str | None]  # the field of a record with its gold target or label; None if there is none
+    has_target: ClassVar[bool]  # it has texts as targets: documents for fairseq's translation
+    is_text: ClassVar[bool]  # it is normalised, split and encoded with a BPE; else its symbols are the tokens
+
+    def __init_subclass__(cls) -> None:
+        cls.gold = getattr(cls, "record", Record).gold
+        cls.has_target, cls.is_text = cls.gold == "target", TEXT in cls.options
 
     def check_texts(self, record: Any) -> None:
         """Raises EmptyDocumentError for a record with a text that shows nothing; `prepare` does so, too."""
@@ -97,16 +106,6 @@ class Kind(ABC):
         return {}
 
     @property
-    def gold(self) -> str | None:
-        """The field of a record with its gold target or label; None if there is none."""
-        return self.record.gold
-
-    @property
-    def has_target(self) -> bool:
-        """Whether it has texts as targets: documents for fairseq's translation."""
-        return self.gold == "target"
-
-    @property
     def files(self) -> dict[str, tuple[str, str]]:
         """By stream what it is in `bin`: the files of `{split}` without `.bin` and `.idx`, and the dictionary.
 
@@ -117,11 +116,6 @@ class Kind(ABC):
             return {side: (f"{{split}}.{pair}.{side}", f"dict.{side}.txt") for side, pair in pairs.items()}
         folder = f"{self.folder}/" if self.folder else ""
         return {"source": (f"{folder}{{split}}", f"{folder}dict.txt"), "label": ("label/{split}", "label/dict.txt")}
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it is normalised, split and encoded with a BPE. Otherwise its symbols are the tokens."""
-        return TEXT in self.options
 
     @property
     def has_running_text(self) -> bool:
@@ -135,11 +129,6 @@ class Kind(ABC):
     def fills_rows(self, settings: Settings) -> bool:
         """Whether rows are filled with the segments of several records, up to the limit of these settings."""
         return self.packs and settings.max_source_tokens is not None
-
-    @property
-    def packs(self) -> bool:
-        """Whether rows are filled with several records up to the limit on tokens; rows have no ids."""
-        return PACKING in self.options
 
     def check(self, record: Record) -> None:
         """Refuse a record, from a reader or the caller, that is not of this kind: a ValueError with its name."""
@@ -250,10 +239,6 @@ class LabelledKind(Kind):
     def weighted_row(self, prediction: Any) -> int:
         """Returns the number of the row whose segments' weights explain the prediction."""
         return 0
-
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Returns files for official scorers, from predictions as JSON objects: by name what they hold."""
-        return {}
 
 
 @dataclass

@@ -158,19 +158,12 @@ _OWN = (
     r"[\p{Terminal_Punctuation}&&\p{Tibetan}]",
 )
 _OWN_MARKS = f"[{''.join(_OWN)}]"
-#: The others stand in numbers and abbreviations, too, or are written twice: a space has to follow.
-_SHARED_MARKS = rf"[…{{}}[\p{{Sentence_Terminal}}--{_OWN_MARKS}]]"
-
-
-def _sentence_end(more: str) -> str:
-    """The expression for an end of a sentence, with the white space after it; `more`: further marks."""
-    shared = _SHARED_MARKS.replace("{}", more)
-    wide_stop = rf"[\p{{Sentence_Break=ATerm}}&&{_WIDE}]++(?![\p{{N}}\p{{Latin}}]){_CLOSE}*+\s*"
-    return (
-        rf"(?<!{shared}){shared}++{_CLOSE}*+\s+|{_OWN_MARKS}++(?!(?<!{_WIDE})\p{{N}}){_CLOSE}*+\s*"
-        rf"|{wide_stop}"
-    )
-
+#: The others stand in numbers and abbreviations, too, or are written twice: a space has to follow. Greek has two more.
+_SHARED_MARKS, _GREEK_MARKS = (rf"[…{more}[\p{{Sentence_Terminal}}--{_OWN_MARKS}]]" for more in ("", ";\u037e"))
+_WIDE_STOP = rf"[\p{{Sentence_Break=ATerm}}&&{_WIDE}]++(?![\p{{N}}\p{{Latin}}]){_CLOSE}*+\s*"
+_OTHER_ENDS = rf"{_OWN_MARKS}++(?!(?<!{_WIDE})\p{{N}}){_CLOSE}*+\s*|{_WIDE_STOP}"
+#: An end of a sentence, with the white space after it.
+_END, _GREEK_END = (rf"(?<!{marks}){marks}++{_CLOSE}*+\s+|{_OTHER_ENDS}" for marks in (_SHARED_MARKS, _GREEK_MARKS))
 
 # A text without these has no other marks than `_FREQUENT`, which are found faster alone.
 _RARE = re.compile("[\u0589-\u200f\u2024\u2025\u203c-\U0010ffff]")
@@ -183,7 +176,7 @@ def sentence_ends(text: str, code: str) -> Iterator[int]:
     The marks are those of Unicode's property Sentence_Terminal, the ellipsis, and the shads of Tibetan. Greek asks with
     a semicolon.
     """
-    end = pattern(_sentence_end(";\u037e" if base_language(code) == "el" else ""))
+    end = pattern(_GREEK_END if base_language(code) == "el" else _END)
     if _RARE.search(text):
         yield from (match.end() for match in end.finditer(text))
         return

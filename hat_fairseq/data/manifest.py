@@ -53,7 +53,7 @@ class SplitReport:
         """Counts a record, its gold labels and its roles."""
         self.documents += 1
         self.role_counts.update(self.kind.roles(record))
-        if not record.is_labelled:
+        if record.gold_value is None:
             self.without_gold = self.without_gold or record.name
         else:
             self.with_gold = self.with_gold or record.name

@@ -24,7 +24,6 @@ METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
-PACKING = "packing"  # rows have several records; no option is for such kinds alone
 TITLES = {  # of the groups in the help
     "": "all kinds",
     TEXT: "all kinds but sequences",
@@ -105,6 +104,11 @@ class Settings:
             if least is not None and value is not None and not least <= value < math.inf:
                 finite = " and finite" if value == math.inf else ""
                 raise ValueError(f"{flag(item)} must be at least {least}{finite}, not {value}")
+
+    @property
+    def whole(self) -> bool:
+        """Whether parts are not divided into segments."""
+        return self.segments == "none"
 
 
 @dataclass(frozen=True)

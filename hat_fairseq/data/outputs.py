@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -148,6 +148,16 @@ def check_folder(out: Path, flag: str = "--out") -> None:
     """Raises ValueError if the folder of an output does not exist: that is known before the work begins."""
     if not out.parent.is_dir():
         raise ValueError(f"{out.parent}: the directory of {flag} does not exist")
+
+
+def check_outputs(outputs: Mapping[str, Path], overwrite: bool, inputs: Iterable[str | Path | None]) -> None:
+    """Refuses several files as `check_output`, in folders that do not exist, or of the same name; by their flags."""
+    inputs = list(inputs)
+    for flag, path in outputs.items():
+        check_folder(path, flag)
+        check_output(path, overwrite, inputs, flag)
+    if len({path.resolve() for path in outputs.values()}) < len(outputs):
+        raise ValueError(f"two of {', '.join(outputs)} name the same file")
 
 
 def check_space(directory: Path, needed: float) -> None:

@@ -92,12 +92,13 @@ class Record:
 
     reads: ClassVar[Texts]  # the fields that the model reads, in this order
     one_of: ClassVar[Texts]  # those with the forms that the text may have
-    gold: ClassVar[str | None]  # the field with the gold target or label; None if there is none
+    gold: ClassVar[str | None] = None  # the field with the gold target or label; None if there is none
 
     id: str  # not empty, without tabs and line breaks
     _: KW_ONLY
     meta: Meta | None = field(default=None, compare=False)  # predictions carry it on
-    origin: str | None = field(default=None, compare=False)  # for messages: `mine.jsonl:7`, or lines of both sides
+    # For messages: `mine.jsonl:7`, or lines of both sides.
+    origin: str | None = field(default=None, compare=False, repr=False)
 
     def __init_subclass__(cls, reads: Texts, one_of: Texts = (), gold: str | None = None) -> None:
         cls.reads, cls.one_of, cls.gold = reads, one_of, gold
@@ -116,13 +117,9 @@ class Record:
             raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {present}")
 
     def labels_as_text(self) -> Texts:
-        """Returns its labels that are texts of the user; here none."""
-        return ()
-
-    @classmethod
-    def list_key(cls) -> str:
-        """Returns the key of a text in elements."""
-        return (cls.one_of or cls.reads)[-1]
+        """Returns its `label`, or its `labels`, that are texts of the user."""
+        label: Any = getattr(self, "label", None)
+        return (label,) if isinstance(label, str) else getattr(self, "labels", None) or ()
 
     @property
     def parts(self) -> tuple[Text, ...]:
@@ -142,11 +139,6 @@ class Record:
     def gold_value(self) -> Any:
         """Its gold target or label; None if it has none."""
         return None if self.gold is None else getattr(self, self.gold)
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether it has its gold target or label."""
-        return self.gold_value is not None
 
     def without_gold(self) -> Self:
         """Returns the same record without its gold target or label."""

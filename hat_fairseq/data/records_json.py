@@ -73,7 +73,7 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
 
 def record_to_json(record: Record) -> dict[str, Any]:
     """Returns the object from which `record_from_json` makes the same record."""
-    result = _to_json(record)
+    result: dict[str, Any] = _plain(record)
     if (others := result.pop("other_references", None)) and "target" in result:
         result["target"] = [result["target"], *others]
     return result
@@ -130,17 +130,12 @@ def decode(cls: Any, value: Any, where: str) -> Any:
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
 
 
-def _to_json(value: Any) -> dict[str, Any]:
-    """A dataclass as an object, without fields that have their defaults."""
-    cls: Any = type(value)
-    result = {key: item for key, (_, default) in _keys(cls)[0].items() if (item := getattr(value, key)) != default}
-    return {key: _plain(item) for key, item in result.items()}
-
-
 def _plain(value: Any) -> Any:
-    """A value with objects for the dataclasses in it."""
+    """A value with objects for the dataclasses in it, which lack the fields that have their defaults."""
     if is_dataclass(value):
-        return _to_json(value)
+        cls: Any = type(value)
+        values = ((key, getattr(value, key), default) for key, (_, default) in _keys(cls)[0].items())
+        return {key: _plain(item) for key, item, default in values if item != default}
     if type(value) is tuple and value and not isinstance(value[0], str):
         return [_plain(each) for each in value]
     return value

@@ -79,11 +79,6 @@ class Row:
         return self.streams["source"]
 
     @property
-    def roles(self) -> list[str] | None:
-        """The role of each token of the source, or None."""
-        return self.streams.get("role")
-
-    @property
     def label(self) -> list[str] | None:
         """The tokens of the label, or None."""
         return self.streams.get("label")
@@ -149,11 +144,6 @@ class RowEncoder:
         longest = getattr(self.settings, f"max_{side}_tokens")
         return None if longest is None else longest - 1
 
-    @property
-    def whole(self) -> bool:
-        """Whether parts are not divided into segments."""
-        return self.settings.segments == "none"
-
     def tokenize(self, sentences: Sequence[Sentence], side: str) -> list[list[str]]:
         """Returns the tokens of each sentence of the source or the target.
 
@@ -196,7 +186,7 @@ class RowEncoder:
             room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
             return pack_segments(units, room)
-        return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
+        return [list(chain.from_iterable(units))] if (self.settings.whole if whole is None else whole) else units
 
     def text(self, text: Divided) -> list[list[str]]:
         """Returns the segments of a text."""
@@ -213,11 +203,7 @@ class RowEncoder:
 
     def truncate(self, record: Record, tokens: list[str], side: str) -> list[str]:
         """Returns a source or a target, truncated if it is too long; LongInputError by the policy `error`."""
-        return tokens[: self.end(record, tokens, side)]
-
-    def end(self, record: Record, tokens: Sequence[str], side: str) -> int:
-        """Returns how many tokens of a source or a target stay; see `truncate`."""
-        return self._ends(record, [tokens], side, f"{side}_documents_over_limit")[0]
+        return tokens[: self._ends(record, [tokens], side, f"{side}_documents_over_limit")[0]]
 
     def _ends(
         self, record: Record, parts: Sequence[Sequence[str]], side: str, name: str, truncated: int | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from hat_fairseq.data.options import Settings
-from hat_fairseq.data.record import Record, Text, Texts
+from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.text import (
     EmptyDocumentError,
     escape_control_tokens,
@@ -36,19 +36,16 @@ class Divided(NamedTuple):
     sentences: list[Sentence]
     by_splitter: bool = False  # it was running text, which the splitter of the settings has divided
 
-    def to_json(self, elements: Texts | None) -> list[Any] | None:
-        """Returns what `from_json` reads, None for sentences that are all the `elements` of the record."""
-        if self == (list(zip(elements or (), elements or (), strict=True)), False):
-            return None
-        return [self.by_splitter, [text if text == words else [text, words] for text, words in self.sentences]]
+    def to_json(self) -> list[Any]:
+        """Returns what `from_json` reads; the words are left out where they are the texts."""
+        texts, words = [each.text for each in self.sentences], [each.words for each in self.sentences]
+        return [self.by_splitter, texts, None if texts == words else words]
 
     @classmethod
-    def from_json(cls, value: list[Any] | None, elements: Texts | None) -> Self:
-        """Returns what was divided; see `to_json`."""
-        by_splitter, sentences = (False, elements or ()) if value is None else value
-        return cls(
-            [Sentence(each, each) if isinstance(each, str) else Sentence(*each) for each in sentences], by_splitter
-        )
+    def from_json(cls, value: list[Any]) -> Self:
+        """Returns what was divided."""
+        by_splitter, texts, words = value
+        return cls(list(map(Sentence, texts, words or texts)), by_splitter)
 
 
 @dataclass(frozen=True)
@@ -74,21 +71,6 @@ class Prepared:
         texts = self.texts if self.target is None else [*self.texts, self.target]
         return (sentence.words for text in texts for sentence in text.sentences)
 
-    def texts_to_json(self) -> list[Any]:
-        """Returns all but the record; see `with_texts`."""
-        elements = self.record.elements
-        return [
-            [text.to_json(elements) for text in self.texts],
-            self.target and [self.target.to_json(self.record.gold_value)],
-        ]
-
-    @classmethod
-    def with_texts(cls, record: Record, value: list[Any]) -> Self:
-        """Returns a record with what `texts_to_json` returned."""
-        texts, target = value
-        divided = [Divided.from_json(text, record.elements) for text in texts]
-        return cls(record, divided, None if target is None else Divided.from_json(target[0], record.gold_value))
-
 
 @dataclass
 class Divider:
@@ -96,11 +78,6 @@ class Divider:
 
     settings: Settings
     counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced or dropped
-
-    @property
-    def whole(self) -> bool:
-        """Whether parts are not divided into segments."""
-        return self.settings.segments == "none"
 
     def sentences(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> Divided:
         """Returns the sentences, segments or words of a text.
@@ -119,11 +96,11 @@ class Divider:
 
     def text(self, record: Record, text: Text) -> Divided:
         """Divides a text that may be long."""
-        return self.sentences(record, text, not self.whole)
+        return self.sentences(record, text, not self.settings.whole)
 
     def short_text(self, record: Record, text: Text) -> Divided:
         """Divides a question, a choice or the like, which stays whole with `--splitter given`."""
-        return self.sentences(record, text, not self.whole and self.settings.splitter != "given")
+        return self.sentences(record, text, not self.settings.whole and self.settings.splitter != "given")
 
     def one_segment(self, record: Record, text: Text) -> Divided:
         """Divides a short text that becomes one segment."""

@@ -17,7 +17,7 @@ from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, record_from_json, stored_record
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.sentences import Prepared
+from hat_fairseq.data.sentences import Divided, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, count_words
 
 
@@ -42,7 +42,8 @@ def clean_block(options: Options, target_optional: bool, to_learn: bool, block: 
             report.count_record(prepared.record)
             stored.append(json_line(prepared.record) + "\n")
             places.append(where)
-            texts.append(prepared.texts_to_json())
+            target = prepared.target and prepared.target.to_json()
+            texts.append([[each.to_json() for each in prepared.texts], target])
             if to_learn:
                 words.update(" ".join(prepared.words()).split())
     return {
@@ -70,7 +71,7 @@ def clean_record(
         )
     record_counts: Counter[str] = Counter()
     try:
-        if kind.has_target and not record.is_labelled and not target_optional:
+        if kind.has_target and record.gold_value is None and not target_optional:
             raise EmptyDocumentError(f"{record.name} has no target")
         prepared = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
@@ -93,8 +94,9 @@ def prepared_records(archive: Path, kind: Kind) -> Iterator[Prepared]:
     """Yields what `clean_block` stored."""
     lines = read_member(archive, "records").decode().split("\n")[:-1]
     places, texts = (json.loads(read_member(archive, name)) for name in ("places", "texts"))
-    for line, where, divided in zip(lines, places, texts, strict=True):
-        yield Prepared.with_texts(stored_record(line, where, kind), divided)
+    for line, where, (divided, target) in zip(lines, places, texts, strict=True):
+        record, texts_of_record = stored_record(line, where, kind), list(map(Divided.from_json, divided))
+        yield Prepared(record, texts_of_record, target and Divided.from_json(target))
 
 
 def words_of_blocks(archives: Sequence[Path]) -> Members:

@@ -12,7 +12,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_json, read_lines
+from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_lines
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.text import is_blank
 
@@ -124,7 +124,7 @@ def _arrow_batches(path: Path, ipc: Any) -> Iterator[Any]:
 
 def _files_of_dataset(folder: Path) -> list[Path]:
     """The files that hold the data: others are results that `datasets` keeps beside it. ValueError if one is absent."""
-    state = Fields(read_json(folder / STATE) if (folder / STATE).is_file() else {}, str(folder / STATE))
+    state = Fields.read(folder / STATE, optional=True)
     if "_data_files" not in state:
         return sorted(folder.glob("*.arrow"))
     if any(value for key, value in state.record.items() if key.startswith("_indices")):

@@ -184,10 +184,6 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     else:
         ends = [0, *sentence_ends(text, language), len(text)]
         pieces = [text[begin:end] for begin, end in pairwise(ends)]
-    return _visible_sentences(pieces)
-
-
-def _visible_sentences(pieces: Iterable[str]) -> list[str]:
     sentences: list[str] = []
     for piece in pieces:
         if is_blank(piece) and sentences:

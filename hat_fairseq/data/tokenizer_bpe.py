@@ -18,7 +18,7 @@ from typing import Self
 from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
-from hat_fairseq.data.files import Fields, read_json, read_lines
+from hat_fairseq.data.files import Fields, read_lines
 
 TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
 MASK = "<mask>"
@@ -216,7 +216,7 @@ def word_piece(path: Path) -> Tokenizer:
         raise ValueError(f"{path} has no {unknown}: it is no vocabulary of BERT")
     lower = not any(letter.isupper() for entry in entries if entry not in marks for letter in entry)
     settings = path.with_name("tokenizer_config.json")
-    options = Fields(read_json(settings), str(settings)).record if settings.is_file() else {}
+    options = Fields.read(settings, optional=True).record
     lower = bool(options.get("do_lower_case", lower))
     tokenizer = Tokenizer(models.WordPiece(vocab=entries, unk_token=unknown, continuing_subword_prefix=CONTINUES))
     tokenizer.normalizer = normalizers.BertNormalizer(

@@ -7,17 +7,14 @@ Whatever is left out is counted: by names that people can read.
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.compression import compression_of, decompressed
-from hat_fairseq.data.files import Fields, note_input, of_type, parse_json
-from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, DataFile
+from hat_fairseq.data.files import Fields, of_type, parse_json
+from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, DataFile, opened
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.record import Turn
 from hat_fairseq.data.speakers import CLOCK, Said, clock, seconds, turns_of_lines
@@ -95,20 +92,12 @@ def read_transcript(path: Path, number_of: str | None = None, running: bool = Fa
     """
     from_input = path == STDIN
     name = "standard input" if from_input else " ".join(path.name.split())
-    if not from_input:
-        note_input(path)
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder; name a file with a transcript")
-    source: Any = nullcontext(sys.stdin.buffer) if from_input else decompressed(path)
-    with source as opened:
-        file = DataFile(Path(name) if from_input else path, TURN_KEYS, opened)
-        if from_input and (compressed := compression_of(file.head)):
-            raise ValueError(f"{name} is compressed with {compressed}: unpack it before")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file with a transcript")
+    with opened(path, TURN_KEYS) as file:
         if file.format in (JSON, JSON_LINES):
             transcript = _of_json(file, name, number_of)
         elif file.is_table:
-            if from_input and file.format != "CSV":
-                raise ValueError(f"{name} is {file.format}, which is read from a file only: name the file")
             transcript = _of_rows([row for _, row in file.rows()], name, file.format, file.counts)
         else:
             text = "\n".join(line for _, line in file.lines())

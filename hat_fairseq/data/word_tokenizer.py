@@ -35,6 +35,9 @@ class WordTokenizer(NamedTuple):
     detokenize: Callable[[str], str]  # words with spaces between them as running text
 
 
+AS_IT_IS = WordTokenizer(str, str)
+
+
 def leaves_as_it_is(name: str, language: str) -> bool:
     """Tells whether a word tokenizer leaves text of a language as it is, as Moses does with Thai, Tibetan and the like.
 
@@ -45,8 +48,8 @@ def leaves_as_it_is(name: str, language: str) -> bool:
 
 def word_tokenizer_of(settings: Settings, side: str) -> WordTokenizer:
     """Returns the word tokenizer of the `source` or the `target`; ValueError if its package is missing."""
-    language = base_language(getattr(settings, f"{side}_language"))
-    return word_tokenizer(getattr(settings, f"{side}_tokenizer"), language)
+    name = getattr(settings, f"{side}_tokenizer")
+    return AS_IT_IS if name == "none" else word_tokenizer(name, base_language(getattr(settings, f"{side}_language")))
 
 
 @cache
@@ -57,7 +60,7 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
         ValueError: its package is missing.
     """
     if name == "none":
-        return WordTokenizer(str, str)
+        return AS_IT_IS
     try:
         separate, join = _moses(language) if name == "moses" else _jieba()
     except ImportError as error:
@@ -77,7 +80,7 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
 
 def _moses(language: str) -> WordTokenizer:
     if leaves_as_it_is("moses", language):
-        return WordTokenizer(str, str)
+        return AS_IT_IS
     return WordTokenizer(moses(language), lambda text: detokenize(text.split(), language))
 
 

@@ -64,7 +64,6 @@ class SearchOptions:
         unk_penalty: subtracted from the log-probability of `unk`.
         temperature: logits are divided by it.
         no_repeat_ngram_size: n-grams that do not occur twice in a hypothesis, at least 2; 0: all may.
-        suppressed: ids that do not occur.
     """
 
     start: int
@@ -78,7 +77,6 @@ class SearchOptions:
     unk_penalty: float = 0.0
     temperature: float = 1.0
     no_repeat_ngram_size: int = 0
-    suppressed: tuple[int, ...] = ()
 
 
 class Hypothesis(NamedTuple):
@@ -174,7 +172,6 @@ def _forbid(log_probs: Tensor, rows: Tensor, options: SearchOptions) -> None:
         log_probs[:, options.end + 1 :] = -math.inf
     if step < options.min_len:
         log_probs[:, options.end] = -math.inf
-    log_probs[:, list(options.suppressed)] = -math.inf
     if options.no_repeat_ngram_size:
         block_repeated_ngrams(log_probs, rows, options.no_repeat_ngram_size)
 

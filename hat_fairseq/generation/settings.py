@@ -1,18 +1,36 @@
 """How a model generates: flags of a command, or what its folder says, for hat_fairseq and for transformers."""
 
 import argparse
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
-from ..data.files import Fields, read_json
+from ..data.files import Fields
 from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
 from .options import DEFAULTS, OPTIONS, check_options, parse_generation_options
 
+logger = logging.getLogger(__name__)
+
 # fairseq's options that transformers has, too.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
+# Options of transformers that change its texts and have no effect here, with the value that changes nothing; those that
+# sampling alone reads are not among them.
+UNHEARD: dict[str, Any] = {
+    "do_sample": False,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0,
+    "repetition_penalty": 1,
+    "encoder_repetition_penalty": 1,
+    "encoder_no_repeat_ngram_size": 0,
+    "guidance_scale": 1,
+    "suppress_tokens": [PAD],
+    "forced_eos_token_id": EOS,
+    **dict.fromkeys(("bad_words_ids", "begin_suppress_tokens", "constraints", "force_words_ids", "stop_strings")),
+    **dict.fromkeys(("exponential_decay_length_penalty", "forced_bos_token_id", "penalty_alpha", "sequence_bias")),
+}
 # Options that have an effect with another one only.
 NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
 
@@ -61,7 +79,8 @@ def flags_of(text: str) -> list[str]:
 def packaged_options(models: str | Path) -> dict[str, Any]:
     """Returns fairseq's options of the folder of a model, the first one of an ensemble; none of a checkpoint.
 
-    ValueError that names the file for anything else than options in it.
+    A line of the log names those that only transformers has. ValueError that names the file for anything else than
+    options in it.
     """
     path = Path(str(models).split(os.pathsep)[0])
     if not is_model_folder(path):
@@ -69,10 +88,12 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
     folder = ModelFolder.open(path)
     file = path / (OLD_GENERATION if folder.is_old_package else GENERATION)
     if folder.is_old_package:
-        options = dict(Fields(read_json(file), str(file)).record)
+        options = dict(Fields.read(file).record)
     else:
-        values = Fields(read_json(file), str(file)).record if file.is_file() else {}
+        values = Fields.read(file, optional=True).record
         options = {**of_transformers(values), **folder.part("generation").record}
+        if unheard := [name for name in UNHEARD if values.get(name) not in (None, UNHEARD[name])]:
+            logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(unheard))
     check_options(options, str(file))
     return options
 

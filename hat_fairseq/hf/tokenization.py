@@ -17,7 +17,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..data import dictionary, pipeline
 from ..data.dictionary import EOS, SPECIAL, Dictionary, find_dictionary
-from ..data.files import Fields, read_json
+from ..data.files import Fields
 from ..data.long_input import LongInputError
 from ..data.options import Settings
 from ..data.record import Record
@@ -92,11 +92,11 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         """Compares the dictionaries with the model of the folder; ValueError if one has other symbols, or too many."""
         dictionaries = {"source": self.source, "target": self.target, "role": self.roles}
         if (origin := self.folder / ORIGIN).is_file():
-            fields = Fields(Fields(read_json(origin), str(origin)).record.get("fingerprints", {}), str(origin))
+            fields = Fields(Fields.read(origin).record.get("fingerprints", {}), str(origin))
             recorded = {name: fields.items(name, int) for name in fields.record}
             dictionary.check_fingerprints(recorded, dictionaries, self.folder)
         if (path := self.folder / "config.json").is_file():
-            config = Fields(read_json(path), str(path)).record
+            config = Fields.read(path).record
             for key, own in (("vocab_size", self.target), ("source_vocab_size", self.source)):
                 if isinstance(size := config.get(key), int) and size < len(own):
                     raise ValueError(f"{path}: {key} is {size}, and the dictionary has {len(own)} symbols")

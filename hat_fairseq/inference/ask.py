@@ -28,7 +28,7 @@ from ..data.kinds.evidence import (
     raw_text,
     units_of_row,
 )
-from ..data.outputs import atomic_file, check_folder, check_output
+from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import clock
 from ..data.text import is_blank, normalise
 from ..data.transcripts import STDIN, Transcript, read_transcript
@@ -137,7 +137,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"unrecognized arguments: {' '.join(unknown)}")
     args.questions += args.others
     check_questions(args.questions)
-    check_outputs(args)
+    check_files(args)
     if args.passages < 1:
         raise ValueError(f"--passages must be at least 1, not {args.passages}")
     options = EvidenceOptions(args.threshold)
@@ -176,19 +176,16 @@ def transcript_of(args: argparse.Namespace) -> Transcript:
     return read_transcript(args.transcript, args.id, running)
 
 
-def check_outputs(args: argparse.Namespace) -> None:
+def check_files(args: argparse.Namespace) -> None:
     """Raises ValueError for files that may not be written, before the work begins."""
     inputs = [args.model, args.data, None if args.transcript == STDIN else args.transcript]
     if args.out not in (None, command.STDOUT) and args.out.suffix != ".jsonl":
         raise ValueError(f"--out {args.out} must end in .jsonl")
-    wanted = {name: path for name in ("out", "page") if (path := getattr(args, name)) not in (None, command.STDOUT)}
+    named = {"--out": args.out, "--page": args.page}
+    wanted = {flag: path for flag, path in named.items() if path not in (None, command.STDOUT)}
     if args.overwrite and not wanted:
         raise ValueError("--overwrite has no effect without --out FILE or --page: remove it")
-    for name, path in wanted.items():
-        check_folder(path, f"--{name}")
-        check_output(path, args.overwrite, inputs, f"--{name}")
-    if len({path.resolve() for path in wanted.values()}) < len(wanted):
-        raise ValueError("--out and --page name the same file")
+    check_outputs(wanted, args.overwrite, inputs)
 
 
 def model_name(path: str) -> str:

@@ -13,7 +13,7 @@ from ..data.dictionary import SPECIAL, Dictionary
 from ..model_folder import ModelFolder
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
-from .loading import Data, Loaded, limit_as_trained, make_ready
+from .loading import Data, Loaded, make_ready
 
 TASKS = DocumentToTextTask, EncoderTask
 
@@ -29,12 +29,11 @@ def load_checkpoints(paths: list[str], data: Data, device: str, precision: str) 
         raise ValueError(f"{folder} is not a directory; it should be the bin directory of hat preprocess")
     overrides = {"eval_rouge": False, "eval_bleu": False, "data": str(folder)}  # nothing is validated
     state = checkpoint_utils.load_checkpoint_to_cpu(paths[0], overrides)
-    settings = task_settings(state, paths[0])
+    check_task(state, paths[0])
     known = {"state": state} if len(paths) == 1 else {}  # fairseq takes it for one model only
     models, _, task = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, **known)
-    loaded = loaded_of(models, task)
-    limit_as_trained(loaded.pipeline, settings, loaded.longest, models[0])
-    return replace(loaded, paths=paths, precision=precision, parameters=make_ready(models, device, precision))
+    parameters = make_ready(models, device, precision)
+    return replace(loaded_of(models, task), paths=paths, precision=precision, parameters=parameters)
 
 
 def loaded_of(models: list[Any], task: Any) -> Loaded:
@@ -65,8 +64,8 @@ def own_dictionary(words: Any) -> Dictionary:
     return Dictionary(zip(words.symbols[first:], words.count[first:], strict=True))
 
 
-def task_settings(state: dict[str, Any], path: str) -> dict[str, Any]:
-    """Returns the settings of the task in a checkpoint; ValueError for a task that is none of `TASKS`."""
+def check_task(state: dict[str, Any], path: str) -> None:
+    """Raises ValueError for a checkpoint of a task that is none of `TASKS`, or without settings."""
     if not state.get("cfg") and not state.get("args"):
         raise ValueError(f"{path} has weights and no settings of a training: train with it first")
     section = state["cfg"]["task"] if state.get("cfg") else state["args"]
@@ -76,4 +75,3 @@ def task_settings(state: dict[str, Any], path: str) -> dict[str, Any]:
     if task is None or not issubclass(task, TASKS):
         accepted = ", ".join(sorted(n for n, t in TASK_REGISTRY.items() if issubclass(t, TASKS)))
         raise ValueError(f"{path} was trained on the task {name}, not on {accepted}")
-    return dict(settings)

@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..cli import Parser
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.columns import AS_NAMED, Columns, add_columns, columns_of
 from ..data.dictionary import DICTIONARIES
@@ -41,8 +42,9 @@ from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu, settings_of
 from ..scoring.command import checked as checked_score
 from ..versions import versions
+from ..weights.names import local_paths
 from ..workers import Workers, add_workers, progress
-from .loading import Loaded, checked, load, local_paths, pipeline_of, split_with
+from .loading import Loaded, checked, load, pipeline_of, split_with
 from .rows import Line, log_changes
 
 MODEL = (
@@ -161,7 +163,7 @@ class Score:
                 yield path
 
     def parse(self, references: Path) -> argparse.Namespace:
-        parser = argparse.ArgumentParser(prog="hat score")
+        parser = Parser(prog="hat score", allow_abbrev=False)
         score_command.add_arguments(parser)
         return parser.parse_args([*self.words, "--hypotheses", str(self.out), "--references", str(references)])
 
@@ -318,7 +320,7 @@ def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:
         batch = list(records[start : start + size])
         names = ", ".join(repr(record.id) for record in batch[:NAMED])
         more = f" and {len(batch) - NAMED} more" if len(batch) > NAMED else ""
-        yield Block(digest(key, *map(json_line, batch)), batch, f"the batch of documents {names}{more}")
+        yield Block(digest(key, *batch), batch, f"the batch of documents {names}{more}")
 
 
 def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
@@ -334,8 +336,8 @@ def bin_of(folder: Path) -> Path | None:
     return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
 
 
-def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterable[Record]:
-    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
+def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterator[Record]:
+    """Yields the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
 
     `split`: None for `SPLIT`; ValueError for a split of a file.
     """
@@ -346,18 +348,19 @@ def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_
         stored = folder.resolve().parent / "text" / f"{split}.jsonl"
         if not stored.is_file():
             raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
-        return read_records(stored, kind)
+        yield from read_records(stored, kind)
+        return
     counts = Counter[str]()
     if path.is_dir() and not is_saved_dataset(path):
         reader = find_reader(f"{path}/", kind.name, columns)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
-        records = reader.read(split, None, counts)
+        yield from reader.read(split, None, counts)
     elif stated is not None:
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
-        records = iter(_records_of_file(path, kind, columns, counts))
-    return _with_log(records, counts)
+        yield from _records_of_file(path, kind, columns, counts)
+    log_changes(counts)
 
 
 def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[str]) -> Iterable[Record]:
@@ -376,19 +379,40 @@ def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[s
     return [record_from_json({"id": transcript.name, **content}, str(path), kind)]
 
 
-def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> list[Record]:
-    """Reads the records of INPUT; ValueError if there are none, or a splitter has no effect on them."""
+@dataclass(frozen=True)
+class Input:
+    """The records of INPUT in their order, the ids of those without text, and how their results are scored."""
+
+    records: list[Record]
+    empty: set[str]
+    score: Score | None
+
+    @property
+    def with_text(self) -> list[Record]:
+        """The records that a model reads."""
+        return [record for record in self.records if record.id not in self.empty]
+
+    def in_order(self, lines: Iterator[Line], **fields: Any) -> list[Line]:
+        """Returns the line of each record: the next of `lines`, or, for one without text, one with the `fields`."""
+
+        def empty(record: Record) -> Line:
+            return {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
+
+        return [empty(record) if record.id in self.empty else next(lines) for record in self.records]
+
+
+def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
+    """Reads the records of INPUT.
+
+    ValueError if there are none, a splitter has no effect on them, they cannot be scored, or one has no text.
+    """
     columns = columns_of(args.columns, args.number_ids)
     records = list(records_of(args.input, args.split, pipeline.kind, columns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)
-    return records
-
-
-def _with_log(records: Iterable[Record], counts: Counter[str]) -> Iterator[Record]:
-    yield from records
-    log_changes(counts)
+    score = Score(args, records, pipeline) if getattr(args, "score", None) else None
+    return Input(records, find_empty(records, pipeline, args.on_empty), score)
 
 
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:
@@ -413,15 +437,6 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
     return empty
 
 
-def in_order(records: Iterable[Record], lines: Iterator[Line], without_text: set[str], **fields: Any) -> list[Line]:
-    """Returns the line of each record: the next of `lines`, or, for the ids `without_text`, one with the `fields`."""
-
-    def empty(record: Record) -> Line:
-        return {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
-
-    return [empty(record) if record.id in without_text else next(lines) for record in records]
-
-
 def check_lines(out: Path, overwrite: bool, inputs: Iterable[str | Path | None]) -> None:
     """Refuses to replace a file of lines, as `check_output`; and --overwrite where no file is written."""
     if out != STDOUT:
@@ -435,7 +450,7 @@ def say(out: Path, text: str) -> None:
     print(f"{out}: {text}", file=sys.stderr if out == STDOUT else sys.stdout)
 
 
-def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:
+def write_lines(out: Path, lines: Iterable[Any]) -> None:
     """Writes one JSON object a line; the file appears when it is complete."""
     with nullcontext(sys.stdout.buffer) if out == STDOUT else atomic_file(out) as file:
-        file.writelines(json_lines(lines, indent=indent))
+        file.writelines(json_lines(lines))

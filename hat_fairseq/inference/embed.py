@@ -22,7 +22,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..data.dictionary import UNKNOWN, check_known
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
@@ -31,7 +30,7 @@ from ..data.sentences import Divider
 from ..data.text import BOS_TOKEN
 from . import command
 from .loading import Loaded
-from .rows import Line, batches, check_batch_size, padded, row_of
+from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
 WRITES_STDOUT = True  # with --out -
@@ -134,8 +133,7 @@ class Embedder:
         tokens = [self.ids(row) for row in rows]
         if not tokens:
             return
-        check_known(tokens, "the input")
-        self.pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(x.eq(UNKNOWN).sum()) for x in tokens)
+        count_unknown(tokens, self.pipeline)
         states: dict[int, Tensor] = {}
         for batch in batches(list(map(len, tokens)), batch_size, max_tokens):
             states |= zip(batch, self.states([tokens[index] for index in batch]), strict=True)
@@ -265,19 +263,16 @@ def main(args: argparse.Namespace) -> int:
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), command.model_files(args, args.model)
     pipeline = files.pipeline(workers)
-    records = command.read_input(args, pipeline)
-    without_text = command.find_empty(records, pipeline, args.on_empty)
-    with_text = [record for record in records if record.id not in without_text]
-    args.out.parent.mkdir(parents=True, exist_ok=True)
+    read = command.read_input(args, pipeline)
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
-    with command.results_of(job, with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
+    with command.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
         if args.out.suffix == ".npz":
             number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
         else:
-            lines = command.in_order(records, results, without_text, empty=True)
+            lines = read.in_order(results, empty=True)
             number = sum(len(line.get("spans", ())) for line in lines)
             command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
-    command.say(args.out, f"{number} vectors of {len(with_text)} documents")
+    command.say(args.out, f"{number} vectors of {len(read.with_text)} documents")
     return 0
 
 

@@ -52,7 +52,7 @@ class Cosines:
     def gold(self) -> np.ndarray:
         """(Q, N): is a unit evidence; ValueError where that is not known."""
         record: Any = self.record
-        if not record.is_labelled:
+        if record.gold_value is None:
             raise ValueError(f"{record.name} has neither evidence nor spans, so no threshold can be chosen on it")
         units = units_of_row(self.row)
         return np.array([[unit.number in of for unit in units] for of in evidence_of(record, units, Counter())])

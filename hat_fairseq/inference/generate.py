@@ -46,7 +46,7 @@ class Texts(command.Job):
         check_batch_size(self.batch_size)
 
     def make_model(self, loaded: Loaded) -> DocumentToText:
-        return DocumentToText(loaded, **packaged_options(self.files.path) | self.generation)
+        return DocumentToText(loaded, **self.generation)
 
     def lines(self, documents: Sequence[Record]) -> list[Line]:
         torch.manual_seed(int(digest(self.seed, *map(json_line, documents))[:15], 16))
@@ -67,30 +67,26 @@ def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts, and scores them."""
     command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
     workers, files = command.workers_of(args), command.model_files(args, args.model)
-    generation, seed = stated_options(args), SEED if args.seed is None else args.seed
-    check_effect(generation, packaged_options(files.path), args.seed)
-    job = Texts(files, generation, args.batch_size, args.max_tokens, seed)
+    stated, packaged = stated_options(args), packaged_options(files.path)
+    check_effect(stated, packaged, args.seed)
+    job = Texts(files, packaged | stated, args.batch_size, args.max_tokens, SEED if args.seed is None else args.seed)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
-    records = command.read_input(args, pipeline)
-    score = command.Score(args, records, pipeline) if args.score else None
-    empty = command.find_empty(records, pipeline, args.on_empty)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    write_texts(job, records, empty, args.out, workers)
-    return 0 if score is None else score.write()
+    read = command.read_input(args, pipeline)
+    write_texts(job, read, args.out, workers)
+    return 0 if read.score is None else read.score.write()
 
 
-def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Path, workers: Workers) -> None:
-    """Writes the line of each record in order, with an empty text for those without text, the ids in `empty`.
+def write_texts(job: Texts, read: command.Input, out: Path, workers: Workers) -> None:
+    """Writes the line of each record in order, with an empty text for those without text.
 
     Documents of similar length are in a batch, the longest ones first.
     """
-    order = longest_first(record for record in records if record.id not in empty)
+    order = longest_first(read.with_text)
     size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
     with command.results_of(job, order, size, f"{out.stem}: generate", out, workers) as (results, counts):
         by_id = {line["id"]: line for line in results}
-        lines = (by_id[record.id] for record in records if record.id in by_id)
-        rows = command.in_order(records, lines, empty, text="")
+        rows = read.in_order((by_id[record.id] for record in read.with_text), text="")
         command.write_lines(out, rows)
     command.say(out, f"{len(rows)} texts")
     warn_of_texts(rows, counts[OTHER_SEGMENTS])

@@ -1,16 +1,9 @@
-"""Trained models for inference: folders as the networks of `networks`, all others through fairseq.
-
-A folder has other names: `demo`, `meeting`, and `user/name` or `user/name@revision` of the Hugging Face Hub.
-"""
+"""Trained models for inference: folders as the networks of `networks`, all others through fairseq."""
 
 from __future__ import annotations
 
-import logging
 import os
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,21 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, read_labels
-from ..data.files import read_json
+from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, label_of
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import TextPipeline
 from ..kernels import check_precision, set_precision
-from ..model_folder import BIN, FINGERPRINT, MANIFEST, ModelFolder, check_files, is_model_folder
+from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
 from ..networks import build
+from ..weights.names import local_paths
 
 Data = str | Path | None
-DEMO_NAME = "demo"
-MEETING_NAME = "meeting"
-DEMO = Path(__file__).resolve().parents[1] / "demo_model"
-NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
-WITHOUT_MANIFEST = ("*.json", "*.safetensors", f"{BIN}/*", "dict.*.txt", "bpe.codes", "vocab.bpe", "*.model")
 
 
 @dataclass
@@ -89,9 +77,10 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
             precision, or fairseq is needed and not installed.
     """
     device, paths = checked(checkpoints, data, device, precision)
-    others = [path for path in paths if not is_described(path)]
+    folders = {path: ModelFolder.open(path) for path in paths if is_model_folder(path)}
+    others = [path for path in paths if path not in folders or folders[path].description is None]
     if data is None and not others:
-        return load_folders(paths, device, precision)
+        return load_folders(list(folders.values()), device, precision)
     purpose = f"{others[0]}, a checkpoint or a folder of an earlier version," if others else f"a folder with {data}"
     return load_with_fairseq(paths, data, device, precision, purpose)
 
@@ -118,14 +107,9 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     return device, paths
 
 
-def is_described(path: str) -> bool:
-    """Whether it is a folder that describes the network."""
-    return is_model_folder(path) and ModelFolder.open(path).description is not None
-
-
-def load_folders(folders: list[str], device: str, precision: str) -> Loaded:
+def load_folders(folders: list[ModelFolder], device: str, precision: str) -> Loaded:
     """Loads the networks of folders, with what belongs to the first; ValueError for others that read other data."""
-    loaded = [load_folder(ModelFolder.open(folder)) for folder in folders]
+    loaded = list(map(load_folder, folders))
     first, *others = loaded
     for folder, other in zip(folders[1:], others, strict=True):
         read = [
@@ -133,10 +117,12 @@ def load_folders(folders: list[str], device: str, precision: str) -> Loaded:
             for x in (first, other)
         ]
         if read[0] != read[1]:
-            raise ValueError(f"{folder} was trained on data with other dictionaries or settings than {folders[0]}")
+            other_data = f"was trained on data with other dictionaries or settings than {folders[0].path}"
+            raise ValueError(f"{folder.path} {other_data}")
     models = [model for each in loaded for model in each.models]
     parameters = make_ready(models, device, precision)
-    return replace(first, paths=folders, models=models, precision=precision, parameters=parameters)
+    paths = [str(folder.path) for folder in folders]
+    return replace(first, paths=paths, models=models, precision=precision, parameters=parameters)
 
 
 def check_writes_texts(path: str, kind: Kind) -> None:
@@ -171,7 +157,6 @@ def load_folder(folder: ModelFolder) -> Loaded:
         recorded = {name: tensor.tolist() for name, tensor in tensors.items() if name.endswith(FINGERPRINT)}
         dictionaries = {"source": source, "target": target, "role": roles, "label": classes}
         check_fingerprints(recorded, dictionaries, folder.path)
-        limit_as_trained(pipeline, folder.part("cfg").record.get("task", {}), longest, model)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
         raise ValueError(f"{folder.path}: no model can be built from it ({cause})") from error
@@ -204,29 +189,13 @@ def labels_of(folder: ModelFolder, kind: Kind) -> tuple[list[str], Dictionary | 
     if not getattr(kind, "names_labels", False):
         return [], None
     path = find_dictionary(folder.data, "label")
-    labels, dictionary = (read_labels(path), Dictionary.load(path)) if path else ([], None)
+    dictionary = Dictionary.load(path) if path else None
+    labels = [label_of(token) for token, _ in dictionary.counts] if dictionary else []
     heads = list((folder.description or {})["heads"].values())
     if len(heads) == 1 and heads[0]["level"] == ClassificationKind.head_level and len(labels) != heads[0]["classes"]:
         named = folder.config.record.get("id2label", {})
         return [named.get(str(number), f"LABEL_{number}") for number in range(heads[0]["classes"])], None
     return labels, dictionary
-
-
-def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: int, model: Any) -> None:
-    """Makes a pipeline truncate what a training of an earlier version truncated when it loaded its data.
-
-    `task`: the settings of the training's task; `longest`: tokens that the model takes.
-    """
-    settings = pipeline.settings
-    policy = "truncate" if task.get("truncate_source") else str(task.get("long_source", "error"))
-    if policy == "error" or settings.long_source == "chunk":
-        return
-    changes: dict[str, Any] = {"max_source_tokens": min(longest, settings.max_source_tokens or longest)}
-    numbers: Any = getattr(model, "numbers", None)
-    if getattr(numbers, "segment_by", "") == "marker":
-        changes |= {"max_segments": numbers.max_segments, "segment_length": numbers.segment_length}
-    own = settings.long_source if settings.long_source != "error" else policy
-    pipeline.settings = replace(settings, long_source=own, **changes)
 
 
 def dictionary_of(data: Path, stream: str, size: int = 0) -> Dictionary:
@@ -251,55 +220,3 @@ def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
     if splitter != pipeline.settings.splitter and not pipeline.kind.divides_text(pipeline.settings):
         raise ValueError(f"--splitter {splitter} has no effect on a model of data with --segments none: remove it")
     pipeline.settings = replace(pipeline.settings, splitter=splitter)
-
-
-def local_paths(checkpoints: str | Path) -> str:
-    """Returns checkpoints with colons between them, names of the Hub as the folders that they were downloaded to."""
-    return os.pathsep.join(map(_local_path, str(checkpoints).split(os.pathsep)))
-
-
-def push(folder: str | Path, name: str, private: bool = False) -> str:
-    """Uploads a folder of `hat export` as model `name` in one commit; returns its address. ValueError if refused."""
-    check_files(Path(folder))
-    hub = _library(f"pushing to {name}")
-    try:
-        hub.create_repo(name, private=private, exist_ok=True)
-        return str(hub.upload_folder(repo_id=name, folder_path=folder, delete_patterns="*").repo_url)
-    except Exception as error:  # which HTTP library it has, and so which errors, depends on its version
-        raise ValueError(f"{name} cannot be written on the Hugging Face Hub ({_reason(error)})") from error
-
-
-@cache
-def _local_path(path: str) -> str:
-    if path == DEMO_NAME and not Path(path).exists():
-        return str(DEMO)
-    if path == MEETING_NAME and not Path(path).exists():
-        from ..weights.meeting import assembled
-
-        return str(assembled())
-    match = NAME.fullmatch(path)
-    if match is None or path.endswith(".pt") or Path(path).exists() or Path(path).parent.is_dir():
-        return path
-    name, revision = match.groups()
-    hub = _library(f"{path} does not exist; if it is a model of the Hugging Face Hub, loading it")
-    try:
-        folder = Path(hub.snapshot_download(name, revision=revision, allow_patterns=[MANIFEST]))
-        files = read_json(folder / MANIFEST)["files"] if (folder / MANIFEST).is_file() else WITHOUT_MANIFEST
-        return str(hub.snapshot_download(name, revision=revision, allow_patterns=[MANIFEST, *files]))
-    except Exception as error:
-        reason = _reason(error)
-        raise ValueError(f"{path} does not exist, and is no model of the Hugging Face Hub ({reason})") from error
-
-
-def _reason(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def _library(what: str) -> Any:
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise ValueError(f"{what} needs huggingface_hub: pip install 'hat_fairseq[hub]'") from None
-    for logger in ("httpcore", "httpcore2", "httpx", "httpx2", "filelock", "urllib3"):
-        logging.getLogger(logger).setLevel(logging.WARNING)  # fairseq shows everything
-    return huggingface_hub

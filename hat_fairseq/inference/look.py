@@ -24,15 +24,16 @@ from ..analysis.look import Look
 from ..analysis.page import overview, page, summary
 from ..analysis.recording import Recorder
 from ..data.columns import columns_of
-from ..data.outputs import atomic_directory, check_folder, check_output
+from ..data.outputs import atomic_directory, check_outputs
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..generation.settings import add_generation, check_effect, flag, packaged_options, stated_options
+from ..weights.names import DEMO_NAME
 from . import command
 from .labels import Predictor, unit_texts
-from .loading import DEMO_NAME, Loaded
+from .loading import Loaded
 from .rows import Encoded, check_batch_size, encode_documents, logged_changes, padded, row_of
 from .texts import DocumentToText
 
@@ -69,7 +70,7 @@ class Pages(command.Job):
     generation: dict[str, Any]
 
     def make_model(self, loaded: Loaded) -> Any:
-        return model_to_look_at(loaded, packaged_options(self.files.path) | self.generation, self.options.reference)
+        return model_to_look_at(loaded, self.generation, self.options.reference)
 
     def lines(self, records: Sequence[Record]) -> list[Any]:
         looks = [_look_at(self.model, record, self.options) for record in records]
@@ -116,11 +117,8 @@ def main(args: argparse.Namespace) -> int:
         if args.model != DEMO_NAME:
             raise ValueError("say what to write: --out page.html, --png or --json")
         wanted = {"out": Path("look.html")}
-    for name, path in wanted.items():
-        check_folder(path, f"--{name}")
-        check_output(path, args.overwrite, [args.input, args.data, args.model], f"--{name}")
-    if len({path.resolve() for path in wanted.values()}) < len(wanted):
-        raise ValueError("two of --out, --png and --json name the same file")
+    named = {f"--{name}": path for name, path in wanted.items()}
+    check_outputs(named, args.overwrite, [args.input, args.data, args.model])
     if args.png:
         pyplot()  # ValueError if it is not installed
     job = pages_of(args, generation)
@@ -142,8 +140,9 @@ def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
     size = args.batch_size or LookOptions.batch_size
     options = LookOptions(name, args.occlusion, args.chunk, size, args.reference)
     files = command.model_files(args, args.model)
-    check_effect(generation, packaged_options(files.path))
-    return Pages(files, options, generation)
+    packaged = packaged_options(files.path)
+    check_effect(generation, packaged)
+    return Pages(files, options, packaged | generation)
 
 
 def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:

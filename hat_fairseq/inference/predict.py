@@ -10,10 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..data.kinds import KINDS, LabelledKind
+from ..data.kinds import KINDS, LabelledKind, QuestionKind
 from ..data.outputs import check_output
 from ..data.record import Record
-from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
+from ..scoring.official import (
+    FILES,
+    dataset_of,
+    official_files,
+    write_official_answers,
+    write_squad_answers,
+)
 from . import command
 from .labels import Predictor, check_details, labelled_kind
 from .loading import Loaded
@@ -74,38 +80,35 @@ def main(args: argparse.Namespace) -> int:
     values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
     options = kind.chosen(values)
     check_details(kind, args.details)
-    official = [] if args.out == command.STDOUT else sorted(kind.official([]))
-    if "n_best" in values and not (args.details or official):
-        where = "with --out - and" if kind.official([]) else f"on the kind {kind.name}"
+    is_squad, to_file = kind.name == QuestionKind.name, args.out != command.STDOUT
+    if "n_best" in values and not (args.details or (is_squad and to_file)):
+        where = "with --out - and" if is_squad else f"on the kind {kind.name}"
         raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
-    records = command.read_input(args, pipeline)
-    score = command.Score(args, records, pipeline) if args.score else None
-    without_text = command.find_empty(records, pipeline, args.on_empty)
-    with_text = [record for record in records if record.id not in without_text]
-    dataset = dataset_of(records[0])
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    official = [FILES[dataset]] if dataset and args.out != command.STDOUT else official
-    for name in official:
+    read = command.read_input(args, pipeline)
+    official = official_files(kind.name, read.records[0])
+    for name in official if to_file else ():
         check_output(args.out.with_name(name), args.overwrite, inputs)
-    if args.out == command.STDOUT and (dataset or kind.official([])):
+    if official and not to_file:
         print("with --out - the files for official scorers are not written", file=sys.stderr)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
-    with command.results_of(job, with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
+    with command.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
         predictions = list(results)
-        lines = command.in_order(records, iter(predictions), without_text, empty=True)
+        lines = read.in_order(iter(predictions), empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    for name, content in kind.official(predictions).items() if official else ():
-        command.write_lines(args.out.with_name(name), [content], indent=1)
-    if dataset and official:
-        path = write_official_answers(args.out.parent, dataset, zip(with_text, predictions, strict=True))
+    if to_file and (dataset := dataset_of(read.records[0])) is not None:
+        path = write_official_answers(args.out.parent, dataset, zip(read.with_text, predictions, strict=True))
         print(f"{path}: for the official scorer of {dataset}")
-    return 0 if score is None else score.write()
+    elif to_file and is_squad:
+        write_squad_answers(args.out.parent, predictions)
+    return 0 if read.score is None else read.score.write()
 
 
 def line_of(prediction: Line, details: bool) -> Line:
-    """Returns the line of a prediction, without the best answers unless details are wanted."""
-    return without_offsets({name: value for name, value in prediction.items() if details or name != "n_best"})
+    """Returns the line of a prediction, without offsets for official files, and without the best answers of others."""
+    hidden = ("meta",) if details else ("meta", "n_best")
+    meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
+    return {name: value for name, value in prediction.items() if name not in hidden} | ({"meta": meta} if meta else {})

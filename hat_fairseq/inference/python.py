@@ -13,11 +13,12 @@ from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.transcripts import read_transcript
 from ..generation.settings import packaged_options
+from ..weights.names import local_paths, push
 from ..workers import progress
 from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
-from .loading import Data, load, local_paths, push, split_with
+from .loading import Data, load, split_with
 from .look import LookOptions, look_at, model_to_look_at
 from .rows import logged_changes, longest_first
 from .texts import DocumentToText

@@ -51,10 +51,14 @@ def encode_documents(documents: Iterable[Record], loaded: Loaded) -> list[list[E
         ValueError: an empty document, one that is longer than the model takes, or one without the roles it needs.
     """
     encoded = [[_encode(row, document, loaded) for row in loaded.pipeline.encode(document)] for document in documents]
-    tokens = [each.tokens for rows in encoded for each in rows]
-    check_known(tokens, "the input")
-    loaded.pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(row.eq(UNKNOWN).sum()) for row in tokens)
+    count_unknown([each.tokens for rows in encoded for each in rows], loaded.pipeline)
     return encoded
+
+
+def count_unknown(rows: Sequence[Tensor], pipeline: TextPipeline) -> None:
+    """Counts the tokens of rows of ids that the dictionary does not have; ValueError if they are most."""
+    check_known(rows, "the input")
+    pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(row.eq(UNKNOWN).sum()) for row in rows)
 
 
 def _encode(row: Row, document: Record, loaded: Loaded) -> Encoded:

@@ -282,19 +282,31 @@ def arrange_documents(
     starts = none if bos is None else sentence_starts(tokens, bos, pad)
     marked = none if mark_global is None else mark_global(tokens)
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
-    padded_on_left = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
-    on_device = (padding.any(), padding.all(dim=1).any(), padded_on_left, *counts.aminmax(), *global_counts.aminmax())
+    (fewest, most), (fewest_global, most_global) = counts.aminmax(), global_counts.aminmax()
+    on_device = {
+        "padded": padding.any(),
+        "empty": padding.all(dim=1).any(),
+        "moved": (input_padding[:, :-1] & ~input_padding[:, 1:]).any(),
+        "fewest": fewest,
+        "most": most,
+        "fewest_global": fewest_global,
+        "most_global": most_global,
+    }
     # All facts at once: one synchronisation.
-    facts = torch.cat([torch.stack([x.long() for x in on_device]), (~padding).sum(dim=1)]).tolist()
-    any_padding, any_empty, any_moved, fewest, most, fewest_global, most_global, *row_lengths = facts
-    any_global = mark_global is not None and most_global
-    owners = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
+    values = torch.cat([torch.stack([x.long() for x in on_device.values()]), (~padding).sum(dim=1)]).tolist()
+    facts, row_lengths = dict(zip(on_device, values, strict=False)), values[len(on_device) :]
+    representatives = global_tokens = None
+    if bos is not None:
+        owners = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
+        representatives = replace(representatives_at(starts, facts["most"], facts["fewest"]), owners=owners)
+    if facts["most_global"]:
+        global_tokens = representatives_at(marked, facts["most_global"], facts["fewest_global"])
     layout = BatchLayout(
-        padding=padding if any_padding else None,
-        representatives=None if bos is None else replace(representatives_at(starts, most, fewest), owners=owners),
-        global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
-        slots=slots if any_moved else None,
-        empty_rows=bool(any_empty),
+        padding=padding if facts["padded"] else None,
+        representatives=representatives,
+        global_tokens=global_tokens,
+        slots=slots if facts["moved"] else None,
+        empty_rows=bool(facts["empty"]),
         row_lengths=tuple(row_lengths),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)

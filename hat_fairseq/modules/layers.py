@@ -29,8 +29,8 @@ QUERIES = ("tokens", "bos")
 NO_CACHE = (None, None, None)
 
 
-class Memory(Protocol):
-    """What a decoder reads of the source, `networks.encoder.EncoderOut`: states and their mask, see `mask_of_keys`."""
+class SourceStates(Protocol):
+    """What a decoder layer reads of the source (`networks.encoder.EncoderOut`): states and masks of `mask_of_keys`."""
 
     @property
     def token_memory(self) -> tuple[Tensor, Tensor | None]:
@@ -181,7 +181,7 @@ class HierarchicalDecoderLayer(TransformerLayer):
         self.sentence_attn = CrossAttention(*sizes.attention_sizes) if sentences else None
         self.sentence_attn_layer_norm = sizes.norm() if sentences else None
 
-    def forward(self, x: Tensor, memory: Memory, cache: DecoderLayerCache | None = None) -> Tensor:
+    def forward(self, x: Tensor, memory: SourceStates, cache: DecoderLayerCache | None = None) -> Tensor:
         """Runs the layer.
 
         Args:

@@ -83,7 +83,7 @@ class PooledLevel(nn.Module):
             self.k_proj, self.v_proj, self.q_proj = (Linear(embed_dim, embed_dim) for _ in range(3))
             for projection in (self.q_proj, self.k_proj, self.v_proj):
                 nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
-        sizes = level.pooling, level.kernel, 1, num_heads, embed_dim // num_heads
+        sizes = level.pooling, level.kernel, num_heads, embed_dim // num_heads
         self.key_pooling, self.value_pooling = Pooling(*sizes), Pooling(*sizes)
 
 
@@ -167,7 +167,7 @@ class PoolingAttention(SlidingWindowAttention):
         length, level = x.size(1), self.level
         num_cells = -(-length // level.stride) * level.stride
         tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
-        real, masks = cells_of(tokens, num_cells, level.kernel, 1), []
+        real, masks = cells_of(tokens, num_cells, level.kernel), []
         for token, cell, group_windows in self._groups(length, num_cells):
             counts = len(range(length)[token]), len(range(num_cells)[cell])
             queries, keys = group_windows.positions(*counts, x.device)

@@ -20,7 +20,7 @@ from ..modules.batch_layout import BatchLayout
 from ..modules.cache import DecoderCache
 from ..modules.embedding import EmbeddingSizes, Embeds, initialise, position_rows, token_table
 from ..modules.fields import option
-from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, Memory, run_layer
+from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, SourceStates, run_layer
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, token_states
 
@@ -152,11 +152,11 @@ class Decoder(Embeds, nn.Module):
             nn.init.normal_(self.output_projection.weight, std=sizes.embed_dim**-0.5)
         self.checkpoint = config.checkpoint_activations
 
-    def forward(self, tokens: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, memory: SourceStates, cache: DecoderCache | None = None) -> Tensor:
         """Maps (B, U) target ids, shifted right -> (B, U, V) logits of the token after each; see `states`."""
         return self.logits(self.states(tokens, memory, cache))
 
-    def states(self, tokens: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
+    def states(self, tokens: Tensor, memory: SourceStates, cache: DecoderCache | None = None) -> Tensor:
         """Maps (B, U) target ids -> (B, U, C) states.
 
         Args:

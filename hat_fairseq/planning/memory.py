@@ -32,7 +32,7 @@ class Updates:
             raise ValueError("hat plan knows --fp16 and --bf16, not --amp: remove it")
         if cfg.optimizer._name != "adam":
             raise ValueError(f"hat plan knows --optimizer adam, not {cfg.optimizer._name}")
-        self._memory, half = Memory(), common.fp16 or common.bf16
+        self._memory, half = TensorBytes(), common.fp16 or common.bf16
         dtype = torch.float16 if common.fp16 else torch.bfloat16 if half else torch.float32
         with self._memory.fake, self._memory as memory:
             self.model, self._criterion = task.build_model(cfg.model).train(), task.build_criterion(cfg.criterion)
@@ -61,7 +61,7 @@ class Updates:
         return memory.peak + self.sizes["optimizer"] + self.sizes["gradients"] - own_gradients
 
 
-class Memory(TorchDispatchMode):
+class TensorBytes(TorchDispatchMode):
     """Bytes of tensors in use now (`live`) and at most (`peak`), inside of `fake` and this mode.
 
     Tensors of floats have no storage, and are on `device`.

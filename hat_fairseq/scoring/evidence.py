@@ -108,7 +108,7 @@ def read_references(path: str) -> dict[str, Reference]:
             )
         prepared = EvidenceKind().prepare(record, settings, Counter())
         units, sentences = units_of(prepared, settings), prepared.texts[-1].sentences
-        evidence = evidence_of(record, units, Counter()) if record.is_labelled else None
+        evidence = evidence_of(record, units, Counter()) if record.gold_value is not None else None
         references[record.id] = Reference(record, units, [sentence.text for sentence in sentences], evidence)
     if not references:
         raise ValueError(f"{path} is empty: nothing to score")

@@ -11,16 +11,20 @@ tokens that are no HTML tags, joined by single spaces. `meta` also has the relea
 Offsets are half-open.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.files import Fields, json_lines
+from hat_fairseq.data.kinds import QuestionKind
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.record import Record
 
 #: By the name of the dataset, which is the key in `meta`: the name of the file.
 FILES = {"natural_questions": "natural_questions.json", "tydi_qa": "tydi_qa.jsonl"}
+
+#: Of SQuAD: by file what it has of each prediction.
+SQUAD_FILES = {"predictions.json": "answer", "null_odds.json": "no_answer_score", "nbest_predictions.json": "n_best"}
 
 Spans = frozenset[tuple[int, ...]]
 
@@ -38,16 +42,16 @@ class PageAnswer(NamedTuple):
         return bool(self.spans) or self.yes_no != "none"
 
 
+def official_files(kind: str, record: Record) -> list[str]:
+    """Lists the files that official scorers read, for predictions of a kind of data on records such as this one."""
+    if (dataset := dataset_of(record)) is not None:
+        return [FILES[dataset]]
+    return [*SQUAD_FILES] if kind == QuestionKind.name else []
+
+
 def dataset_of(record: Record) -> str | None:
     """Returns the dataset that a record is from; None for data of the user's own."""
     return next((name for name in FILES if name in (record.meta or {})), None)
-
-
-def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
-    """Returns a prediction without what only these files need."""
-    meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
-    rest = {name: value for name, value in prediction.items() if name != "meta"}
-    return rest | ({"meta": meta} if meta else {})
 
 
 def meta_of(dataset: str, record: Record) -> Fields:
@@ -122,6 +126,13 @@ def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tup
         else:
             file.writelines(json_lines((_tydi_row(*pair) for pair in predictions), ensure_ascii=True))
     return path
+
+
+def write_squad_answers(folder: Path, predictions: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the files that SQuAD's scorer reads."""
+    for name, key in SQUAD_FILES.items():
+        with atomic_file(folder / name) as file:
+            file.writelines(json_lines([{each["id"]: each[key] for each in predictions}], indent=1))
 
 
 def _natural_row(record: Record, prediction: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import numpy as np
 from fairseq.data import LanguagePairDataset, data_utils
 from fairseq.tasks.translation import load_langpair_dataset
 
-from .plugin_task import check_rows
+from ..data.files import at
+from .plugin_task import check_rows, too_long
 
 logger = logging.getLogger(__name__)
 
@@ -93,11 +94,10 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
 def check_lengths(sizes: np.ndarray, limit: int, side: str, split: str) -> None:
     """Raises ValueError for sources or targets with more tokens than the model takes; training would drop them."""
     if long := int((sizes > limit).sum()):
-        raise ValueError(
-            f"{split}: {long} of {len(sizes)} {side}s are longer than the model takes, {limit}; the longest has "
-            f"{sizes.max()} tokens: build a larger model with --max-{side}-positions, or preprocess again, with "
-            f"hat preprocess --max-{side}-tokens {limit}"
-        )
+        way_out = f"build a larger model with --max-{side}-positions, or preprocess again, with "
+        way_out += f"hat preprocess --max-{side}-tokens {limit}"
+        with at(split):
+            raise too_long(f"{side}s", long, len(sizes), str(limit), sizes.max(), way_out)
 
 
 def _load_roles(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:

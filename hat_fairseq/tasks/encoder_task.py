@@ -24,6 +24,7 @@ from omegaconf import MISSING
 
 from ..criterions.evidence import F1_SUMS, THRESHOLDS
 from ..data.dictionary import label_of
+from ..data.files import at
 from ..data.ids import read_ids
 from ..data.kinds import KINDS, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
@@ -31,7 +32,7 @@ from ..data.manifest import check_files
 from ..models.adapting import LABELS, fingerprint
 from ..models.encoder_model import EncoderModel
 from ..networks.evidence import UNLIMITED
-from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline
+from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
 from .row_dataset import RowDataset
 
 
@@ -167,10 +168,9 @@ class EncoderTask(PluginTask, FairseqTask):
         over = sizes > (limit if core is None else min(limit, core.safe_tokens))
         long = [i for i in np.flatnonzero(over) if sizes[i] > limit or (core is not None and not core.fits(rows[i]))]
         if long:
-            raise ValueError(
-                f"{what}: {len(long)} of {len(rows)} rows are longer than the model takes; the longest has "
-                f"{sizes[long].max()} tokens. {self._limit(limit)} and --long-source truncate"
-            )
+            way_out = f"{self._limit(limit)} and --long-source truncate"
+            with at(what):
+                raise too_long("rows", len(long), len(rows), "", sizes[long].max(), way_out)
 
     def _limit(self, tokens: float) -> str:
         """Says how much the model takes, and which options change that; `tokens`: of `--max-positions`."""

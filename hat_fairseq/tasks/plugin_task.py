@@ -100,16 +100,22 @@ class PluginTask:
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, max_positions: Any, ignore: bool = False) -> Any:
         """fairseq's hook; ValueError for samples that are too long, which fairseq leaves out of a training."""
-        indices, too_long = dataset.filter_indices_by_size(indices, max_positions)
-        if len(too_long):
-            raise ValueError(
-                f"{len(too_long)} of {len(indices) + len(too_long)} samples are longer than the model takes, "
-                f"{max_positions}, or than --max-tokens; the longest has "
-                f"{max(np.max(dataset.size(index)) for index in too_long)} tokens: build a larger model "
-                "(--max-source-positions, --max-target-positions), or preprocess with --max-source-tokens and "
-                "--max-target-tokens"
-            )
+        indices, long = dataset.filter_indices_by_size(indices, max_positions)
+        if len(long):
+            way_out = "build a larger model (--max-source-positions, --max-target-positions), or preprocess with "
+            way_out += "--max-source-tokens and --max-target-tokens"
+            longest = max(np.max(dataset.size(index)) for index in long)
+            limit = f"{max_positions}, or than --max-tokens"
+            raise too_long("samples", len(long), len(indices) + len(long), limit, longest, way_out)
         return indices
+
+
+def too_long(samples: str, long: int, of: int, limit: str, longest: int, way_out: str) -> ValueError:
+    """Returns the error of `long` samples `of` so many; `limit`: what the model takes, empty if `way_out` says so."""
+    takes = f", {limit}" if limit else ""
+    return ValueError(
+        f"{long} of {of} {samples} are longer than the model takes{takes}; the longest has {longest} tokens: {way_out}"
+    )
 
 
 def load_pipeline(data: str, task: str) -> TextPipeline | None:

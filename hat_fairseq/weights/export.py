@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.checksums import Checksums
 from ..data.dictionary import EOS, SPECIAL_IDS
 from ..data.files import json_text, parse_object, read_json
 from ..data.outputs import atomic_directory
@@ -32,7 +33,6 @@ from ..model_folder import (
     TOKENIZER_MAP,
     TYPES,
     ModelFolder,
-    describe_files,
     is_model_folder,
     write_loader,
 )
@@ -40,11 +40,13 @@ from ..networks import NETWORKS
 from . import bart, roberta
 from .card import card
 from .hugging_face import write_weights
+from .names import local_path
 from .trained import ROLES, Trained
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", type=Path, help="checkpoint of a training, or a folder")
+    text = "checkpoint of a training, or folder (also demo, meeting, or USER/NAME of the Hub)"
+    parser.add_argument("model", metavar="MODEL", help=text)
     parser.add_argument(
         "--data", type=Path, metavar="BIN", help="bin directory of the training (default: of the folder)"
     )
@@ -61,17 +63,18 @@ def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
     stated, chosen = stated_options(args), parse_object(args.card, "--card")
     scores = as_json(read_json(args.score)) if args.score else None
-    if args.data is None and not is_model_folder(args.model):
+    model = Path(local_path(args.model))
+    if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
-    data = args.data or ModelFolder.open(args.model).data
+    data = args.data or ModelFolder.open(model).data
     TextPipeline.load(data)  # an error there comes before the long steps
     if args.out.exists() and not is_model_folder(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat export; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
-        trained = Trained.load(args.model, data)
+        trained = Trained.load(model, data)
         if stated and not trained.writes_texts:
             raise ValueError(f"{flag(next(iter(stated)))} is for models that write texts; remove it")
-        options = packaged_options(args.model) | stated if trained.writes_texts else {}
+        options = packaged_options(model) | stated if trained.writes_texts else {}
         lines = write_folder(folder, args.out.resolve().name, trained, args.half, options, chosen, scores)
     print(*lines, sep="\n")
     print(f"wrote {args.out}")
@@ -115,7 +118,7 @@ def write_folder(
     (folder / ORIGIN).write_text(as_json(origin | {"generation": others}), encoding="utf-8")
     lines.append(write_data(folder, trained, ROLES in state))
     (folder / CARD).write_text(card(name, trained, half, chosen or {}, scores), encoding="utf-8")
-    (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
+    (folder / MANIFEST).write_text(as_json(Checksums.of(folder).to_json()), encoding="utf-8")
     return lines
 
 

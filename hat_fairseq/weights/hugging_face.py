@@ -19,8 +19,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
 from .. import model_folder
-from ..data import files
 from ..data.dictionary import SPECIAL
+from ..data.files import Fields, read_lines
 from ..data.outputs import check_space
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from ..model_folder import SHARDS, WEIGHTS
@@ -37,21 +37,13 @@ PLAIN = {
 }
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads the object in a JSON file; ValueError names the file if it holds anything else."""
-    record = files.read_json(path)
-    if not isinstance(record, dict):
-        raise ValueError(f"{path} holds a {type(record).__name__}, an object in braces is expected")
-    return record
-
-
 def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], target: str) -> dict[str, Any]:
     """Reads `config.json`; ValueError if it describes what `target`, the model to convert to, cannot compute.
 
     `fixed`: settings that `target` cannot change; they may be missing. `numbers`: settings that must be there; whole
     numbers, except epsilons and probabilities.
     """
-    config = read_json(path)
+    config = dict(Fields.read(path).record)
     kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in numbers}
     for key, value in fixed.items():
         if config.get(key, value) != value:
@@ -127,10 +119,10 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
     """
     source, merges_file = directory / "vocab.json", directory / "merges.txt"
     if source.is_file() and merges_file.is_file():
-        ids, merges = read_json(source), [line.rstrip("\r") for _, line in files.read_lines(merges_file)]
+        ids, merges = Fields.read(source).record, [line.rstrip("\r") for _, line in read_lines(merges_file)]
     elif (directory / "tokenizer.json").is_file():
         source = directory / "tokenizer.json"
-        record = read_json(source)
+        record = Fields.read(source).record
         model = record["model"]
         if model["type"] != "BPE":
             raise ValueError(f"{source} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")

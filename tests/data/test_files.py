@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.data.files import files_below
 from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output
-from hat_fairseq.model_folder import describe_files
 
 MANIFEST_OF_A = json.dumps({"files": {"a": 0}, "sha256": {"a": hashlib.sha256(b"").hexdigest()}})
 
@@ -19,7 +19,7 @@ def write(folder: Path, **files: str) -> Path:
     with atomic_directory(folder, "manifest.json") as directory:
         for name, text in files.items():
             (directory / name).write_text(text)
-        (directory / "manifest.json").write_text(json.dumps(describe_files(directory)))
+        (directory / "manifest.json").write_text(json.dumps(Checksums.of(directory).to_json()))
     return folder
 
 

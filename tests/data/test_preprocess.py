@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import hat, refusal, write_lines
 
-from hat_fairseq.model_folder import describe_files
+from hat_fairseq.data.checksums import Checksums
 
 fault = pytest.mark.fault
 
@@ -108,7 +108,7 @@ def test_existing_directories_are_safe(tmp_path: Path) -> None:
     words = ["ami", "--out", tmp_path, "--overwrite", "--limit", 1]
     (tmp_path / "thesis.tex").touch()
     assert "--overwrite does not replace it" in failure(*words)
-    (tmp_path / "manifest.json").write_text(json.dumps(package := describe_files(tmp_path)))
+    (tmp_path / "manifest.json").write_text(json.dumps(package := Checksums.of(tmp_path).to_json()))
     assert "has no manifest.json of this command" in failure(*words)
     (tmp_path / "manifest.json").write_text(json.dumps({**package, "reader": "ami"}))
     (tmp_path / "thesis.tex").write_text("years of work")

@@ -16,8 +16,9 @@ from hat_fairseq.data.records_json import read_records, record_from_json, record
 
 def test_keys_become_inputs() -> None:
     record = {"id": "a", "segments": ["x", "y"], "question": "Why?", "choices": ["b", "c"], "label": 1}
-    expected = Choice("a", segments=("x", "y"), choices=("Why? b", "Why? c"), label=1)
+    expected = Choice("a", segments=("x", "y"), question="Why?", choices=("b", "c"), label=1)
     assert record_from_json(record, "here", "choice") == expected
+    assert expected.texts()[1:] == expected.continuations == ("Why? b", "Why? c")
     record = {"id": "a", "text": "x", "second": ["y", "z"], "label": 3}
     assert record_from_json(record, "here", "classification") == LabelledText(
         "a", text="x", second=("y", "z"), label="3"

@@ -1,5 +1,6 @@
 """Our search and our generator find the hypotheses and scores of fairseq's generator, under every option."""
 
+import math
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from helpers import assert_close
 from searching import our_search
 from torch import Tensor
 
+from hat_fairseq.data.dictionary import SPECIAL
 from hat_fairseq.generation.options import DEFAULTS, parse_generation_options
 from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 from hat_fairseq.kernels import set_precision, torch_private
@@ -38,15 +40,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "nothing but the end": {"max_len_b": 0, "min_len": 0},
     "length of the source": {"max_len_a": 1.0, "max_len_b": 2},
     "temperature and unknown": {"temperature": 0.7, "unk_penalty": 2.0},
-    "suppressed": {"tokens_to_suppress": ("w3", "w5")},
     "more candidates than words": {"beam_size": 40, "max_len_b": 3, "min_len": 1},
     "as wide as may be": {"beam_size": 58, "max_len_b": 3, "min_len": 0},
-    "fewer words than hypotheses": {
-        "beam_size": 50,
-        "max_len_b": 1,
-        "min_len": 1,
-        "tokens_to_suppress": tuple(f"w{number}" for number in range(20)),
-    },
 }
 SEARCHES: dict[str, Callable[[Any], search.Search]] = {
     "sampling": lambda d: search.Sampling(d, -1, -1.0),
@@ -64,6 +59,14 @@ def confident(twin: str = "", seed: int = 2, positions: int = 128) -> Any:
     with torch.no_grad():
         model.decoder.output_projection.weight.mul_(4)
         model.decoder.output_projection.weight[EOS].mul_(3)
+    return model
+
+
+def without(words: int, *others: int) -> Any:
+    """A model in which the first so many words, and these symbols, have probability 0."""
+    model = confident()
+    ids = torch.tensor([*range(len(SPECIAL), len(SPECIAL) + words), *others])
+    model.decoder.output_projection.register_forward_hook(lambda _, __, logits: logits.index_fill(-1, ids, -math.inf))
     return model
 
 
@@ -163,6 +166,11 @@ def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
                 assert_same_hypotheses(alone, hypotheses[row : row + 1])
 
 
+def test_words_that_cannot_follow() -> None:
+    assert_same([without(7)], documents(LENGTHS))
+    assert_same([without(20)], documents(LENGTHS), beam_size=50, max_len_b=1, min_len=1)  # fewer than hypotheses
+
+
 def test_a_beam_wider_than_the_vocabulary_is_narrowed() -> None:
     options = {"beam_size": 70, "max_len_b": 3, "min_len": 0}
     hypotheses = generate(SharedMemoryGenerator, [confident()], documents(LENGTHS), **options)
@@ -214,10 +222,10 @@ def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
 
 
 def test_a_document_without_a_hypothesis_is_an_error() -> None:
-    options = {"tokens_to_suppress": ("</s>", *(f"w{number}" for number in range(55))), "no_repeat_ngram_size": 2}
+    model = without(55, EOS)
     for searching in (our_search, partial(generate, SharedMemoryGenerator)):
         with pytest.raises(ValueError, match="no text for .*: no token may follow: give a smaller --min-len"):
-            searching([confident()], documents(LENGTHS), **options)
+            searching([model], documents(LENGTHS), no_repeat_ngram_size=2)
 
 
 def test_a_model_prepared_for_inference_generates_the_same() -> None:

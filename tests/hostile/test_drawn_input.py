@@ -169,9 +169,9 @@ def test_grids_windows_cells_and_blocks(rows: list[list[int]], size: int, reach:
     assert queries.flatten()[:length].tolist() == list(range(length))
     for near in range(-reach, reach + 1):
         assert (queries + near).eq(keys).sum(-1).eq(1).all()
-    cells = cells_of(tokens.ne(1), -(-length // stride), size, stride)
+    cells = cells_of(tokens.ne(1), length, size)
     for cell in range(cells.size(1)):
-        expected = tokens[:, cell * stride : cell * stride + size].ne(1)
+        expected = tokens[:, cell : cell + size].ne(1)
         assert cells[:, cell, : expected.size(1)].equal(expected) and not cells[:, cell, expected.size(1) :].any()
     pattern = BlockPattern(4, 2 * (reach % 3) + 1, size % 4, stride % 3, reach % 2)
     blocks = pattern.dense + 1 + length

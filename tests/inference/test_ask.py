@@ -4,18 +4,17 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from commands import USER_DIR, hat, read_lines, refusal, write_lines
-from fine_tuned import FineTuned, spread, write_meetings
-from warm import WarmPython
+from commands import hat, read_lines, refusal, write_lines
+from evidence_model import QUESTIONS, EvidenceModel
+from fine_tuned import FineTuned
 
 import hat_fairseq
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.record import Turn
 
-QUESTIONS = ["What does the remote cost?", "Who is the project manager?"]
 TURNS = [
     ("Ann Lee", "Good morning."),
     ("Bob", "Hi. What is the price?"),
@@ -25,37 +24,16 @@ TURNS = [
 BAD = "</script><img src=x onerror=alert(1)>\x1b[31m"
 
 
-class Model(NamedTuple):
-    checkpoint: Path
-    data: Path  # the bin directory
+@pytest.fixture
+def model(evidence_model: EvidenceModel) -> EvidenceModel:
+    return evidence_model
 
 
-@pytest.fixture(scope="session")
-def model(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """A tiny model after two updates, with other weights, so that units differ."""
-    folder = tmp_path_factory.mktemp("evidence")
-    write_meetings(folder)
-    for split in ("train", "valid", "test"):
-        records = []
-        for meeting in read_lines(folder / f"{split}.jsonl"):
-            turns = meeting["turns"][:30]
-            records.append({"id": meeting["id"], "turns": turns, "questions": QUESTIONS, "evidence": [[1, 2], [5]]})
-        write_lines(folder / "raw" / f"{split}.jsonl", records)
-    flags = f"--out {folder}/data --bpe learned --num-codes 200 --kind evidence"
-    warm.run(f"hat_fairseq.cli preprocess {folder}/raw {flags}".split(), folder, folder / "log")
-    flags = f"--user-dir {USER_DIR} --task document_evidence --criterion evidence --arch hat_evidence_tiny"
-    flags += f" --save-dir {folder}/save --optimizer adam --lr 1e-2 --cpu --batch-size 2 --max-update 2 --num-workers 0"
-    flags += " --no-epoch-checkpoints --disable-validation --seed 3"
-    warm.run(f"fairseq_cli.train {folder}/data/bin {flags}".split(), folder, folder / "log")
-    spread(folder / "save/checkpoint_last.pt")
-    return Model(folder / "save/checkpoint_last.pt", folder / "data/bin")
-
-
-def ask(model: Model, transcript: object, *words: object) -> int:
+def ask(model: EvidenceModel, transcript: object, *words: object) -> int:
     return hat("ask", model.checkpoint, transcript, *words, "--data", model.data, "--device", "cpu")
 
 
-def ask_json(model: Model, transcript: object, capsys: Any, *words: object) -> list[dict[str, Any]]:
+def ask_json(model: EvidenceModel, transcript: object, capsys: Any, *words: object) -> list[dict[str, Any]]:
     assert ask(model, transcript, *words, "--json") == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -82,7 +60,9 @@ def write_formats(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in contents}
 
 
-def test_every_format_gives_the_same_passages(model: Model, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_every_format_gives_the_same_passages(
+    model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
     raw, results = "\n".join(text for _, text in TURNS), {}
     for name, path in write_formats(tmp_path).items():
         results[name] = ask_json(model, path, capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
@@ -100,7 +80,7 @@ def test_every_format_gives_the_same_passages(model: Model, tmp_path: Path, caps
         assert {key: value for key, value in passage.items() if key != "time"} == results["m.txt"][0]["passages"][0]
 
 
-def test_offsets_of_passages_and_of_running_text(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_offsets_of_passages_and_of_running_text(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     meeting = next(iter(read_lines(model.data.parents[1] / "raw/test.jsonl")))
     texts = [f" {turn['text']}\t\u00a0x\x00" if n % 3 else turn["text"] for n, turn in enumerate(meeting["turns"])]
     texts[4] = "\u200b"
@@ -125,7 +105,7 @@ def test_offsets_of_passages_and_of_running_text(model: Model, tmp_path: Path, c
     assert values["probabilities"] and len(values["probabilities"]) == 5, "sentences of running text"
 
 
-def test_python_says_what_the_command_says(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     loaded, path = hat_fairseq.load(model.checkpoint, model.data, "cpu"), write_formats(tmp_path)["m.txt"]
     lines = ask_json(model, path, capsys, *QUESTIONS)
     turns = [{"speaker": speaker, "text": text} for speaker, text in TURNS]
@@ -155,7 +135,7 @@ def test_python_says_what_the_command_says(model: Model, tmp_path: Path, capsys:
             loaded.ask(document, questions)
 
 
-def test_what_is_printed(model: Model, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     path = tmp_path / "m.vtt"
     lines = [f"{seconds(n)} --> {seconds(n + 1)}\n<v Ann>Sentence {n} of the meeting, {BAD}.\n\n" for n in range(30)]
@@ -176,7 +156,7 @@ def test_what_is_printed(model: Model, tmp_path: Path, capsys: Any, monkeypatch:
     assert shown[3].split("  ")[3].endswith(str(line["best"]["first"] + 1))
 
 
-def test_files(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_files(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     path, out, page = write_formats(tmp_path)["m.txt"], tmp_path / "out.jsonl", tmp_path / "page.html"
     lines = ask_json(model, path, capsys, *QUESTIONS, "--out", out, "--page", page)
     assert read_lines(out) == lines and ask(model, path, *QUESTIONS, "--out", "-") == 0
@@ -197,7 +177,7 @@ def test_files(model: Model, tmp_path: Path, capsys: Any) -> None:
         assert message in refusal(*words(model, path, QUESTIONS[0], *flags))
 
 
-def words(model: Model, transcript: object, *more: object) -> list[object]:
+def words(model: EvidenceModel, transcript: object, *more: object) -> list[object]:
     return ["ask", model.checkpoint, transcript, *more, "--data", model.data]
 
 
@@ -214,12 +194,12 @@ def words(model: Model, transcript: object, *more: object) -> list[object]:
         (["what?", "--device", "abacus"], "abacus"),
     ],
 )
-def test_mistakes(more: list[object], message: str, model: Model, tmp_path: Path) -> None:
+def test_mistakes(more: list[object], message: str, model: EvidenceModel, tmp_path: Path) -> None:
     error = refusal(*words(model, write_formats(tmp_path)["m.txt"], *more))
     assert message in error.splitlines()[-1]
 
 
-def test_other_mistakes(model: Model, tmp_path: Path, fine_tuned: Any, monkeypatch: Any) -> None:
+def test_other_mistakes(model: EvidenceModel, tmp_path: Path, fine_tuned: Any, monkeypatch: Any) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     path = write_formats(tmp_path)["m.txt"]
     assert "empty.txt has no text: nothing to ask about" in refusal(*words(model, tmp_path / "empty.txt", "what?"))
@@ -229,12 +209,12 @@ def test_other_mistakes(model: Model, tmp_path: Path, fine_tuned: Any, monkeypat
     assert "standard input has no text" in refusal(*words(model, "-", "what?"))
     other: FineTuned = fine_tuned("segments")
     message = "was trained on the kind 'segments': questions need a model of the kind 'evidence'"
-    assert message in refusal(*words(Model(other.checkpoint, other.data / "bin"), path, "what?"))
+    assert message in refusal(*words(EvidenceModel(other.checkpoint, other.data / "bin"), path, "what?"))
     with pytest.raises(ValueError, match=message):
         hat_fairseq.load(other.checkpoint, other.data / "bin", "cpu").ask(path, "what?")
 
 
-def test_turns_of_nobody_are_read_without_a_name(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_turns_of_nobody_are_read_without_a_name(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.vtt"
     path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi.\n\n00:02.000 --> 00:03.000\n[music]\n")
     (line,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
@@ -243,7 +223,7 @@ def test_turns_of_nobody_are_read_without_a_name(model: Model, tmp_path: Path, c
     assert capsys.readouterr().out.splitlines()[-2:] == ["     Ann: Hi.", "     [music]"]
 
 
-def test_plain_text_without_names(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_plain_text_without_names(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.txt"
     path.write_text("It was late. We left.\nNobody knew.\n")
     (lines,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
@@ -252,7 +232,7 @@ def test_plain_text_without_names(model: Model, tmp_path: Path, capsys: Any) -> 
     assert lines["passages"][0]["text"] == split["passages"][0]["text"] == path.read_text().strip()
 
 
-def test_questions_stand_anywhere_behind_the_transcript(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_questions_stand_anywhere_behind_the_transcript(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     (path := tmp_path / "a.txt").write_text("\n".join(f"{name}: {text}" for name, text in TURNS), encoding="utf-8")
     lines = ask_json(model, path, capsys, QUESTIONS[0], "--passages", "1", QUESTIONS[1])
     assert [line["question"] for line in lines] == QUESTIONS
@@ -262,7 +242,7 @@ def test_questions_stand_anywhere_behind_the_transcript(model: Model, tmp_path: 
     )
 
 
-def test_a_document_of_a_folder(model: Model, tmp_path: Path, capsys: Any) -> None:
+def test_a_document_of_a_folder(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     """Of files of splits, one of which is chosen with --split and --id."""
     turns = [{"role": name, "text": text} for name, text in TURNS]
     rows = [{"id": name, "turns": turns, "questions": ["Why?"], "evidence": [[0]]} for name in ("one", "two")]

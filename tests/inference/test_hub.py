@@ -50,12 +50,15 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
         assert "user/none does not exist, and is no model of the Hugging Face Hub (" in unknown
         server.files["model.safetensors"] = server.files["model.safetensors"][:-1] + b"x"
         changed = python(LOAD.format("user/model"), status=1, HF_ENDPOINT=server.address, HF_HOME=str(tmp_path / "2"))
-        assert "model.safetensors is missing, or has changed since manifest.json was written" in changed
+        assert "model.safetensors has changed since manifest.json was written" in changed
     nowhere = python(push, status=1, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=home)
     assert "user/model cannot be written on the Hugging Face Hub (" in nowhere
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": home}
     command = f"predict user/model {raw} --out {tmp_path}/out.jsonl --device cpu --batch-size 8".split()
     python(f"import sys; from hat_fairseq import cli; sys.exit(cli.main({command!r}))", **offline)
+    again = f"export user/model --out {tmp_path}/again".split()
+    python(f"import sys; from hat_fairseq import cli; sys.exit(cli.main({again!r}))", **offline)
+    assert (tmp_path / "again/model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     labels = [json.loads(line)["label"] for line in (tmp_path / "out.jsonl").open()]
     assert labels == [row["label"] for row in expected]
     assert "user/other does not exist, and is no" in python(LOAD.format("user/other"), status=1, **offline)

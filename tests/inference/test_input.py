@@ -11,7 +11,7 @@ import pytest
 from commands import environment, hat, read_lines, refusal, write_lines
 from fine_tuned import FineTuned
 
-from hat_fairseq.inference.loading import DEMO
+from hat_fairseq.weights.names import DEMO
 
 DEMO_BIN = DEMO / "bin"
 

@@ -141,7 +141,7 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     for wrong, message in (
         ([], "say what to write"),
         ([f"--png={files['png']}"], "exists"),
-        ([f"--png={tmp_path}/x", f"--json={tmp_path}/x"], "two of --out, --png and --json name the same file"),
+        ([f"--png={tmp_path}/x", f"--json={tmp_path}/x"], "two of --png, --json name the same file"),
         ([f"--png={tmp_path}/x.png", "--id", "nobody"], "has no document 'nobody'"),
         ([f"--png={tmp_path}/x.png", "--workers", "2"], "--workers and --cluster are for --pages"),
         ([f"--png={tmp_path}/x.png", "--batch-size", "0"], "the batch size must be at least 1"),

@@ -17,11 +17,12 @@ from safetensors.torch import load_file, save_file
 from warm import WarmPython
 
 import hat_fairseq
+from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.model_folder import ModelFolder, describe_files
+from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.networks import build
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
@@ -57,6 +58,17 @@ def training(made: Path, save: Path, updates: int, *flags: object) -> list[str]:
     words = training_words(made / "data/bin", save, "--max-update", updates, "--disable-validation", *flags)
     del words[(role := words.index("--role-stream")) : role + 2]
     return ["fairseq_cli.train", *words]
+
+
+def test_a_model_is_exported_by_its_name(tmp_path: Path) -> None:
+    short = ["--min-len", 1, "--max-len-b", 12]
+    assert hat("export", "demo", "--out", tmp_path / "P", *short) == 0
+    source = write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "So we begin ."}]}])
+    texts = []
+    for model, flags in (("demo", short), (tmp_path / "P", [])):
+        assert hat("generate", model, source, "--out", out := tmp_path / f"{len(texts)}.jsonl", *flags) == 0
+        texts.append(read_lines(out))
+    assert texts[0] == texts[1] and texts[0][0]["text"]
 
 
 def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
@@ -280,7 +292,7 @@ def test_labels_and_answers(
     assert "--beam is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
         assert hat("export", folder, "--out", tmp_path / "y") == 0
-        files = [describe_files(each)["sha256"] for each in (folder, tmp_path / "y")]
+        files = [Checksums.of(each).to_json()["sha256"] for each in (folder, tmp_path / "y")]
         assert {name for name in files[0] if files[0][name] != files[1].get(name)} == {"README.md", "manifest.json"}
     (folder / "model.safetensors").write_bytes(b"no weights")
     fit_manifest(folder)
@@ -314,7 +326,7 @@ def earlier(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
 def fit_manifest(folder: Path) -> None:
     """Makes manifest.json that of the files as they are."""
     (folder / "manifest.json").unlink()
-    (folder / "manifest.json").write_text(json.dumps(describe_files(folder)))
+    (folder / "manifest.json").write_text(json.dumps(Checksums.of(folder).to_json()))
 
 
 def drop_tensor(folder: Path, name: str) -> None:
@@ -331,7 +343,7 @@ def change_byte(path: Path) -> None:
 
 CODE, DEEP = {"_name": "fconv", "encoder_layers": "open('ran', 'w')"}, json.loads('{"a":' * 200 + "1" + "}" * 200)
 REFUSED: list[tuple[str, Callable[[Path], object]]] = [
-    ("tensors is missing, or", lambda p: change_byte(p / "model.safetensors")),
+    ("tensors has changed since", lambda p: change_byte(p / "model.safetensors")),
     ("codes is missing", lambda p: (p / "bin/bpe.codes").unlink()),
     ("x is a link, or not in manifest.json", lambda p: (p / "x").touch()),
     ("is a link", lambda p: (p / "README.md").symlink_to((p / "README.md").rename(p.parent / "y"))),

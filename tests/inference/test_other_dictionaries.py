@@ -8,9 +8,10 @@ import pytest
 from commands import hat, refusal
 
 import hat_fairseq
+from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.hf import HatTokenizer
-from hat_fairseq.inference.loading import DEMO
-from hat_fairseq.model_folder import MANIFEST, describe_files
+from hat_fairseq.model_folder import MANIFEST
+from hat_fairseq.weights.names import DEMO
 
 
 def swap_lines(path: Path) -> None:
@@ -24,8 +25,8 @@ def test_a_package(stream: str, tmp_path: Path) -> None:
     folder = shutil.copytree(DEMO, tmp_path / "demo")
     path = folder / f"bin/dict.{stream}.txt"
     swap_lines(path)
-    (folder / MANIFEST).unlink()  # which describe_files would count
-    (folder / MANIFEST).write_text(json.dumps(describe_files(folder)))
+    (folder / MANIFEST).unlink()  # which would be counted
+    (folder / MANIFEST).write_text(json.dumps(Checksums.of(folder).to_json()))
     with pytest.raises(ValueError, match=f"the dictionary of the {stream} is not the one that the model was trained"):
         hat_fairseq.load(folder, device="cpu")
     (documents := tmp_path / "in.jsonl").write_text('{"id": "1", "turns": [{"role": "PM", "text": "Hello."}]}\n')

@@ -13,14 +13,12 @@ from fairseq.sequence_generator import SequenceGenerator
 from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.data.dictionary import EOS
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 from hat_fairseq.inference import DocumentToText
-from hat_fairseq.inference.loading import limit_as_trained, load
-from hat_fairseq.inference.rows import encode_documents
+from hat_fairseq.inference.loading import load
 from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8, multiplies_int8
 
@@ -128,21 +126,11 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: l
 
 
 def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list[Record]) -> None:
-    """Refused with the way out; the settings of trainings of earlier versions may say that it is truncated."""
     data, checkpoint = chunked
     model = DocumentToText(load(str(checkpoint), str(data / "bin"), "cpu"), **OPTIONS)
-    document = replace(documents[0], sentences=None, turns=documents[0].turns[:3])
-    model.loaded.longest = 91
-    row, *_ = encode_documents([document], model.loaded)[0]
     model.loaded.longest = 41
     with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
         next(model.rows(documents))
-    model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=None, long_source="error")
-    limit_as_trained(model.pipeline, {"long_source": "error"}, 41, model.models[0])
-    assert model.pipeline.settings.max_source_tokens is None
-    limit_as_trained(model.pipeline, {"long_source": "truncate"}, 41, model.models[0])
-    (cut,) = encode_documents([document], model.loaded)[0]
-    assert cut.tokens.tolist() == [*row.tokens.tolist()[:40], EOS] and len(row.tokens) > 41
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")

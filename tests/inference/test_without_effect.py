@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from commands import hat, read_lines, refusal, write_lines
+from evidence_model import QUESTIONS
 from fine_tuned import MODELS, FineTuned
 from golden_models import copied
 
@@ -79,10 +80,26 @@ class Command:
 
 
 @pytest.fixture
-def commands(fine_tuned: Callable[[str], FineTuned], tmp_path: Path) -> Callable[[str, str], Command]:
+def commands(
+    fine_tuned: Callable[[str], FineTuned], request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[str, str], Command]:
     """The command of a verb and a kind of data."""
 
+    def make_ask(source: str) -> Command:
+        """On records, or on plain text without names."""
+        model = request.getfixturevalue("evidence_model")
+        if source == "text":
+            path = tmp_path / "in.txt"
+            path.write_text("We met at 9 a.m. today. The remote costs 25 euros.\n\nWho is there? Nobody.\n")
+            return Command(["ask", model.checkpoint, path, QUESTIONS[0], "--data", model.data, "--threshold", 0])
+        path, values = model.data.parents[1] / "raw/test.jsonl", {"passages": [1], "threshold": [0.99]}
+        first, second = (row["id"] for row in read_lines(path))
+        words = ["ask", model.checkpoint, path, QUESTIONS[0], "--data", model.data]
+        return Command(words, {**values, "id": [second]}, ("--id", first, "--threshold", 0.5))
+
     def make(verb: str, kind: str) -> Command:
+        if verb == "ask":
+            return make_ask(kind)
         if kind == "text":
             golden = copied("summaries", tmp_path)
             words = [verb, golden.model, golden.raw, "--data", golden.data / "bin", "--device", "cpu"]
@@ -105,6 +122,8 @@ CASES += [
     ("embed", "classification", "out.jsonl"),
     ("look", "classification", "out.json"),
     ("look", "text", "out.json"),
+    ("ask", "records", "out.jsonl"),
+    ("ask", "text", "out.jsonl"),
 ]
 SLOW = [("predict", name, out) for name in MODELS if name != "qa" for out in ("out.jsonl", "-")]
 SLOW += [("embed", name, "out.jsonl") for name in MODELS if name != "classification"]
@@ -140,6 +159,8 @@ def test_each_option_changes_the_result_or_is_refused(
             continue  # it divides the questions, and these have one sentence each
         if (verb, name, option) == ("look", "qa", "splitter"):
             continue  # the page is of one record, in which both splitters end the same sentences; predict reads all
+        if (verb, name, option) == ("ask", "text", "passages"):
+            continue  # at the threshold 0 the text is one passage; that of records has several
         outcomes = [outcome(names[0], *([] if value is None else [value])) for value in values]
         refused = [error for error, _ in outcomes if error]
         assert all(re.search(f"{names[0]}|{option}", error) for error in refused), refused
@@ -160,6 +181,18 @@ def test_score_that_cannot_be_made(ami: Path, checkpoint: Path, tmp_path: Path) 
     words = ["generate", checkpoint, source, "--data", ami / "bin", "--device", "cpu", "--score", "rouge"]
     assert "has no target to score with: leave out --score" in refusal(*words, "--out", tmp_path / "x")
     assert "--score needs a file of --out" in refusal(*words, "--out", "-")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("score", "meant"), [("rogue", "rouge"), ("rouge --lke files2rouge", "--like instead of --lke")]
+)
+def test_a_misspelt_score(score: str, meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": "a", "turns": [{"role": "PM", "text": "so we go on"}], "target": ["we go"]}]
+    words = ["generate", "demo", write_lines(tmp_path / "in.jsonl", rows), "--out", tmp_path / "x", "--score", score]
+    with pytest.raises(SystemExit):
+        hat(*words)
+    assert capsys.readouterr().err.endswith(f"did you mean {meant}?\n")
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 

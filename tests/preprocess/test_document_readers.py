@@ -12,7 +12,8 @@ from hat_fairseq.data.kinds import DocumentQuestion
 from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.records_json import json_line
-from hat_fairseq.scoring.official import without_offsets, write_official_answers
+from hat_fairseq.inference.predict import line_of
+from hat_fairseq.scoring.official import write_official_answers
 
 
 @pytest.mark.parametrize("name", ["natural_questions", "tydi_qa"])
@@ -34,7 +35,7 @@ def test_gold_answers_as_predictions_have_full_marks(name: str, tmp_path: Path) 
             "answer_score": float(span is not None or gold.yes_no is not None),
             "meta": {**(record.meta or {}), "mine": 1},
         }
-        assert without_offsets(prediction)["meta"] == {"mine": 1}
+        assert line_of(prediction, details=True)["meta"] == {"mine": 1}
         lines.append(json.dumps(prediction) + "\n")
     (tmp_path / "p.jsonl").write_text("".join(lines), encoding="utf-8")
     references = tmp_path / "valid.jsonl"

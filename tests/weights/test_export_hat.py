@@ -14,6 +14,7 @@ import torch
 from commands import ABSENT, hat, read_lines, run_command
 from fairseq import checkpoint_utils
 
+import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
@@ -190,6 +191,25 @@ def test_options_of_generation(model: Path, ami: Path, tmp_path: Path, capsys: p
         assert words in capsys.readouterr().err
     assert export(model, out, ami / BIN) == 2 and "exists" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out"]
+
+
+def test_options_that_only_transformers_has_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By a command and in Python, once; one that changes nothing is not."""
+    assert hat("export", "demo", "--out", tmp_path / "P", "--min-len", 1, "--max-len-b", 9) == 0
+    (source := tmp_path / "in.txt").write_text("PM: So we begin .\nID: Yes .\n")
+    words = ["generate", tmp_path / "P", source, "--device", "cpu", "--overwrite", "--out", tmp_path / "out.jsonl"]
+    assert hat(*words) == 0 and "transformers" not in caplog.text
+    usual = read_lines(tmp_path / "out.jsonl")
+    config = json.loads((tmp_path / "P/generation_config.json").read_text())
+    config |= {"do_sample": True, "top_k": 3, "repetition_penalty": 1.3, "num_beam_groups": 1}
+    (tmp_path / "P/generation_config.json").write_text(json.dumps(config))
+    (tmp_path / "P/manifest.json").unlink()
+    line = f"{tmp_path}/P/generation_config.json: no effect outside of transformers: do_sample, repetition_penalty"
+    for use in (lambda: hat(*words), lambda: hat_fairseq.load(tmp_path / "P", device="cpu")):
+        caplog.clear()
+        use()
+        assert [record.message for record in caplog.records].count(line) == 1
+    assert read_lines(tmp_path / "out.jsonl") == usual
 
 
 @pytest.mark.parametrize("verb", ["package", "export --to hf --path"])

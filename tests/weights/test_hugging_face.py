@@ -83,8 +83,8 @@ def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 CONFIGS = {
-    "[1]": "holds a list, an object in braces is expected",
-    "null": "holds a NoneType",
+    "[1]": "expected a JSON object, found [1]",
+    "null": "expected a JSON object, found None",
     "{": ": not a JSON object (Expecting",
     '{"a": ' * 200_000: ": it is nested too deeply",
     '{"layer_norm_eps": NaN}': ": it has the number NaN, which JSON does not have",

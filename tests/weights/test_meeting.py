@@ -1,17 +1,19 @@
 """The model `meeting`: what the package carries and MiniLM become one folder, which answers questions."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from commands import hat, read_lines, refusal
+from commands import REPOSITORY, hat, read_lines, refusal, run_command
 from minilm import needs_minilm
 
 import hat_fairseq
-from hat_fairseq.inference.loading import local_paths
+from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.model_folder import WEIGHTS, read_tensors
 from hat_fairseq.weights import meeting, minilm
+from hat_fairseq.weights.names import local_path
 
 TURNS = [("Ann", "Good morning, did you sleep well?"), ("Bob", "I did. Shall we begin with the budget?")]
 TURNS += [("Ann", "Yes. The whole project may cost at most nine thousand euros, the board has decided.")]
@@ -28,7 +30,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp_path: Path) -> None:
     folder = meeting.assembled()
     assert folder == meeting.assembled() and folder.parent == cache / "hat_fairseq"
-    meeting.take_apart(folder, tmp_path / "apart")
+    take_apart = [sys.executable, REPOSITORY / "scripts/take_meeting_apart.py"]
+    run_command(*take_apart, folder, tmp_path / "apart")
     for path in sorted(each for each in meeting.FOLDER.rglob("*") if each.is_file()):
         assert (tmp_path / "apart" / path.relative_to(meeting.FOLDER)).read_bytes() == path.read_bytes(), path
     tensors = read_tensors(folder / WEIGHTS)
@@ -37,9 +40,9 @@ def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp
     (changed / WEIGHTS).unlink()
     meeting.write_weights(changed, tensors | {name: torch.zeros_like(tensors[name])})
     (changed / "manifest.json").unlink()
-    (changed / "manifest.json").write_text(meeting.json_text(meeting.describe_files(changed)))
-    with pytest.raises(ValueError, match=f"{name} is not that of MiniLM"):
-        meeting.take_apart(changed, tmp_path / "other")
+    (changed / "manifest.json").write_text(meeting.json_text(Checksums.of(changed).to_json()))
+    other = run_command(*take_apart, changed, tmp_path / "other", check=False)
+    assert f"{name} is not that of MiniLM" in other.stderr and not (tmp_path / "other").exists()
 
 
 @needs_minilm
@@ -66,5 +69,5 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
 def test_without_minilm_or_a_cache_it_says_so(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "PACKAGE", "gt-of-nobody")
     (tmp_path / "meeting.txt").write_text("Ann: Good morning.\n", encoding="utf-8")
-    local_paths.__globals__["_local_path"].cache_clear()
+    local_path.cache_clear()
     assert "pip install 'hat_fairseq[minilm]'" in refusal("ask", "meeting", tmp_path / "meeting.txt", "Who is it?")

@@ -1,11 +1,13 @@
 """The right one of several continuations of a text, or of several candidates for the answer to a question."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
+from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text, Texts
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
@@ -26,14 +28,17 @@ class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), go
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_blank(self.question or ""):  # an empty choice stays empty
-            choices = ("" if is_blank(choice) else f"{str(self.question).strip()} {choice}" for choice in self.choices)
-            object.__setattr__(self, "choices", tuple(choices))
-        object.__setattr__(self, "question", None)
         _check_choices(self, "choices")
 
+    @property
+    def continuations(self) -> Texts:
+        """The choices, each behind the question; an empty one stays empty."""
+        if is_blank(self.question or ""):
+            return self.choices
+        return tuple("" if is_blank(each) else f"{str(self.question).strip()} {each}" for each in self.choices)
+
     def texts(self) -> tuple[Text, ...]:
-        return *self.parts, *self.choices
+        return *self.parts, *self.continuations
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,11 @@ class ChoiceKind(LabelledKind):
     rows_of_sample = 4  # as in RACE
     hub_task = "multiple-choice"
     has_segment_weights = True
+
+    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
+        """Returns the record with its choices as continuations; see `Kind.prepare`."""
+        joined = replace(record, question=None, choices=record.continuations)
+        return super().prepare(joined, settings, counts, policy)
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text and each choice."""
@@ -146,6 +156,7 @@ class CandidateKind(ChoiceKind):
     joins_rows = False
     rows_of_sample = 1
     has_segment_weights = False
+    prepare = LabelledKind.prepare  # the question is a part of its own
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text; the question and each candidate are one segment."""

@@ -197,9 +197,6 @@ class DocumentQuestionKind(QuestionKind):
         windows = [document_window(each, row, options) for each, row in zip(outputs, rows, strict=True)]
         return answer_document(record, windows, options)
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {}  # files of Natural Questions and TyDi QA: scoring/official.py
-
 
 @dataclass(frozen=True)
 class DocumentWindow:

@@ -151,7 +151,7 @@ class DocumentKind(Kind):
             streams = [_streams(chunk, settings.roles) for chunk in chunks]
         else:
             whole = _streams(pieces, settings.roles)
-            end = encoder.end(record, whole["source"], "source")
+            end = len(encoder.truncate(record, whole["source"], "source"))
             streams = [{name: tokens[:end] for name, tokens in whole.items()}]
         if target is not None:
             joined = encoder.truncate(record, _joined(encoder, target), "target")

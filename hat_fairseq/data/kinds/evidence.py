@@ -86,8 +86,8 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
         return replace(self, evidence=None, spans=None)
 
     @property
-    def is_labelled(self) -> bool:
-        return self.evidence is not None or self.spans is not None
+    def gold_value(self) -> Any:
+        return self.spans if self.evidence is None else self.evidence
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class EvidenceKind(LabelledKind):
         characters = at_markers(segments, ((each.begin, each.end) for each in units))
         part = encoder.row(record, [first, Part(marked(segments), elements, characters)], truncated=1)
         row = Row(record.id, 0, 1, {"source": part.tokens}, part.elements, part.characters)
-        if record.is_labelled:
+        if record.gold_value is not None:
             in_row = units_of_row(row)
             gold = evidence_of(record, units, encoder.counts)
             encoder.counts["evidence_truncated"] += sum(
@@ -184,8 +184,7 @@ class EvidenceKind(LabelledKind):
         return [row]
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
-        values = record.evidence if record.evidence is not None else record.spans
-        return tuple("with evidence" if each else "without evidence" for each in values)
+        return tuple("with evidence" if each else "without evidence" for each in record.gold_value)
 
     def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
         return {HEAD: ("evidence", 1)}

@@ -20,9 +20,6 @@ class LabelledText(Record, reads=("text", "segments", "second"), one_of=("text",
     segments: Texts | None = None
     label: Label | None = None
 
-    def labels_as_text(self) -> Texts:
-        return () if self.label is None else (self.label,)
-
 
 @dataclass(frozen=True)
 class LabelledSegments(Record, reads=("segments",), gold="labels"):
@@ -33,11 +30,7 @@ class LabelledSegments(Record, reads=("segments",), gold="labels"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.labels is not None and len(self.labels) != len(self.segments):
-            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.segments)} segments")
-
-    def labels_as_text(self) -> Texts:
-        return self.labels or ()
+        _check_labels(self, "segments")
 
 
 @dataclass(frozen=True)
@@ -49,11 +42,12 @@ class LabelledWords(Record, reads=("words",), gold="labels"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.labels is not None and len(self.labels) != len(self.words):
-            raise ValueError(f"{self.name} has {len(self.labels)} labels for {len(self.words)} words")
+        _check_labels(self, "words")
 
-    def labels_as_text(self) -> Texts:
-        return self.labels or ()
+
+def _check_labels(record: Any, elements: str) -> None:
+    if record.labels is not None and len(record.labels) != (count := len(getattr(record, elements))):
+        raise ValueError(f"{record.name} has {len(record.labels)} labels for {count} {elements}")
 
 
 class ClassificationKind(LabelledKind):

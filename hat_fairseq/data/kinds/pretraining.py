@@ -6,7 +6,7 @@ from typing import Any
 
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import pack_rows
-from hat_fairseq.data.options import PACKING, POLICIES, ROWS, TEXT
+from hat_fairseq.data.options import POLICIES, ROWS, TEXT
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
@@ -26,13 +26,14 @@ class PretrainingKind(Kind):
     name, task = "mlm", "masked_document_lm"
     record = PretrainingText
     policies = POLICIES[:1]
-    options = (TEXT, ROWS, PACKING)
+    options = (TEXT, ROWS)
+    packs = True
     folder = ""
     hub_task = "fill-mask"
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text. Rows end between sentences even if these have no markers."""
-        split = not divider.whole or divider.settings.splitter != "given"
+        split = not divider.settings.whole or divider.settings.splitter != "given"
         return [divider.sentences(record, record.parts[0], split)]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
@@ -50,4 +51,4 @@ def pack_documents(encoder: RowEncoder, documents: Iterable[list[list[str]]]) ->
     """Returns rows filled with the segments of consecutive documents; see `long_input.pack_rows`."""
     settings = encoder.settings
     limits = settings.max_segments, settings.segment_length
-    return pack_rows(documents, encoder.limit("source"), not encoder.whole, encoder.counts, *limits)
+    return pack_rows(documents, encoder.limit("source"), not settings.whole, encoder.counts, *limits)

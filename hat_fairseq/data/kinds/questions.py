@@ -114,7 +114,7 @@ class QuestionKind(LabelledKind):
         """
         record: Any = prepared.record
         question, text = prepared.texts
-        positions = kept_characters(record.text, "space" if encoder.whole else encoder.settings.line_breaks)
+        positions = kept_characters(record.text, "space" if encoder.settings.whole else encoder.settings.line_breaks)
         units = units_with_characters(text.sentences, encoder.units(text), positions, encoder.bpe)
         rows = window_rows(encoder, record, marked(encoder.text(question)), encoder.segments(units))
         if record.answers is not None:
@@ -154,11 +154,6 @@ class QuestionKind(LabelledKind):
         no_answer_score = min(window.no_answer for window in windows) - spans[0].score
         answer = "" if no_answer_score > options.no_answer_threshold else best[0]["text"]
         return AnswerPrediction(record.id, answer, no_answer_score, n_best=best)
-
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Returns SQuAD's own files."""
-        files = {"predictions": "answer", "null_odds": "no_answer_score", "nbest_predictions": "n_best"}
-        return {f"{name}.json": {each["id"]: each[key] for each in predictions} for name, key in files.items()}
 
 
 def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:

@@ -20,9 +20,6 @@ class SymbolSequence(Record, reads=("tokens",), gold="label"):
     tokens: Texts
     label: Label | None = None
 
-    def labels_as_text(self) -> Texts:
-        return () if self.label is None else (self.label,)
-
 
 @dataclass(frozen=True)
 class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), gold="label"):
@@ -31,9 +28,6 @@ class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), 
     text: str | None = None
     pixels: tuple[int, ...] | None = None
     label: Label | None = None
-
-    def labels_as_text(self) -> Texts:
-        return () if self.label is None else (self.label,)
 
     @property
     def parts(self) -> tuple[Text, ...]:
@@ -48,9 +42,6 @@ class BytePair(Record, reads=("text", "second"), gold="label"):
     second: str
     text: str
     label: Label | None = None
-
-    def labels_as_text(self) -> Texts:
-        return () if self.label is None else (self.label,)
 
 
 class SequenceKind(LabelledKind):
