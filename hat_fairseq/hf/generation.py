@@ -26,7 +26,7 @@ from ..modules.cache import DecoderCache
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
 from .config import HatConfig
-from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
+from .modeling import LOSS, HatPreTrainedModel, ids_of, is_padded_on_left, known_arguments
 from .recording import Recording
 
 # Options of `generate`: of assisted decoding, of caches, and one that compares tokens with their texts.
@@ -117,6 +117,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         attention_mask: Tensor | None = None,
         role_ids: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: EncoderOutput | None = None,
         past_key_values: GenerationCache | None = None,
         labels: Tensor | None = None,
@@ -131,9 +132,13 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             inputs_embeds: (B, T, C) embeddings of the source's tokens in place of those of the table.
             decoder_input_ids: (R, U) ids, of which the first is `</s>`; default: the shifted `labels`. With
                 `past_key_values` those after the cached ones. Hypotheses of a document are consecutive rows.
+            decoder_attention_mask: (R, U) or with the cached ones, 0 for padding, which is on the right.
             encoder_outputs: of the B documents, instead of the source.
             labels: (B, U) ids without the first `</s>`, -100 or <pad> for none.
             others: `output_hidden_states`, `output_attentions`, `return_dict`, and further arguments of the loss.
+
+        Raises:
+            ValueError: targets with padding on the left; an argument that does not exist.
         """
         asked, loss = known_arguments(others, self.config, LOSS)
         out: Any = encoder_outputs
@@ -142,6 +147,8 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             out = self.encoder(input_ids, attention_mask, role_ids, inputs_embeds, **wanted)
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        if decoder_attention_mask is not None:
+            decoder_input_ids = masked_targets(decoder_input_ids, decoder_attention_mask)
         if past_key_values is None and use_cache:
             past_key_values = GenerationCache(len(self.decoder.layers))
         with Recording(self.encoder, self.decoder, asked.states, asked.weights) as recording:
@@ -201,6 +208,13 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         processors = super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
         last = OnlyEos(generation_config.max_length)
         return LogitsProcessorList(last if isinstance(p, ForcedEOSTokenLogitsProcessor) else p for p in processors)
+
+
+def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Returns the (R, U) target ids with <pad> where the last U columns of the mask are 0."""
+    if is_padded_on_left(mask != 0):
+        raise ValueError("decoder_attention_mask: targets are padded on the right, as the tokenizer does")
+    return tokens.masked_fill(mask[:, -tokens.size(1) :] == 0, PAD)
 
 
 class OnlyEos(LogitsProcessor):
