@@ -29,12 +29,14 @@ from .config import HatConfig
 from .modeling import LOSS, HatPreTrainedModel, ids_of, is_padded_on_left, known_arguments
 from .recording import Recording
 
-# Options of `generate`: of assisted decoding, of caches, and one that compares tokens with their texts.
+# Options of generation: of assisted decoding, of caches, of prompts, and one that compares tokens with their texts.
 REFUSED = (
-    "assistant_model",
     "prompt_lookup_num_tokens",
     "assistant_early_exit",
+    "use_mtp",
     "cache_implementation",
+    "prefill_chunk_size",
+    "guidance_scale",
     "stop_strings",
 )
 
@@ -174,10 +176,15 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
 
     def generate(self, *args: Any, **options: Any) -> Any:
         """Generates as transformers does; ValueError for what needs another cache or vocabulary than these have."""
-        for name in REFUSED:
-            if options.get(name) is not None:
-                raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
+        refuse("assistant_model", options.get("assistant_model"))
         return super().generate(*args, **options)  # type: ignore[misc]
+
+    def _prepare_generation_config(self, *args: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Returns the options of a call and of the model's own configuration together, and all other arguments."""
+        merged, others = super()._prepare_generation_config(*args, **options)  # type: ignore[misc]
+        for name in REFUSED:
+            refuse(name, getattr(merged, name, None))
+        return merged, others
 
     def get_output_embeddings(self) -> Any:
         return self.decoder.output_projection
@@ -201,6 +208,8 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
     ) -> tuple[Tensor, dict[str, Any]]:
         """Repeats the target ids for each hypothesis; the source stays one row for each document."""
         assert input_ids is not None
+        if (mask := others.get("decoder_attention_mask")) is not None:
+            others["decoder_attention_mask"] = mask.repeat_interleave(expand_size, dim=0)
         return input_ids.repeat_interleave(expand_size, dim=0), others
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **kwargs: Any) -> LogitsProcessorList:
@@ -208,6 +217,12 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         processors = super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
         last = OnlyEos(generation_config.max_length)
         return LogitsProcessorList(last if isinstance(p, ForcedEOSTokenLogitsProcessor) else p for p in processors)
+
+
+def refuse(name: str, value: Any) -> None:
+    """Raises ValueError for an option that is set."""
+    if value not in (None, False):
+        raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
 
 
 def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:
