@@ -38,6 +38,20 @@ LOSSES = ("truncated", "lost", "removed", "replaced")  # in the names of counts 
 logger = logging.getLogger(__name__)
 
 
+class Counts(Counter[str]):
+    """Counts of what texts lose. A copy has none: a call must not change the pickle that `datasets` knows it by."""
+
+    def __reduce__(self) -> Any:
+        return Counts, ()
+
+
+class Warned(set[str]):
+    """The names of the warnings that were given. A copy has none, see `Counts`."""
+
+    def __reduce__(self) -> Any:
+        return Warned, ()
+
+
 class HatTokenizer(HasLoader, PreTrainedTokenizer):
     """Documents to ids, and generated ids to text.
 
@@ -71,6 +85,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         self.data = as_bin(self.folder)
         self.pipeline = pipeline.TextPipeline.load(self.data)
         self.pipeline.settings = replace(self.pipeline.settings, roles=uses_roles)
+        self.pipeline.counts = Counts()
         self.has_mask, self.target_limit = has_mask, target_limit
         source, target, roles = (find_dictionary(self.data, stream) for stream in ("source", "target", "role"))
         if source is None or (uses_roles and roles is None):
@@ -79,7 +94,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         self.target = load_dictionary(target, has_mask) if target else self.source
         self.roles = Dictionary.load(roles) if roles and uses_roles else None
         self._check_dictionaries()
-        self._warned: set[str] = set()
+        self._warned = Warned()
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": MASK} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
@@ -102,11 +117,6 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
                     raise ValueError(f"{path}: {key} is {size}, and the dictionary has {len(own)} symbols")
             if self.target_limit is None and config.get("is_encoder_decoder"):
                 self.target_limit = config.get("max_target_positions")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leaves out what calls have counted: a copy is the same before and after a call, as caches need."""
-        counted = {"pipeline": replace(self.pipeline, counts=Counter()), "_warned": set()}
-        return self.__dict__ | counted
 
     @property
     def is_fast(self) -> bool:

@@ -379,11 +379,12 @@ def encode_all(tokenizer: Any, texts: list[str]) -> Any:
 def test_other_processes_and_saving(bpe: str, make: Make, tmp_path: Path) -> None:
     """`datasets` keeps what a tokenizer has made under the hash of its pickle, so calls must not change that."""
     tokenizer = make(bpe=bpe, limit=200)
-    before = pickle.dumps(tokenizer)
+    before, attributes = pickle.dumps(tokenizer), pickle.dumps(vars(tokenizer))
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
         halves = [*processes.map(encode_all, [tokenizer] * 2, [[LONG, SHORT], [TEXT]])]
     expected = tokenizer([LONG, SHORT, TEXT], max_length=9)["input_ids"]
     assert halves[0][0] + halves[1][0] == expected and pickle.dumps(tokenizer) == before
+    assert pickle.dumps(vars(tokenizer)) == attributes  # what `datasets` pickles
     tokenizer.save_pretrained(tmp_path / "again")
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
     assert again(TEXT)["input_ids"] == tokenizer(TEXT)["input_ids"] and again.model_max_length == 200 == again.limit

@@ -216,3 +216,26 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     assert sorted(seen["labels"]) == sorted(titles)  # evaluation, too, groups by length
     saved, _ = loaded(tmp_path / "checkpoint-12")
     assert saved(texts[0], truncation=True)["input_ids"] == encoded["input_ids"][0]
+
+
+def test_datasets_map_in_two_processes(folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path) -> None:
+    """The same rows as in one, and a second script finds them in the cache of the first."""
+    datasets = pytest.importorskip("datasets", reason="pip install 'hat_fairseq[test]'")
+    texts, titles = [" ".join(article["paragraphs"]) for article in articles], [each["title"] for each in articles]
+    table = datasets.Dataset.from_dict({"text": texts, "title": titles})
+    tokenizer, _ = loaded(folders["text"])
+    options = {"batched": True, "batch_size": 3, "remove_columns": ["text", "title"]}
+
+    def encode(rows: dict[str, list[str]]) -> Any:
+        return tokenizer(rows["text"], text_target=rows["title"], truncation=True)
+
+    one, two = (
+        table.map(encode, num_proc=number, cache_file_name=str(tmp_path / f"{number}.arrow"), **options)
+        for number in (None, 2)
+    )
+    expected = tokenizer(texts, text_target=titles, truncation=True)
+    for rows in (one, two):
+        assert {name: rows[name][:] for name in rows.column_names} == expected.data
+    again, _ = loaded(folders["text"])
+    hashes = [datasets.fingerprint.Hasher.hash(each) for each in (tokenizer, again)]
+    assert tokenizer.pipeline.counts and hashes[0] == hashes[1]
