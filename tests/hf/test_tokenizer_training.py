@@ -134,6 +134,23 @@ def test_what_token_classification_gives_a_model(folders: dict[str, Path]) -> No
             assert sorted({each for each in inputs["word_ids"] if each is not None})[::4] == [0, 4]
 
 
+def test_token_classification_takes_a_string(folders: dict[str, Path]) -> None:
+    tokenizer, _ = loaded(folders["tokens"])
+    torch.manual_seed(2)
+    config = hf.HatConfig("hat_roberta", SIZES | {"max_positions": LIMIT}, len(tokenizer), num_labels=5)
+    model = hf.HatForTokenClassification(config).eval()
+    text = "The  president said so ."
+    inputs = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+    with torch.no_grad():
+        best = model(inputs["input_ids"]).logits[0].argmax(-1).tolist()
+    found = transformers.pipeline("token-classification", model, tokenizer=tokenizer, ignore_labels=[])(text)
+    right = [
+        (begin, end, f"LABEL_{label}")
+        for (begin, end), label in zip(inputs["offset_mapping"][0].tolist(), best, strict=True)
+    ]
+    assert [(each["start"], each["end"], each["entity"]) for each in found] == right[1:-1]
+
+
 def test_labels_of_words_for_a_collator(folders: dict[str, Path]) -> None:
     """As scripts for named entities make them: the label of a word at its first piece."""
     tokenizer, _ = loaded(folders["tokens"])
@@ -218,7 +235,9 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     assert saved(texts[0], truncation=True)["input_ids"] == encoded["input_ids"][0]
 
 
-def test_datasets_map_in_two_processes(folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_datasets_map_in_two_processes(
+    folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path
+) -> None:
     """The same rows as in one, and a second script finds them in the cache of the first."""
     datasets = pytest.importorskip("datasets", reason="pip install 'hat_fairseq[test]'")
     texts, titles = [" ".join(article["paragraphs"]) for article in articles], [each["title"] for each in articles]
