@@ -28,7 +28,7 @@ from .call_options import CHUNK, CallOptions
 from .config import HasLoader
 from .documents import GivenDocument, batch_of, given_document, has_pair
 from .encoding import FILLS, EncodedRow, HatEncoding, columns_of
-from .places import MASK, PlacedPipeline, knows_places, places_of_row
+from .places import MASK, PlacedPipeline, places_of_row
 
 # Files of `bin`; those of labels are for the commands of this package. Version 0.5 had them beside config.json.
 DATA = (pipeline.FILE_NAME, *chain(*dictionary.DICTIONARIES.values(), *pipeline.BPE_FILES.values()))
@@ -200,8 +200,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
     def _encoder(self, options: CallOptions, with_target: bool) -> PlacedPipeline:
         """Returns the pipeline of a call; ValueError for offsets where places are not known."""
         kind = self.pipeline.kind
-        places = options.is_split_into_words and knows_places(kind)
-        if options.return_offsets_mapping and not (places := knows_places(kind)):
+        places = options.is_split_into_words and kind.is_text
+        if options.return_offsets_mapping and not (places := kind.is_text):
             raise ValueError(f"return_offsets_mapping=True: the places of tokens of the kind {kind.name} are not known")
         mask = self.has_mask and not options.split_special_tokens
         return self._pipeline(self._settings(options, with_target), places, mask)

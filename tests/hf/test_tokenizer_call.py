@@ -294,11 +294,35 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
     assert [text[:end].split()[-1] for end in ends.values()] == words
     with pytest.raises(ValueError, match="give return_offsets_mapping=True or is_split_into_words=True"):
         tokenizer([words]).word_ids()
-    for kind in ("evidence", "byte_sequence"):
-        with pytest.raises(ValueError, match=f"the places of tokens of the kind {kind} are not known"):
-            make(kind)([SHORT], return_offsets_mapping=True)
+    with pytest.raises(ValueError, match="the places of tokens of the kind byte_sequence are not known"):
+        make("byte_sequence")([SHORT], return_offsets_mapping=True)
     with pytest.raises(ValueError, match="word_ids: this text was not given in sentences"):
         make(bpe=bpe)(TEXT, return_offsets_mapping=True).word_ids()
+
+
+@pytest.mark.parametrize("bpe", ["learned", "gpt2"])
+def test_offsets_behind_several_questions(bpe: str, make: Make) -> None:
+    """Elements are questions in the first part of a row, and turns or sentences in the second one, without roles."""
+    questions = ["Who  left ?", "Where is Åsa ?"]
+    turns = [{"role": "Chair", "text": "Nobody  left ."}, {"role": "UI", "text": " "}, {"role": "Åsa", "text": "Why ?"}]
+    sentences, text = ["Nobody  left .", "", "Why ?"], "Nobody  left . Why ? Åsa did ."
+    given: list[tuple[str, Any]] = [("turns", turns), ("sentences", sentences), ("text", text)]
+    for key, document in given:
+        tokenizer = make("evidence", bpe, splitter="punctuation")
+        encoded = tokenizer({"questions": questions, key: document}, return_offsets_mapping=True)
+        plain = tokenizer({"questions": questions, key: document})
+        assert encoded["input_ids"] == plain["input_ids"]
+        covered: dict[tuple[int, int | None], set[int]] = {}
+        for place in encoded._places[0]:
+            if place is not None:
+                covered.setdefault((place.part, place.element), set()).update(range(place.begin, place.end))
+        parts = [questions, [text] if key == "text" else [*map(str, sentences)]]
+        names = {(0, 0), (0, 1), *([(1, None)] if key == "text" else [(1, 0), (1, 2)])}
+        assert covered.keys() == names
+        for (part, element), places in covered.items():
+            said = parts[part][element or 0]
+            assert {at for at in places if not said[at].isspace()} == set(kept_characters(said))
+        assert {*encoded.sequence_ids()} == {None, 0, 1}
 
 
 def test_offsets_of_turns_with_roles(make: Make) -> None:
