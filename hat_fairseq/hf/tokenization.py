@@ -98,6 +98,11 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": MASK} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
+        for name, own_token in tokens.items():
+            if str(given := rest.get(name) or own_token) != own_token:
+                raise ValueError(
+                    f"{name}={str(given)!r}: the dictionary and the model have {own_token!r}; leave it out"
+                )
         if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
             rest["model_max_length"] = longest
         own = {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask, "target_limit": self.target_limit}
@@ -399,8 +404,11 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         return self(text, pair, add_special_tokens=add_special_tokens, **options).tokens()
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
-        """Returns the least number of markers of a row: `<s>` and `</s>`, and `</s> </s> <s>` between two texts."""
-        return 5 if pair else 2
+        """Returns the least number of markers of a row: `<s>` and `</s>`, and `</s> </s> <s>` between two texts.
+
+        Between a question and a document that has a target stands `<s>` alone.
+        """
+        return 2 + pair * (1 if self.pipeline.kind.has_target else 3)
 
     def build_inputs_with_special_tokens(self, token_ids_0: Any, token_ids_1: Any = None) -> list[int]:
         """Raises ValueError: ids do not say where sentences begin."""

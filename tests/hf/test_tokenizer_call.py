@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -298,6 +299,24 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
         make("byte_sequence")([SHORT], return_offsets_mapping=True)
     with pytest.raises(ValueError, match="word_ids: this text was not given in sentences"):
         make(bpe=bpe)(TEXT, return_offsets_mapping=True).word_ids()
+
+
+def test_special_tokens_are_those_of_the_dictionary(make: Make, tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path)
+    auto = transformers.AutoTokenizer
+    assert auto.from_pretrained(tmp_path, bos_token="<s>", pad_token="<pad>")(SHORT).data == make()(SHORT).data
+    for name, token in (("bos_token", "[CLS]"), ("pad_token", "</s>"), ("unk_token", "?")):
+        with pytest.raises(ValueError, match=f"{name}={re.escape(repr(token))}: the dictionary and the model have"):
+            auto.from_pretrained(tmp_path, **{name: token})
+
+
+@pytest.mark.parametrize("kind", ["text", "classification", "qa"])
+def test_the_number_of_markers(kind: str, make: Make) -> None:
+    """As scripts for pairs subtract it from the greatest length."""
+    tokenizer = make(kind)
+    for texts in (["left .", "Nobody ."],) if kind == "qa" else (["left ."], ["left .", "Nobody ."]):
+        lengths = [len(tokenizer(*texts, add_special_tokens=marked)["input_ids"]) for marked in (True, False)]
+        assert lengths[0] - lengths[1] == tokenizer.num_special_tokens_to_add(pair=len(texts) == 2)
 
 
 @pytest.mark.parametrize("bpe", ["learned", "gpt2"])
