@@ -7,7 +7,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from ..data.dictionary import EOS, SPECIAL_IDS
+from ..data.dictionary import EOS, SPECIAL, SPECIAL_IDS
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..modules.fields import options_of
 from ..networks import NETWORKS
@@ -55,7 +55,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         self,
         network: str = "",
         settings: dict[str, Any] | None = None,
-        vocab_size: int = 0,
+        vocab_size: int = len(SPECIAL),
         source_vocab_size: int | None = None,
         max_source_positions: int = 1024,
         max_target_positions: int = 1024,

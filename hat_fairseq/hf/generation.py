@@ -26,15 +26,17 @@ from ..modules.cache import DecoderCache
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
 from .config import HatConfig
-from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
+from .modeling import LOSS, HatPreTrainedModel, ids_of, is_padded_on_left, known_arguments
 from .recording import Recording
 
-# Options of `generate`: of assisted decoding, of caches, and one that compares tokens with their texts.
+# Options of generation: of assisted decoding, of caches, of prompts, and one that compares tokens with their texts.
 REFUSED = (
-    "assistant_model",
     "prompt_lookup_num_tokens",
     "assistant_early_exit",
+    "use_mtp",
     "cache_implementation",
+    "prefill_chunk_size",
+    "guidance_scale",
     "stop_strings",
 )
 
@@ -117,6 +119,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         attention_mask: Tensor | None = None,
         role_ids: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: EncoderOutput | None = None,
         past_key_values: GenerationCache | None = None,
         labels: Tensor | None = None,
@@ -131,9 +134,13 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             inputs_embeds: (B, T, C) embeddings of the source's tokens in place of those of the table.
             decoder_input_ids: (R, U) ids, of which the first is `</s>`; default: the shifted `labels`. With
                 `past_key_values` those after the cached ones. Hypotheses of a document are consecutive rows.
+            decoder_attention_mask: (R, U) or with the cached ones, 0 for padding, which is on the right.
             encoder_outputs: of the B documents, instead of the source.
             labels: (B, U) ids without the first `</s>`, -100 or <pad> for none.
             others: `output_hidden_states`, `output_attentions`, `return_dict`, and further arguments of the loss.
+
+        Raises:
+            ValueError: targets with padding on the left; an argument that does not exist.
         """
         asked, loss = known_arguments(others, self.config, LOSS)
         out: Any = encoder_outputs
@@ -142,6 +149,8 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             out = self.encoder(input_ids, attention_mask, role_ids, inputs_embeds, **wanted)
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        if decoder_attention_mask is not None:
+            decoder_input_ids = masked_targets(decoder_input_ids, decoder_attention_mask)
         if past_key_values is None and use_cache:
             past_key_values = GenerationCache(len(self.decoder.layers))
         with Recording(self.encoder, self.decoder, asked.states, asked.weights) as recording:
@@ -167,10 +176,15 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
 
     def generate(self, *args: Any, **options: Any) -> Any:
         """Generates as transformers does; ValueError for what needs another cache or vocabulary than these have."""
-        for name in REFUSED:
-            if options.get(name) is not None:
-                raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
+        refuse("assistant_model", options.get("assistant_model"))
         return super().generate(*args, **options)  # type: ignore[misc]
+
+    def _prepare_generation_config(self, *args: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Returns the options of a call and of the model's own configuration together, and all other arguments."""
+        merged, others = super()._prepare_generation_config(*args, **options)  # type: ignore[misc]
+        for name in REFUSED:
+            refuse(name, getattr(merged, name, None))
+        return merged, others
 
     def get_output_embeddings(self) -> Any:
         return self.decoder.output_projection
@@ -194,6 +208,8 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
     ) -> tuple[Tensor, dict[str, Any]]:
         """Repeats the target ids for each hypothesis; the source stays one row for each document."""
         assert input_ids is not None
+        if (mask := others.get("decoder_attention_mask")) is not None:
+            others["decoder_attention_mask"] = mask.repeat_interleave(expand_size, dim=0)
         return input_ids.repeat_interleave(expand_size, dim=0), others
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **kwargs: Any) -> LogitsProcessorList:
@@ -201,6 +217,19 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         processors = super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
         last = OnlyEos(generation_config.max_length)
         return LogitsProcessorList(last if isinstance(p, ForcedEOSTokenLogitsProcessor) else p for p in processors)
+
+
+def refuse(name: str, value: Any) -> None:
+    """Raises ValueError for an option that is set."""
+    if value not in (None, False):
+        raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
+
+
+def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Returns the (R, U) target ids with <pad> where the last U columns of the mask are 0."""
+    if is_padded_on_left(mask != 0):
+        raise ValueError("decoder_attention_mask: targets are padded on the right, as the tokenizer does")
+    return tokens.masked_fill(mask[:, -tokens.size(1) :] == 0, PAD)
 
 
 class OnlyEos(LogitsProcessor):

@@ -13,6 +13,7 @@ Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens 
 Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from torch.utils.checkpoint import checkpoint
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.loss.loss_utils import ForMaskedLMLoss, ForQuestionAnsweringLoss, ForSequenceClassificationLoss
 from transformers.modeling_outputs import ModelOutput
@@ -39,6 +41,8 @@ from .recording import Recording
 
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -96,9 +100,8 @@ def ids_of(
     return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
 
 
-def is_padded_on_left(tokens: Tensor) -> bool:
-    """Returns whether a row of (B, T) ids begins with padding and has something else."""
-    real = tokens.ne(PAD)
+def is_padded_on_left(real: Tensor) -> bool:
+    """Returns whether a row of a (B, T) mask, True for tokens, begins with padding and has something else."""
     return bool((real.any(dim=1) & ~real[:, 0]).any())
 
 
@@ -115,15 +118,39 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         """Returns the encoder without heads."""
         raise NotImplementedError
 
+    @property
+    def vocab_size(self) -> int:
+        """Returns the words of the table of embeddings, of an encoder-decoder that of the target."""
+        return int(self.config.vocab_size)
+
     def post_init(self) -> None:
         first: dict[nn.Parameter, str] = {}
         names = [(name, first.setdefault(p, name)) for name, p in self.named_parameters(remove_duplicate=False)]
         self._tied_weights_keys = {name: other for name, other in names if name != other}
+        self._began_without_memory = self._has_no_memory()
         super().post_init()
 
+    def _has_no_memory(self) -> bool:
+        return any(parameter.is_meta for parameter in self.parameters())
+
     def init_weights(self) -> None:
-        """Ties the tables; the networks have initialised themselves."""
-        self.tie_weights(recompute_mapping=False)
+        """Ties the tables; the networks have initialised themselves, unless they were built on the device "meta"."""
+        if self._began_without_memory and not self._has_no_memory():
+            super().init_weights()
+        else:
+            self.tie_weights(recompute_mapping=False)
+
+    def mark_tied_weights_as_initialized(self, loading_info: Any) -> None:
+        """Marks the names of tables that another name gives; a table that no file has stays missing.
+
+        transformers marks parameters. Here the names of a table are one parameter, which would count as loaded.
+        """
+        missing = loading_info.missing_keys & set(self.all_tied_weights_keys.values())
+        missing = {source for source in missing if self.get_parameter(source).is_meta}
+        super().mark_tied_weights_as_initialized(loading_info)
+        loading_info.missing_keys |= missing
+        for source in missing:
+            setattr(self.get_parameter(source), "_is_hf_initialized", False)  # noqa: B010 - transformers reads it
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialises what a folder lacks; transformers protects the tensors that it has loaded."""
@@ -135,7 +162,11 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
             for parameter in module.parameters(recurse=False):
                 nn.init.zeros_(parameter)
 
-    def _set_gradient_checkpointing(self, enable: bool = True, *args: Any, **kwargs: Any) -> None:
+    def _set_gradient_checkpointing(
+        self, enable: bool = True, gradient_checkpointing_func: Any = None, every_n_layers: int = 1
+    ) -> None:
+        """Recomputes every layer in the backward pass, without reentrance; ValueError for other ways to do that."""
+        check_recomputing(gradient_checkpointing_func, every_n_layers)
         for module in self.modules():
             if isinstance(module, Encoder | Decoder):
                 module.checkpoint = enable
@@ -160,8 +191,10 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
             pad_to_multiple_of: the rows are rounded up to a multiple of this.
             mean_resizing: new rows are the mean of the others; otherwise N(0, 0.02).
         Raises:
-            ValueError: source and target have tables of their own.
+            ValueError: source and target have tables of their own; `pad_to_multiple_of` is no integer.
         """
+        if not isinstance(pad_to_multiple_of, int | None):
+            raise ValueError(f"pad_to_multiple_of={pad_to_multiple_of}: give an integer")
         table = self.core.embed_tokens
         size = table.num_embeddings if new_num_tokens is None else new_num_tokens
         size += -size % (pad_to_multiple_of or 1)
@@ -194,6 +227,23 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         """
         set_precision(self.eval(), precision)
         return self
+
+
+def check_recomputing(function: Any, every_n_layers: int) -> None:
+    """Raises ValueError for another way to recompute layers than theirs; `use_reentrant=True` gets a warning.
+
+    `function`: torch's `checkpoint` with its options bound to it, or None.
+    """
+    if every_n_layers != 1:
+        raise ValueError(f"every_n_layers={every_n_layers}: the layers of hat_fairseq are recomputed all or none")
+    if function is None:
+        return
+    if getattr(function, "func", None) is not checkpoint:
+        raise ValueError("offload: hat_fairseq keeps the activations between layers on their device")
+    if others := function.keywords.keys() - {"use_reentrant"}:
+        raise ValueError(f"{listed(others)}: hat_fairseq recomputes layers without this option")
+    if function.keywords.get("use_reentrant"):
+        logger.warning("use_reentrant=True has no effect: hat_fairseq recomputes layers without reentrance")
 
 
 def resized(table: Tensor, size: int, mean: bool) -> Tensor:
@@ -294,7 +344,7 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
     ) -> tuple[Tensor, EncoderOut, dict[str, Any]]:
         """Returns (B, T) ids, the output of the encoder, and the states and weights that are asked for."""
         tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.core.config)
-        if getattr(self.core.config, "segment_by", None) == "length" and is_padded_on_left(tokens):
+        if getattr(self.core.config, "segment_by", None) == "length" and is_padded_on_left(tokens.ne(PAD)):
             raise ValueError(
                 "padding on the left: the segments of hierarchical_transformer count from the first place of a row; "
                 "pad on the right, as its tokenizer does"
@@ -310,20 +360,30 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
 
 
 class HatForHead(HatModel):
-    """An encoder with one classification head, which is new if `config.heads` is empty."""
+    """An encoder with the classification head of `config.heads` that the class is about; without one it is new."""
 
     levels: ClassVar[tuple[str, ...]] = ("document",)
     num_classes: ClassVar[int | None] = None  # None: `config.num_labels`
 
     def __init__(self, config: HatConfig):
-        heads = config.heads or {HEAD: {"level": self.levels[0], "inner_dim": None}}
-        levels = [head["level"] for head in heads.values()]
-        if len(levels) != 1 or levels[0] not in self.levels:
-            about = " or ".join(f"{level}s" for level in self.levels)
-            raise ValueError(f"the heads {', '.join(heads)} are not one head about {about}: load with AutoModel")
+        name, head = self._head(config)
         config = deepcopy(config)
-        config.heads = {name: head | {"classes": self._classes(config, head)} for name, head in heads.items()}
+        config.heads = {name: {**head, "classes": self._classes(config, head)}}
         super().__init__(config)
+
+    def _head(self, config: HatConfig) -> tuple[str, Mapping[str, Any]]:
+        """Returns the name and the settings of the head about what this class is about, or of a new one.
+
+        Raises:
+            ValueError: several heads are about that.
+        """
+        own = {name: head for name, head in config.heads.items() if head["level"] in self.levels}
+        if len(own) > 1:
+            raise ValueError(f"the heads {', '.join(own)} are of one kind: load them with AutoModel")
+        if own:
+            return own.popitem()
+        level = self.levels[0]
+        return (f"{level}_classification_head" if HEAD in config.heads else HEAD), {"level": level, "inner_dim": None}
 
     def _classes(self, config: HatConfig, head: Mapping[str, Any]) -> int | None:
         return 1 if head["level"] == "evidence" else self.num_classes or config.num_labels

@@ -9,22 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..data.kinds import Kind
+from ..data.kinds.evidence import EvidenceKind, prefix_of, with_text
 from ..data.kinds.windows import Span, kept_characters, units_with_characters
 from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text
 from ..data.rows import Row, RowEncoder
 from ..data.sentences import Divided, Divider, Prepared, Sentence
 from ..data.text import EOS_TOKEN, escape_control_tokens
-from .documents import QUESTIONS, names_of
 
 MASK = "<mask>"
 _ESCAPED_MASK = escape_control_tokens(MASK)
-
-
-def knows_places(kind: Kind) -> bool:
-    """Tells whether tokens know their places: not those of symbols, nor of turns behind several questions."""
-    return kind.is_text and QUESTIONS not in names_of(kind)
 
 
 class Place(NamedTuple):
@@ -141,6 +135,25 @@ def letters_of_document(raw: Any, prepared: Prepared, line_breaks: str) -> list[
     return placed
 
 
+def letters_of_units(prepared: Prepared, letters: Letters) -> Letters:
+    """Returns the letters of questions and of turns or sentences, which may have their roles before them."""
+    record: Any = prepared.record
+    *questions, document = (text.sentences for text in prepared.texts)
+    moved: Letters = {}
+    for number, question in enumerate(questions):
+        moved[id(question)] = [letter and (letter[0], number, letter[2]) for letter in letters[id(question)]]
+    if record.text is None:
+        units = [(number, len(prefix_of(record, number))) for number in with_text(record)]
+        moved[id(document)] = [letter and behind(*units[letter[1] or 0], letter) for letter in letters[id(document)]]
+    return moved
+
+
+def behind(number: int, prefix: int, letter: tuple[int, int | None, int]) -> Letter:
+    """Returns a letter of a unit with its number and place without the prefix; None for one of the prefix."""
+    part, _, at = letter
+    return None if at < prefix else (part, number, at - prefix)
+
+
 def letters_of(text: Text, line_breaks: str) -> list[Letter]:
     """Returns the place of each letter that is kept of a text; `line_breaks`: of running text, one of `LINE_BREAKS`."""
     if isinstance(text, str):
@@ -180,7 +193,10 @@ class PlacedPipeline(TextPipeline):
             self._letters[id(prepared.texts[0].sentences)] = letters
             return prepared
         divider = PlacedDivider(self.settings, self.counts, self._letters)
-        return Prepared(record, self.kind.divide(divider, record))
+        prepared = Prepared(record, self.kind.divide(divider, record))
+        if isinstance(self.kind, EvidenceKind):
+            self._letters.update(letters_of_units(prepared, self._letters))
+        return prepared
 
     def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         options = self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts

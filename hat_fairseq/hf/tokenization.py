@@ -28,7 +28,7 @@ from .call_options import CHUNK, CallOptions
 from .config import HasLoader
 from .documents import GivenDocument, batch_of, given_document, has_pair
 from .encoding import FILLS, EncodedRow, HatEncoding, columns_of
-from .places import MASK, PlacedPipeline, knows_places, places_of_row
+from .places import MASK, PlacedPipeline, places_of_row
 
 # Files of `bin`; those of labels are for the commands of this package. Version 0.5 had them beside config.json.
 DATA = (pipeline.FILE_NAME, *chain(*dictionary.DICTIONARIES.values(), *pipeline.BPE_FILES.values()))
@@ -36,6 +36,20 @@ BESIDE = (*map("dict.{}.txt".format, dictionary.DICTIONARIES), *chain(*pipeline.
 LOSSES = ("truncated", "lost", "removed", "replaced")  # in the names of counts of what a text loses
 
 logger = logging.getLogger(__name__)
+
+
+class Counts(Counter[str]):
+    """Counts of what texts lose. A copy has none: a call must not change the pickle that `datasets` knows it by."""
+
+    def __reduce__(self) -> Any:
+        return Counts, ()
+
+
+class Warned(set[str]):
+    """The names of the warnings that were given. A copy has none, see `Counts`."""
+
+    def __reduce__(self) -> Any:
+        return Warned, ()
 
 
 class HatTokenizer(HasLoader, PreTrainedTokenizer):
@@ -71,6 +85,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         self.data = as_bin(self.folder)
         self.pipeline = pipeline.TextPipeline.load(self.data)
         self.pipeline.settings = replace(self.pipeline.settings, roles=uses_roles)
+        self.pipeline.counts = Counts()
         self.has_mask, self.target_limit = has_mask, target_limit
         source, target, roles = (find_dictionary(self.data, stream) for stream in ("source", "target", "role"))
         if source is None or (uses_roles and roles is None):
@@ -79,10 +94,15 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         self.target = load_dictionary(target, has_mask) if target else self.source
         self.roles = Dictionary.load(roles) if roles and uses_roles else None
         self._check_dictionaries()
-        self._warned: set[str] = set()
+        self._warned = Warned()
         names = ("bos_token", "pad_token", "eos_token", "unk_token")
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": MASK} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
+        for name, own_token in tokens.items():
+            if str(given := rest.get(name) or own_token) != own_token:
+                raise ValueError(
+                    f"{name}={str(given)!r}: the dictionary and the model have {own_token!r}; leave it out"
+                )
         if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
             rest["model_max_length"] = longest
         own = {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask, "target_limit": self.target_limit}
@@ -102,11 +122,6 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
                     raise ValueError(f"{path}: {key} is {size}, and the dictionary has {len(own)} symbols")
             if self.target_limit is None and config.get("is_encoder_decoder"):
                 self.target_limit = config.get("max_target_positions")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leaves out what calls have counted: a copy is the same before and after a call, as caches need."""
-        counted = {"pipeline": replace(self.pipeline, counts=Counter()), "_warned": set()}
-        return self.__dict__ | counted
 
     @property
     def is_fast(self) -> bool:
@@ -190,8 +205,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
     def _encoder(self, options: CallOptions, with_target: bool) -> PlacedPipeline:
         """Returns the pipeline of a call; ValueError for offsets where places are not known."""
         kind = self.pipeline.kind
-        places = options.is_split_into_words and knows_places(kind)
-        if options.return_offsets_mapping and not (places := knows_places(kind)):
+        places = options.is_split_into_words and kind.is_text
+        if options.return_offsets_mapping and not (places := kind.is_text):
             raise ValueError(f"return_offsets_mapping=True: the places of tokens of the kind {kind.name} are not known")
         mask = self.has_mask and not options.split_special_tokens
         return self._pipeline(self._settings(options, with_target), places, mask)
@@ -389,8 +404,11 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         return self(text, pair, add_special_tokens=add_special_tokens, **options).tokens()
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
-        """Returns the least number of markers of a row: `<s>` and `</s>`, and `</s> </s> <s>` between two texts."""
-        return 5 if pair else 2
+        """Returns the least number of markers of a row: `<s>` and `</s>`, and `</s> </s> <s>` between two texts.
+
+        Between a question and a document that has a target stands `<s>` alone.
+        """
+        return 2 + pair * (1 if self.pipeline.kind.has_target else 3)
 
     def build_inputs_with_special_tokens(self, token_ids_0: Any, token_ids_1: Any = None) -> list[int]:
         """Raises ValueError: ids do not say where sentences begin."""

@@ -94,6 +94,25 @@ def test_an_encoder(name: str, tmp_path: Path) -> None:
     check(peer, {"input_ids": SOURCE, "labels": SOURCE}, tmp_path, auto, SOURCE != PAD)
 
 
+@pytest.mark.parametrize("name", ["hat", "segments", "bart", "tables"])
+def test_all_linear_maps(name: str, tmp_path: Path) -> None:
+    """peft's own choice of maps, which leaves out the output projection: merged and saved."""
+    peer = writer(name)[1] if name in WRITERS else shaken(hf.HatForMaskedLM(encoder(name, {})[1]))
+    labels = targets(4, 9) if name in WRITERS else SOURCE
+    batch = {"input_ids": SOURCE, "labels": labels}
+    options: dict[str, Any] = {"target_modules": "all-linear", "r": 4, "init_lora_weights": False}
+    model = peft.get_peft_model(peer, peft.LoraConfig(**options)).eval()
+    adapted = {key.split(".")[-1] for key, m in model.named_modules() if isinstance(m, peft.tuners.lora.LoraLayer)}
+    assert adapted >= {*MAPS} and not adapted & {"lm_head", "output_projection"}
+    train_a_step(model, batch)
+    with torch.no_grad():
+        expected = model(**batch).logits
+        merged = model.merge_and_unload()
+        assert_close(merged(**batch).logits, expected)
+        merged.save_pretrained(tmp_path)
+        assert torch.equal(type(merged).from_pretrained(tmp_path)(**batch).logits, merged(**batch).logits)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("precision", cpu_precisions())
 @pytest.mark.parametrize("names", [["q_proj"], ["k_proj"], ["v_proj"], ["q_proj", "v_proj"], ["fc1"], ["fc2"]])

@@ -92,6 +92,26 @@ def test_states_and_weights_of_an_encoder_decoder(name: str) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_mask_of_targets(name: str) -> None:
+    """Scripts for other models pass the mask that the tokenizer gives; what it leaves out does not count."""
+    model, peer = writer(name)
+    source, target = documents(LENGTHS), targets(3, 8)
+    target[1, 5:] = PAD
+    inputs = {"input_ids": source, **roles_of(model, source)}
+    expected, mask = peer(**inputs, decoder_input_ids=target).logits, target.ne(PAD)
+    other = target.where(mask, 7)
+    for each in (mask, mask.long()):
+        assert torch.equal(peer(**inputs, decoder_input_ids=other, decoder_attention_mask=each).logits, expected)
+    out = peer(**inputs, decoder_input_ids=other[:, :-1], decoder_attention_mask=mask[:, :-1], use_cache=True)
+    more = {"encoder_outputs": peer.encoder(**inputs), "past_key_values": out.past_key_values}
+    last = peer(**more, decoder_input_ids=other[:, -1:], decoder_attention_mask=mask).logits
+    assert_close(last[mask[:, -1]], expected[:, -1:][mask[:, -1]])
+    with pytest.raises(ValueError, match="decoder_attention_mask: targets are padded on the right"):
+        peer(**inputs, decoder_input_ids=target, decoder_attention_mask=mask.flip(1))
+
+
+@torch.no_grad()
 def test_a_tuple_instead_of_an_output() -> None:
     tokens, model = documents(LENGTHS), model_of("hat")
     states, logits = model(tokens, return_dict=False)

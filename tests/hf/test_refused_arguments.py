@@ -46,6 +46,43 @@ def test_what_generate_does_not_have_is_refused(option: dict[str, Any]) -> None:
         models()[3].generate(IDS, max_length=5, **option)
 
 
+def test_another_way_to_recompute_layers_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """`use_reentrant=True` of older scripts changes no result: a warning says that it has no effect."""
+    for model in models():
+        if not hasattr(model, "activation_checkpointing_enable"):  # of earlier versions of transformers
+            enable = model.gradient_checkpointing_enable
+        else:
+            enable = model.activation_checkpointing_enable
+        enable()
+        enable({"use_reentrant": False})
+        assert not caplog.records
+        enable({"use_reentrant": True})
+        assert "use_reentrant=True has no effect" in caplog.text
+        caplog.clear()
+        with pytest.raises(ValueError, match="determinism_check: hat_fairseq recomputes layers without this option"):
+            enable({"use_reentrant": False, "determinism_check": "none"})
+        with pytest.raises(ValueError, match="every_n_layers=2: the layers of hat_fairseq are recomputed all or none"):
+            model._set_gradient_checkpointing(True, every_n_layers=2)
+        with pytest.raises(ValueError, match="offload: hat_fairseq keeps the activations"):
+            model._set_gradient_checkpointing(True, lambda function, *args: function(*args))
+
+
+def test_a_multiple_of_rows_is_an_integer() -> None:
+    for model in models():
+        with pytest.raises(ValueError, match="pad_to_multiple_of=1.5: give an integer"):
+            model.resize_token_embeddings(30, pad_to_multiple_of=1.5)
+
+
+def test_a_configuration_without_arguments_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """transformers makes one whenever it writes or prints a configuration."""
+    transformers.logging.enable_propagation()
+    try:
+        hf.HatConfig().to_json_string()
+    finally:
+        transformers.logging.disable_propagation()
+    assert not caplog.records
+
+
 def test_attention_that_is_no_matrix_is_refused() -> None:
     for model in models()[:3]:
         with pytest.raises(ValueError, match="output_attentions=True: SegmentLayer has no weights between all tokens"):

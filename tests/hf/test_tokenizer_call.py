@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -294,11 +295,53 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
     assert [text[:end].split()[-1] for end in ends.values()] == words
     with pytest.raises(ValueError, match="give return_offsets_mapping=True or is_split_into_words=True"):
         tokenizer([words]).word_ids()
-    for kind in ("evidence", "byte_sequence"):
-        with pytest.raises(ValueError, match=f"the places of tokens of the kind {kind} are not known"):
-            make(kind)([SHORT], return_offsets_mapping=True)
+    with pytest.raises(ValueError, match="the places of tokens of the kind byte_sequence are not known"):
+        make("byte_sequence")([SHORT], return_offsets_mapping=True)
     with pytest.raises(ValueError, match="word_ids: this text was not given in sentences"):
         make(bpe=bpe)(TEXT, return_offsets_mapping=True).word_ids()
+
+
+def test_special_tokens_are_those_of_the_dictionary(make: Make, tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path)
+    auto = transformers.AutoTokenizer
+    assert auto.from_pretrained(tmp_path, bos_token="<s>", pad_token="<pad>")(SHORT).data == make()(SHORT).data
+    for name, token in (("bos_token", "[CLS]"), ("pad_token", "</s>"), ("unk_token", "?")):
+        with pytest.raises(ValueError, match=f"{name}={re.escape(repr(token))}: the dictionary and the model have"):
+            auto.from_pretrained(tmp_path, **{name: token})
+
+
+@pytest.mark.parametrize("kind", ["text", "classification", "qa"])
+def test_the_number_of_markers(kind: str, make: Make) -> None:
+    """As scripts for pairs subtract it from the greatest length."""
+    tokenizer = make(kind)
+    for texts in (["left .", "Nobody ."],) if kind == "qa" else (["left ."], ["left .", "Nobody ."]):
+        lengths = [len(tokenizer(*texts, add_special_tokens=marked)["input_ids"]) for marked in (True, False)]
+        assert lengths[0] - lengths[1] == tokenizer.num_special_tokens_to_add(pair=len(texts) == 2)
+
+
+@pytest.mark.parametrize("bpe", ["learned", "gpt2"])
+def test_offsets_behind_several_questions(bpe: str, make: Make) -> None:
+    """Elements are questions in the first part of a row, and turns or sentences in the second one, without roles."""
+    questions = ["Who  left ?", "Where is Åsa ?"]
+    turns = [{"role": "Chair", "text": "Nobody  left ."}, {"role": "UI", "text": " "}, {"role": "Åsa", "text": "Why ?"}]
+    sentences, text = ["Nobody  left .", "", "Why ?"], "Nobody  left . Why ? Åsa did ."
+    given: list[tuple[str, Any]] = [("turns", turns), ("sentences", sentences), ("text", text)]
+    for key, document in given:
+        tokenizer = make("evidence", bpe, splitter="punctuation")
+        encoded = tokenizer({"questions": questions, key: document}, return_offsets_mapping=True)
+        plain = tokenizer({"questions": questions, key: document})
+        assert encoded["input_ids"] == plain["input_ids"]
+        covered: dict[tuple[int, int | None], set[int]] = {}
+        for place in encoded._places[0]:
+            if place is not None:
+                covered.setdefault((place.part, place.element), set()).update(range(place.begin, place.end))
+        parts = [questions, [text] if key == "text" else [*map(str, sentences)]]
+        names = {(0, 0), (0, 1), *([(1, None)] if key == "text" else [(1, 0), (1, 2)])}
+        assert covered.keys() == names
+        for (part, element), places in covered.items():
+            said = parts[part][element or 0]
+            assert {at for at in places if not said[at].isspace()} == set(kept_characters(said))
+        assert {*encoded.sequence_ids()} == {None, 0, 1}
 
 
 def test_offsets_of_turns_with_roles(make: Make) -> None:
@@ -379,11 +422,12 @@ def encode_all(tokenizer: Any, texts: list[str]) -> Any:
 def test_other_processes_and_saving(bpe: str, make: Make, tmp_path: Path) -> None:
     """`datasets` keeps what a tokenizer has made under the hash of its pickle, so calls must not change that."""
     tokenizer = make(bpe=bpe, limit=200)
-    before = pickle.dumps(tokenizer)
+    before, attributes = pickle.dumps(tokenizer), pickle.dumps(vars(tokenizer))
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
         halves = [*processes.map(encode_all, [tokenizer] * 2, [[LONG, SHORT], [TEXT]])]
     expected = tokenizer([LONG, SHORT, TEXT], max_length=9)["input_ids"]
     assert halves[0][0] + halves[1][0] == expected and pickle.dumps(tokenizer) == before
+    assert pickle.dumps(vars(tokenizer)) == attributes  # what `datasets` pickles
     tokenizer.save_pretrained(tmp_path / "again")
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
     assert again(TEXT)["input_ids"] == tokenizer(TEXT)["input_ids"] and again.model_max_length == 200 == again.limit

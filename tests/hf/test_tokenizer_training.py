@@ -134,6 +134,23 @@ def test_what_token_classification_gives_a_model(folders: dict[str, Path]) -> No
             assert sorted({each for each in inputs["word_ids"] if each is not None})[::4] == [0, 4]
 
 
+def test_token_classification_takes_a_string(folders: dict[str, Path]) -> None:
+    tokenizer, _ = loaded(folders["tokens"])
+    torch.manual_seed(2)
+    config = hf.HatConfig("hat_roberta", SIZES | {"max_positions": LIMIT}, len(tokenizer), num_labels=5)
+    model = hf.HatForTokenClassification(config).eval()
+    text = "The  president said so ."
+    inputs = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+    with torch.no_grad():
+        best = model(inputs["input_ids"]).logits[0].argmax(-1).tolist()
+    found = transformers.pipeline("token-classification", model, tokenizer=tokenizer, ignore_labels=[])(text)
+    right = [
+        (begin, end, f"LABEL_{label}")
+        for (begin, end), label in zip(inputs["offset_mapping"][0].tolist(), best, strict=True)
+    ]
+    assert [(each["start"], each["end"], each["entity"]) for each in found] == right[1:-1]
+
+
 def test_labels_of_words_for_a_collator(folders: dict[str, Path]) -> None:
     """As scripts for named entities make them: the label of a word at its first piece."""
     tokenizer, _ = loaded(folders["tokens"])
@@ -216,3 +233,28 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     assert sorted(seen["labels"]) == sorted(titles)  # evaluation, too, groups by length
     saved, _ = loaded(tmp_path / "checkpoint-12")
     assert saved(texts[0], truncation=True)["input_ids"] == encoded["input_ids"][0]
+
+
+def test_datasets_map_in_two_processes(
+    folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """The same rows as in one, and a second script finds them in the cache of the first."""
+    datasets = pytest.importorskip("datasets", reason="pip install 'hat_fairseq[test]'")
+    texts, titles = [" ".join(article["paragraphs"]) for article in articles], [each["title"] for each in articles]
+    table = datasets.Dataset.from_dict({"text": texts, "title": titles})
+    tokenizer, _ = loaded(folders["text"])
+    options = {"batched": True, "batch_size": 3, "remove_columns": ["text", "title"]}
+
+    def encode(rows: dict[str, list[str]]) -> Any:
+        return tokenizer(rows["text"], text_target=rows["title"], truncation=True)
+
+    one, two = (
+        table.map(encode, num_proc=number, cache_file_name=str(tmp_path / f"{number}.arrow"), **options)
+        for number in (None, 2)
+    )
+    expected = tokenizer(texts, text_target=titles, truncation=True)
+    for rows in (one, two):
+        assert {name: rows[name][:] for name in rows.column_names} == expected.data
+    again, _ = loaded(folders["text"])
+    hashes = [datasets.fingerprint.Hasher.hash(each) for each in (tokenizer, again)]
+    assert tokenizer.pipeline.counts and hashes[0] == hashes[1]

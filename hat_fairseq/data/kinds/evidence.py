@@ -161,7 +161,7 @@ class EvidenceKind(LabelledKind):
         check_visible(record, record.elements)
         numbers = with_text(record)
         divider.counts["sentences_empty"] += len(record.elements) - len(numbers)
-        texts = tuple(f"{_prefix(record, number)}{record.elements[number]}" for number in numbers)
+        texts = tuple(f"{prefix_of(record, number)}{record.elements[number]}" for number in numbers)
         return [*questions, divider.sentences(record, texts)]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
@@ -245,7 +245,7 @@ def units_of(prepared: Prepared, settings: Settings) -> list[Unit]:
         numbers, positions = list(range(len(texts))), kept_characters(record.text, settings.line_breaks)
     else:
         numbers, positions = with_text(record), kept_characters(record.elements)
-        prefixes = (normalise(_prefix(record, number), Counter()) for number in numbers)
+        prefixes = (normalise(prefix_of(record, number), Counter()) for number in numbers)
         texts = [text[len(prefix) :] for prefix, text in zip(prefixes, texts, strict=True)]
     return [Unit(number, *place) for number, place in zip(numbers, places_of(texts, positions), strict=True)]
 
@@ -261,8 +261,8 @@ def with_text(record: Any) -> list[int]:
     return [number for number, text in enumerate(record.elements) if not is_blank(text)]
 
 
-def _prefix(record: Any, number: int) -> str:
-    """What stands before a turn: `PM: `, or nothing where its role is not known."""
+def prefix_of(record: Any, number: int) -> str:
+    """Returns what stands before a turn: `PM: `, or nothing where its role is not known."""
     role = None if record.roles is None else record.roles[number]
     return "" if role is None else f"{role}: "
 
