@@ -11,6 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from hat_fairseq.scoring.report import bootstrap
+
 Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
@@ -102,8 +106,7 @@ def labelled(question: str, name: str) -> str:
 
 def section(name: str) -> str:
     """One question with all its results, and its figure if it has one; empty if there is no result."""
-    paths = sorted((FOLDER / "results").glob("*.json"))
-    answers = [record for path in paths if (record := json.loads(path.read_text("utf-8")))["question"] == name]
+    answers = [record for record in records() if record["question"] == name]
     if not answers:
         return ""
     heading, introduction = caption(name)
@@ -111,6 +114,15 @@ def section(name: str) -> str:
     if (FOLDER.parent / "docs" / f"{name}.svg").is_file():
         text += f"\n![{heading}](../docs/{name}.svg)\n"
     return text
+
+
+def records() -> list[Record]:
+    """All results; the runs of `pretrained_hierarchy`, a file each, are joined to a result for each task."""
+    results = [json.loads(path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.json"))]
+    for folder in sorted((FOLDER / "results/pretrained_hierarchy").glob("*")):
+        runs = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+        results.append({"question": "pretrained_hierarchy", "task": folder.name, "runs": runs})
+    return results
 
 
 def caption(question: str) -> tuple[str, str]:
@@ -219,7 +231,130 @@ def pretrained_articles(record: Record) -> str:
     return begin(record, seeds(record), machine(record)) + table(columns, rows)
 
 
-OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles)}
+ORDER = ("rules", "head", "upper")  # what is trained
+PAIRS = {  # of an arm and what it is compared with, each with what is trained
+    "evidence": [
+        ("head", "chunks", "head", "first 512"),
+        ("head", "chunks", "rules", "cosine, best of its chunk"),
+        ("head", "alone", "head", "alone, no neighbours"),
+        ("head", "chunks, no neighbours", "head", "alone, no neighbours"),
+        ("head", "chunks", "head", "alone"),
+        ("head", "alone, N|D", "head", "alone"),
+        ("head", "chunks, N|D", "head", "chunks"),
+        ("head", "window", "head", "chunks"),
+        ("head", "S", "head", "chunks"),
+        ("upper", "chunks", "head", "chunks"),
+        ("upper", "chunks", "upper", "first 512"),
+        ("upper", "chunks, N|D", "upper", "chunks"),
+        ("upper", "window", "upper", "chunks"),
+        ("upper", "window, global question", "upper", "window"),
+        ("upper", "S", "upper", "chunks"),
+        ("upper", "SD", "upper", "S"),
+        ("upper", "HAT", "upper", "window"),
+        ("upper", "representatives", "upper", "blocks"),
+        ("upper", "two levels", "upper", "window"),
+    ],
+    "roles": [
+        ("head", "alone, no neighbours", "rules", "most frequent of its twentieth"),
+        ("head", "alone", "head", "alone, no neighbours"),
+        ("head", "alone, N|D", "head", "alone"),
+        ("head", "alone, D|D", "head", "alone, N|D"),
+        ("head", "chunks, no neighbours", "head", "alone, no neighbours"),
+        ("head", "chunks", "head", "alone"),
+        ("head", "chunks, N|D", "head", "chunks"),
+        ("upper", "chunks", "head", "chunks"),
+        ("upper", "SD", "upper", "S"),
+    ],
+}
+Cell = tuple[str, str]
+
+
+def cells_of(record: Record) -> dict[Cell, list[Record]]:
+    """The runs of each arm, by what is trained and its name."""
+    cells: dict[Cell, list[Record]] = {}
+    for run in sorted(record["runs"], key=lambda run: (ORDER.index(run["train"]), run["arm"], run["seed"])):
+        cells.setdefault((run["train"], run["arm"]), []).append(run)
+    return cells
+
+
+def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()) -> str:
+    """The mean of a figure over the seeds in percent, with its interval; or the difference from those of others."""
+    first = runs[0]["scores"]
+    counts = [row[figure][1] for row in first.values()]
+
+    def sums(runs: Sequence[Record]) -> np.ndarray:
+        assert all(run["scores"].keys() == first.keys() for run in runs)
+        return np.mean([[run["scores"][name][figure][0] for name in first] for run in runs], axis=0)
+
+    values = sums(runs) - (sums(others) if others else 0)
+    rows = np.stack([100 * values, counts], axis=1)
+    (interval,) = bootstrap(rows, lambda drawn: drawn[:, :1].sum(axis=0) / drawn[:, 1].sum(), 2000, 1)
+    sign = "+" if others else ""
+    return f"{interval.mean:{sign}.1f} [{interval.low:{sign}.1f}, {interval.high:{sign}.1f}]"
+
+
+def pretrained_hierarchy(record: Record) -> str:
+    """A row for each arm, and for each difference."""
+    cells = cells_of(record)
+    names = list(next(iter(record["runs"][0]["scores"].values())))
+    rows: list[Sequence[Any]] = []
+    for (trained, arm), runs in cells.items():
+        values = [figure_of(runs, name) for name in names]
+        minutes = f"{sum(run.get('cpu_seconds', 0) for run in runs) / 60 / len(runs):.1f}"
+        size = f"{runs[0]['parameters']:,}" if "parameters" in runs[0] else ""
+        rows.append([trained, escaped(arm), size, ", ".join(str(run["seed"]) for run in runs), *values, minutes])
+    text = f"\n### {record['task']}\n\n" + ", ".join(sorted({machine(run) for run in record["runs"]})) + ".\n\n"
+    text += table(["trained", "arm", "parameters trained", "seeds", *names, "CPU minutes of a run"], rows)
+    rows, missing = [], []
+    for *minuend, trained, arm in PAIRS[record["task"]]:
+        one, other = cells.get((minuend[0], minuend[1]), []), cells.get((trained, arm), [])
+        if trained != "rules":
+            common = {run["seed"] for run in one} & {run["seed"] for run in other}
+            one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
+        name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
+        if one and other:
+            rows.append([name, len(one), *(figure_of(one, figure, other) for figure in names)])
+        else:
+            missing.append(name)
+    if rows:
+        text += "\n" + table(["difference", "seeds", *names], rows)
+    return text + (f"\nNot run yet: {'; '.join(missing)}.\n" if missing else "")
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def draw_pretrained_hierarchy() -> None:
+    """The first figure of each arm and seed, a panel for each task, as docs/pretrained_hierarchy.svg."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    matplotlib.rcParams |= {"svg.hashsalt": "pretrained_hierarchy", "svg.fonttype": "none"}  # the same bytes each time
+    from matplotlib import pyplot
+
+    answers = [record for record in records() if record["question"] == "pretrained_hierarchy"]
+    heights = [len(cells_of(record)) for record in answers]
+    figure, axes = pyplot.subplots(
+        len(answers), figsize=(8, 1 + 0.25 * sum(heights)), height_ratios=heights, squeeze=False, layout="constrained"
+    )
+    for axis, record in zip(axes[:, 0], answers, strict=True):
+        name = next(iter(next(iter(record["runs"][0]["scores"].values()))))
+        for place, ((trained, _), runs) in enumerate(cells_of(record).items()):
+            interval = figure_of(runs, name)
+            mean, low, high = (float(part.strip("[], ")) for part in interval.split())
+            axis.plot([low, high], [-place, -place], color=f"C{ORDER.index(trained)}")
+            axis.plot([mean], [-place], "o", color=f"C{ORDER.index(trained)}")
+        labels = [arm if trained == "rules" else f"{arm} ({trained})" for trained, arm in cells_of(record)]
+        axis.set_yticks([-place for place in range(len(labels))], labels)
+        axis.set(xlabel=f"{record['task']}: {name}, %, with intervals over documents")
+        axis.grid(alpha=0.3)
+    figure.savefig(FOLDER.parent / "docs/pretrained_hierarchy.svg", metadata={"Date": None})
+
+
+OWN_TABLES = {
+    each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles, pretrained_hierarchy)
+}
 TIMED = ("gpu", "long_encoders", "ablation", "training", "generation", "precision")  # with tables of `interleaved`
 
 
@@ -307,4 +442,5 @@ def verified(record: Record) -> list[str]:
 
 
 if __name__ == "__main__":
+    draw_pretrained_hierarchy()
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")

@@ -9,11 +9,17 @@ import sys
 from pathlib import Path
 
 import harness
+import pretrained_data
+import pretrained_hierarchy
+import pretrained_tasks
 import pytest
+import render
+import torch
 from commands import run_command
+from fairseq.data import Dictionary
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-RECORDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((BENCHMARKS / "results").glob("*.json"))]
+RECORDS = render.records()
 NOT_RECORDED = {"gpu"}  # no GPU has run it
 
 
@@ -143,3 +149,40 @@ def test_load(tmp_path: Path) -> None:
     rows = {run["run"]: run for run in json.loads((tmp_path / "load.json").read_text())["runs"]}
     assert {"preprocess text", "train text", "generate", "train classification", "predict"} <= rows.keys()
     assert all(0 < row["peak_mb"] < 2000 for row in rows.values()), rows
+
+
+@pytest.mark.slow
+def test_arms_are_the_models_of_their_flags() -> None:
+    """Lower and upper layers together compute what the whole model does; a global question changes all units."""
+    words = Dictionary()
+    for number in range(50):
+        words.add_symbol(f"w{number}")
+    parts = [torch.cat([torch.tensor([0]), torch.randint(4, 54, (9,))]) for _ in range(70)]
+    tokens, question = torch.cat(parts), torch.tensor([0, 7, 8, 2])
+    states, reached = {}, {}
+    for name, arm in pretrained_hierarchy.ARMS.items():
+        if arm.model == pretrained_hierarchy.ALONE or arm.model in states:
+            continue
+        torch.manual_seed(1)
+        encoder = pretrained_data.build(arm.model, words).core.eval()
+        with torch.no_grad():
+            lower = pretrained_data.states_of(encoder, tokens[None, :500], below=True)
+            states[arm.model] = pretrained_data.states_of(encoder, tokens[None, :500], lower)
+            if "representatives" not in name:  # which begin anew in the upper layers
+                whole = encoder(tokens[None, :500]).tokens
+                assert torch.allclose(states[arm.model], whole, atol=0.1), name
+            lower = torch.randn(1, 700, 384)
+            vectors = []
+            for asked in (torch.randn(1, 4, 384), torch.randn(1, 4, 384)):
+                document = pretrained_tasks.Document("a", tokens, [question], torch.zeros(1, 70))
+                vectors.append(pretrained_data.vectors_of(encoder, document, (lower, asked)))
+        assert vectors[0].shape == (70, 384) and torch.allclose(vectors[0].norm(dim=1), torch.ones(70), atol=1e-5)
+        reached[name] = not torch.equal(*vectors)
+    assert [name for name, is_reached in reached.items() if is_reached] == ["window, global question"]
+
+
+def test_differences_are_of_arms_that_exist() -> None:
+    names = {
+        arm for pairs in render.PAIRS.values() for _, one, other, arm in pairs for arm in (one, arm) if other != "rules"
+    }
+    assert names <= {*pretrained_hierarchy.ARMS}
