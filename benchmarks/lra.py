@@ -27,19 +27,25 @@ run, and runs that it holds are kept, so an interrupted benchmark resumes. Nothi
 
 import json
 import statistics
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from harness import RESULTS, flags, write_result
 from recipe_runs import RUNS, flags_of, preprocessed, run_recipe
-from short_listops import right_guesses, views
 
+from hat_fairseq.data.readers import READERS
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
+sys.path.append(str(READERS))
+from listops import END, FUNCTIONS  # noqa: E402
+
+Example = tuple[Sequence[str], Any]  # symbols, value
 SPARSE = ["--arch", "ernie_sparse_lra_{task}"]
 SAR = ["--criterion", "self_attention_regularization", "--sar-alpha", "0.5", "--sar-roll", "2"]
 MODELS = {
@@ -126,6 +132,36 @@ def baselines(recipe: str) -> dict[str, float]:
     read = views if "listops" in recipe else lambda _: {"constant": ()}
     guesses = right_guesses(training, tested, read)
     return {name: round(100 * sum(right) / len(right), 2) for name, right in guesses.items()}
+
+
+def views(symbols: Sequence[str]) -> dict[str, Hashable]:
+    """What each baseline reads of an expression."""
+    root, *rest = symbols
+    level, digits = 0, []
+    for symbol in rest:
+        level += symbol.startswith("[") - (symbol in (END, "X"))  # X: as readers write it
+        if level == 0 and symbol.isdigit():
+            digits.append(int(symbol))
+    value = FUNCTIONS[root](digits) if digits else None
+    return {"constant": (), "root operator": root, "root operator and its digits": (root, value)}
+
+
+def right_guesses(
+    training: Iterable[Example],
+    tested: Sequence[Example],
+    views: Callable[[Sequence[str]], dict[str, Hashable]],
+) -> dict[str, list[bool]]:
+    """Whether the most frequent value of the training expressions that look alike is right; of all if none does."""
+    counts: defaultdict[Hashable, Counter[Any]] = defaultdict(Counter)
+    for symbols, value in training:
+        for view in views(symbols).items():
+            counts[view][value] += 1
+
+    def guess(view: Hashable) -> Any:
+        return (counts.get(view) or counts["constant", ()]).most_common(1)[0][0]
+
+    names = views(tested[0][0])
+    return {name: [guess((name, views(symbols)[name])) == value for symbols, value in tested] for name in names}
 
 
 def accuracy(recipe: str, predictions: Path) -> float:

@@ -11,6 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from hat_fairseq.scoring.report import bootstrap
+
 Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
@@ -18,7 +22,8 @@ INTRODUCTION = """# Benchmarks
 Each question has one script. Every result is a JSON file in `results/` with its command, versions and device;
 `python benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the
 page; `make bench BENCH="generation training"` runs only these two. Some results are older than their script: their
-command measures the same today.
+command measures the same today. [experiments_0.5.md](experiments_0.5.md): the finished experiments of version 0.5 with
+models from random weights; the tag `0.5-experiments` has their scripts.
 """
 INTERLEAVED = """
 In the questions below, the contenders run in turns, each in its own process. Seconds are the median [least, most] over
@@ -50,51 +55,9 @@ ENCODERS = {
     "modernbert": "ModernBERT (`transformers`), SDPA",
     "ernie_sparse": "`ernie_sparse_base`",
 }
-POINTERS = {
-    "window": "baseline (`--no-hierarchy`, window)",
-    "decoder 2": "baseline, 2 decoder layers",
-    "decoder 3": "baseline, 3 decoder layers",
-    "hat 0": "HAT on the window, 0 hierarchical layers",
-    "hat 0, decoder 2": "HAT on the window, 0 hierarchical layers, 2 decoder layers",
-    "hat 1": "HAT on the window, `--hierarchical-encoder-layers 1`",
-    "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
-    "full": "full attention (`--no-hierarchy`)",
-}
 # Labels that replace names of contenders, for each question. A label may refer to entries of the setting, as in
 # "layout {layout}".
 LABELS: dict[str, dict[str, str]] = {
-    "needle": {
-        "full": "full attention (`hat_roberta --no-hierarchy`)",
-        "window": "window alone (`--encoder-attention window`)",
-        "pooling": "two levels (`--pooling-cells document`)",
-        "pooling, token": "two levels (`--pooling-cells token`)",
-        "hat": "HAT on the window (`hat_roberta`)",
-        "segments": "`hierarchical_transformer`",
-        "window, global": "window and global questions",
-        "blocks": "blocks (`--encoder-attention block-sparse`)",
-        "representatives": "representatives (`ernie_sparse`)",
-        "blocks, global": "blocks, global and random ones",
-    },
-    "needle_segments": {
-        "S|SD|SD|S": "`--layout 'S\\|SD\\|SD\\|S'`",
-        "S|S|S|S|S|S": "`--layout 'S\\|S\\|S\\|S\\|S\\|S'`",
-    },
-    "needle_far": {
-        "two levels": "two levels (`--encoder-attention pooling`)",
-        "equal keys": "window of equal keys (24)",
-        "equal reach": "window of equal reach (48)",
-        "full": "full attention",
-        "document": "two levels, `--pooling-cells document`",
-        "mean": "two levels, `--key-pooling mean`",
-        "max": "two levels, `--key-pooling max`",
-    },
-    "pointers": POINTERS,
-    "decisions": POINTERS,
-    "short_listops": {
-        "full": "full attention",
-        "blocks, global": "blocks and a global one",
-        "representatives, global": "representatives and a global block",
-    },
     "gpu": {"fairseq": "fairseq's `bart_base`", **GENERATION, **ENCODERS},
     "long_encoders": {
         **ENCODERS,
@@ -143,8 +106,7 @@ def labelled(question: str, name: str) -> str:
 
 def section(name: str) -> str:
     """One question with all its results, and its figure if it has one; empty if there is no result."""
-    paths = sorted((FOLDER / "results").glob("*.json"))
-    answers = [record for path in paths if (record := json.loads(path.read_text("utf-8")))["question"] == name]
+    answers = [record for record in records() if record["question"] == name]
     if not answers:
         return ""
     heading, introduction = caption(name)
@@ -152,6 +114,15 @@ def section(name: str) -> str:
     if (FOLDER.parent / "docs" / f"{name}.svg").is_file():
         text += f"\n![{heading}](../docs/{name}.svg)\n"
     return text
+
+
+def records() -> list[Record]:
+    """All results; the runs of `pretrained_hierarchy`, a file each, are joined to a result for each task."""
+    results = [json.loads(path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.json"))]
+    for folder in sorted((FOLDER / "results/pretrained_hierarchy").glob("*")):
+        runs = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+        results.append({"question": "pretrained_hierarchy", "task": folder.name, "runs": runs})
+    return results
 
 
 def caption(question: str) -> tuple[str, str]:
@@ -186,20 +157,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]) + "\n"
 
 
-def hierarchy(record: Record) -> str:
-    """One recipe's comparison."""
-    hat, other = dict.fromkeys(run["kind"] for run in record["runs"])
-    scores = {(run["kind"], run["seed"]): run["scores"] for run in record["runs"]}
-    rows = []
-    for metric, figures in record["summary"].items():
-        differences = [scores[hat, s][metric] - scores[other, s][metric] for s in sorted({s for _, s in scores})]
-        means = [f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in (hat, other)]
-        difference = f"{figures['difference_mean']:+.2f} ± {figures['difference_sd']:.2f}"
-        rows.append([metric, *means, difference, ", ".join(f"{value:+.2f}" for value in differences)])
-    columns = ["metric", "HAT", other, "difference", "seed by seed"]
-    return f"\n### {record['recipe']}\n" + begin(record, seeds(record), machine(record)) + table(columns, rows)
-
-
 def plan(record: Record) -> str:
     """Estimates of memory beside measured peaks."""
     rows = []
@@ -209,102 +166,6 @@ def plan(record: Record) -> str:
         rows.append([run["case"], f"{run['parameters'] / 1e6:.1f}M", *sizes, difference])
     columns = ["recipe", "parameters", "estimate, GB", "measured, GB", "difference"]
     return begin(record, machine(record)) + table(columns, rows)
-
-
-def needle(record: Record) -> str:
-    """Accuracy of each model for each bin of distances, the mean and seed by seed."""
-    bins = [f"{before + 1} to {most}" for before, most in zip([0, *record["bins"]], record["bins"], strict=False)]
-    reach = ["longest possible", "", *(record.get("reach", {}).get(name, "any") for name in record["summary"])]
-    return accuracies(record, "distance", bins, *([reach] if "reach" in record else []))
-
-
-def needle_roll(record: Record) -> str:
-    """Accuracy of each model for each place of needles, and the divergence of rolled predictions."""
-    rows = [figure_of_models(record, "divergence", "divergence")]
-    return accuracies(record, "first token of a needle in its block", record["cases"], *rows)
-
-
-def figure_of_models(record: Record, heading: str, name: str) -> list[str]:
-    """A row of a table of models: mean of a figure and its values seed by seed, for the models that have it."""
-    row = [heading, ""]
-    for model in record["summary"]:
-        values = [run[name] for run in record["runs"] if run["model"] == model and name in run]
-        row.append(f"{statistics.mean(values):.3f} ({', '.join(map(str, values))})" if values else "")
-    return row
-
-
-def pointers(record: Record) -> str:
-    """Accuracy of each model for each number of hops, the mean and seed by seed."""
-    return accuracies(record, "hops", [str(index + 1) for index in range(len(record["runs"][0]["accuracy"]))])
-
-
-def decisions(record: Record) -> str:
-    """Accuracy of each model for each length, and what is known of its attention to sentences."""
-    similar = figure_of_models(record, "similarity of sentences", "similarity")
-    used = figure_of_models(record, "used of sentences, most selective head", "used")
-    return accuracies(record, "sentences", list(map(str, record["sentences"])), similar, used)
-
-
-def short_listops(record: Record) -> str:
-    """Accuracy of each model for expressions of two and of three levels, and of the baselines."""
-    text = accuracies(record, "levels", list(map(str, record["levels"])))
-    listed = (f"{name} {' and '.join(map(str, row))}" for name, row in record["baselines"].items())
-    return f"{text}\nBaselines, in percent: {'; '.join(listed)}.\n"
-
-
-def demo_variants(record: Record) -> str:
-    """ROUGE against the own references and those of other meetings, and similarity of sentences, for each variant."""
-    rows: list[Sequence[Any]] = []
-    for variant, means in record["summary"].items():
-        runs = [run for run in record["runs"] if run["variant"] == variant]
-        cells = []
-        for name in record["columns"]:
-            form = ".2f" if name in ("after", "sentences") else ".1f"
-            by_seed = ", ".join(f"{run[name]:{form}}" for run in runs)
-            cells.append(f"{means[f'{name}_mean']:{form}} ± {means[f'{name}_sd']:{form}} ({by_seed})")
-        rows.append([variant, ", ".join(str(run["seed"]) for run in runs), *cells])
-    devices = ", ".join(sorted({run["device"] for run in record["runs"]}))
-    columns = ["variant", "seeds", *record["columns"].values()]
-    text = begin(record, f"{devices}, {record['threads']} thread, torch {record['versions']['torch']}")
-    return f"{text}Mean ± standard deviation (seed by seed).\n\n{table(columns, rows)}"
-
-
-def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence[Any]) -> str:
-    """A row for each entry of the runs' accuracies, a column for each model; `more`: further rows."""
-    by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
-    rows: list[Sequence[Any]] = []
-    for index, name in enumerate(names):
-        row = [name, record["runs"][0]["questions"][index]]
-        for model, runs in by_model.items():
-            by_seed = ", ".join(f"{run['accuracy'][index]:.0f}" for run in runs)
-            row.append(f"{record['summary'][model][index]['mean']:.1f} ({by_seed})")
-        rows.append(row)
-    rows += more
-    rows.append(["parameters", "", *(f"{runs[0]['parameters']:,}" for runs in by_model.values())])
-    rows.append(["device", "", *(", ".join(sorted({run["device"] for run in runs})) for runs in by_model.values())])
-    minutes = sum(run["cpu_seconds"] for run in record["runs"]) / 60
-    cost = f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time"
-    text = begin(record, seeds(record), stated(record, "g"), cost)
-    text += f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n\n"
-    labels = (labelled(record["question"], name) for name in by_model)
-    return text + table([first, "questions", *labels], rows)
-
-
-def needle_look(record: Record) -> str:
-    """What points to the evidence, seed by seed."""
-    columns = ["seed", "questions", "occlusion names the needle first", "attention to the needle", "in layer"]
-    keys = ("seed", "questions", "occlusion", "attention", "layer")
-    runs = ({**run, "occlusion": f"{run['occlusion']} %"} for run in record["runs"])
-    return begin(record, stated(record), machine(record)) + table(columns, ([run[key] for key in keys] for run in runs))
-
-
-def sentence_attention(record: Record) -> str:
-    """Similarity of sentences and selectivity of attention while a model is trained."""
-    keys = ("training", "updates", "before", "after", "sentences", "tokens", "gradient", "loss")
-    columns = ["training", "updates", "similarity before", "after", "used of sentences", "used of tokens"]
-    columns += ["gradient", "loss, bits"]
-    rows = ([run[key] for key in keys] for run in record["runs"])
-    return begin(record, stated(record), machine(record)) + table(columns, rows)
 
 
 def lra(record: Record) -> str:
@@ -370,12 +231,130 @@ def pretrained_articles(record: Record) -> str:
     return begin(record, seeds(record), machine(record)) + table(columns, rows)
 
 
-OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, needle_roll, sentence_attention)}
-OWN_TABLES |= {
-    each.__name__: each for each in (pointers, decisions, demo_variants, short_listops, lra, load, preprocessing, floor)
+ORDER = ("rules", "head", "upper")  # what is trained
+PAIRS = {  # of an arm and what it is compared with, each with what is trained
+    "evidence": [
+        ("head", "chunks", "head", "first 512"),
+        ("head", "chunks", "rules", "cosine, best of its chunk"),
+        ("head", "alone", "head", "alone, no neighbours"),
+        ("head", "chunks, no neighbours", "head", "alone, no neighbours"),
+        ("head", "chunks", "head", "alone"),
+        ("head", "alone, N|D", "head", "alone"),
+        ("head", "chunks, N|D", "head", "chunks"),
+        ("head", "window", "head", "chunks"),
+        ("head", "S", "head", "chunks"),
+        ("upper", "chunks", "head", "chunks"),
+        ("upper", "chunks", "upper", "first 512"),
+        ("upper", "chunks, N|D", "upper", "chunks"),
+        ("upper", "window", "upper", "chunks"),
+        ("upper", "window, global question", "upper", "window"),
+        ("upper", "S", "upper", "chunks"),
+        ("upper", "SD", "upper", "S"),
+        ("upper", "HAT", "upper", "window"),
+        ("upper", "representatives", "upper", "blocks"),
+        ("upper", "two levels", "upper", "window"),
+    ],
+    "roles": [
+        ("head", "alone, no neighbours", "rules", "most frequent of its twentieth"),
+        ("head", "alone", "head", "alone, no neighbours"),
+        ("head", "alone, N|D", "head", "alone"),
+        ("head", "alone, D|D", "head", "alone, N|D"),
+        ("head", "chunks, no neighbours", "head", "alone, no neighbours"),
+        ("head", "chunks", "head", "alone"),
+        ("head", "chunks, N|D", "head", "chunks"),
+        ("upper", "chunks", "head", "chunks"),
+        ("upper", "SD", "upper", "S"),
+    ],
 }
-OWN_TABLES |= {"pretrained_articles": pretrained_articles}
-OWN_TABLES |= dict.fromkeys(("needle_segments", "needle_far", "needle_global"), needle)
+Cell = tuple[str, str]
+
+
+def cells_of(record: Record) -> dict[Cell, list[Record]]:
+    """The runs of each arm, by what is trained and its name."""
+    cells: dict[Cell, list[Record]] = {}
+    for run in sorted(record["runs"], key=lambda run: (ORDER.index(run["train"]), run["arm"], run["seed"])):
+        cells.setdefault((run["train"], run["arm"]), []).append(run)
+    return cells
+
+
+def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()) -> str:
+    """The mean of a figure over the seeds in percent, with its interval; or the difference from those of others."""
+    first = runs[0]["scores"]
+    counts = [row[figure][1] for row in first.values()]
+
+    def sums(runs: Sequence[Record]) -> np.ndarray:
+        assert all(run["scores"].keys() == first.keys() for run in runs)
+        return np.mean([[run["scores"][name][figure][0] for name in first] for run in runs], axis=0)
+
+    values = sums(runs) - (sums(others) if others else 0)
+    rows = np.stack([100 * values, counts], axis=1)
+    (interval,) = bootstrap(rows, lambda drawn: drawn[:, :1].sum(axis=0) / drawn[:, 1].sum(), 2000, 1)
+    sign = "+" if others else ""
+    return f"{interval.mean:{sign}.1f} [{interval.low:{sign}.1f}, {interval.high:{sign}.1f}]"
+
+
+def pretrained_hierarchy(record: Record) -> str:
+    """A row for each arm, and for each difference."""
+    cells = cells_of(record)
+    names = list(next(iter(record["runs"][0]["scores"].values())))
+    rows: list[Sequence[Any]] = []
+    for (trained, arm), runs in cells.items():
+        values = [figure_of(runs, name) for name in names]
+        minutes = f"{sum(run.get('cpu_seconds', 0) for run in runs) / 60 / len(runs):.1f}"
+        size = f"{runs[0]['parameters']:,}" if "parameters" in runs[0] else ""
+        rows.append([trained, escaped(arm), size, ", ".join(str(run["seed"]) for run in runs), *values, minutes])
+    text = f"\n### {record['task']}\n\n" + ", ".join(sorted({machine(run) for run in record["runs"]})) + ".\n\n"
+    text += table(["trained", "arm", "parameters trained", "seeds", *names, "CPU minutes of a run"], rows)
+    rows, missing = [], []
+    for *minuend, trained, arm in PAIRS[record["task"]]:
+        one, other = cells.get((minuend[0], minuend[1]), []), cells.get((trained, arm), [])
+        if trained != "rules":
+            common = {run["seed"] for run in one} & {run["seed"] for run in other}
+            one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
+        name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
+        if one and other:
+            rows.append([name, len(one), *(figure_of(one, figure, other) for figure in names)])
+        else:
+            missing.append(name)
+    if rows:
+        text += "\n" + table(["difference", "seeds", *names], rows)
+    return text + (f"\nNot run yet: {'; '.join(missing)}.\n" if missing else "")
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def draw_pretrained_hierarchy() -> None:
+    """The first figure of each arm and seed, a panel for each task, as docs/pretrained_hierarchy.svg."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    matplotlib.rcParams |= {"svg.hashsalt": "pretrained_hierarchy", "svg.fonttype": "none"}  # the same bytes each time
+    from matplotlib import pyplot
+
+    answers = [record for record in records() if record["question"] == "pretrained_hierarchy"]
+    heights = [len(cells_of(record)) for record in answers]
+    figure, axes = pyplot.subplots(
+        len(answers), figsize=(8, 1 + 0.25 * sum(heights)), height_ratios=heights, squeeze=False, layout="constrained"
+    )
+    for axis, record in zip(axes[:, 0], answers, strict=True):
+        name = next(iter(next(iter(record["runs"][0]["scores"].values()))))
+        for place, ((trained, _), runs) in enumerate(cells_of(record).items()):
+            interval = figure_of(runs, name)
+            mean, low, high = (float(part.strip("[], ")) for part in interval.split())
+            axis.plot([low, high], [-place, -place], color=f"C{ORDER.index(trained)}")
+            axis.plot([mean], [-place], "o", color=f"C{ORDER.index(trained)}")
+        labels = [arm if trained == "rules" else f"{arm} ({trained})" for trained, arm in cells_of(record)]
+        axis.set_yticks([-place for place in range(len(labels))], labels)
+        axis.set(xlabel=f"{record['task']}: {name}, %, with intervals over documents")
+        axis.grid(alpha=0.3)
+    figure.savefig(FOLDER.parent / "docs/pretrained_hierarchy.svg", metadata={"Date": None})
+
+
+OWN_TABLES = {
+    each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles, pretrained_hierarchy)
+}
 TIMED = ("gpu", "long_encoders", "ablation", "training", "generation", "precision")  # with tables of `interleaved`
 
 
@@ -463,4 +442,5 @@ def verified(record: Record) -> list[str]:
 
 
 if __name__ == "__main__":
+    draw_pretrained_hierarchy()
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")

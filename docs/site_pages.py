@@ -16,7 +16,11 @@ from hat_fairseq.data import readers as reader_modules
 from hat_fairseq.recipes import files as recipe_files
 
 ROOT = Path(__file__).resolve().parents[1]
-OTHER_PAGES = {"index.md": ROOT / "README.md", "benchmarks.md": ROOT / "benchmarks/README.md"}
+OTHER_PAGES = {
+    "index.md": ROOT / "README.md",
+    "benchmarks.md": ROOT / "benchmarks/README.md",
+    "experiments_0.5.md": ROOT / "benchmarks/experiments_0.5.md",
+}
 MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")
 logging.getLogger("MARKDOWN").setLevel(logging.INFO)  # an import of hat_fairseq lets it write more
@@ -38,7 +42,7 @@ def on_page_markdown(markdown, page, config, files):
 
     def link(match):
         text, target, anchor = match.groups()
-        target = "benchmarks.md" if target.endswith("benchmarks/README.md") else target
+        target = "benchmarks.md" if target.endswith("benchmarks/README.md") else target.removeprefix("../benchmarks/")
         return f"[{text}]({target}{anchor})" if files.get_file_from_path(target) else text
 
     return LINK.sub(link, MARK.sub(lambda match: "\n".join(PARTS[match[1]]()), markdown))

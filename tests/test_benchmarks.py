@@ -1,35 +1,25 @@
 """The page of benchmarks is what its results say, and the benchmarks compare what is comparable."""
 
 import importlib
-import itertools
 import json
-import random
 import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import decisions
-import experiments
 import harness
-import needle
-import needle_far
-import needle_global
-import needle_roll
-import pointers
+import pretrained_data
+import pretrained_hierarchy
+import pretrained_tasks
 import pytest
-import short_listops
+import render
 import torch
 from commands import run_command
 from fairseq.data import Dictionary
-from needle import VALUES, batch, dictionary, document, read
-
-from listops import value_of  # short_listops has put its folder on the path
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-RECORDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((BENCHMARKS / "results").glob("*.json"))]
+RECORDS = render.records()
 NOT_RECORDED = {"gpu"}  # no GPU has run it
 
 
@@ -44,8 +34,7 @@ def test_summaries_follow_from_the_runs() -> None:
             assert record["summary"] == harness.summary(record["runs"], record["reference"]), record["command"]
         elif "summary" in record:
             module = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))
-            summary = module.get("summary", experiments.summary)
-            assert record["summary"] == summary(record["runs"]), record["command"]
+            assert record["summary"] == module["summary"](record["runs"]), record["command"]
 
 
 def test_every_script_has_a_result_and_answers_help(
@@ -162,112 +151,38 @@ def test_load(tmp_path: Path) -> None:
     assert all(0 < row["peak_mb"] < 2000 for row in rows.values()), rows
 
 
-@pytest.fixture(scope="module")
-def meetings() -> list[list[list[str]]]:
-    return read("dev")
-
-
-@pytest.fixture(scope="module")
-def words(meetings: list[list[list[str]]]) -> Dictionary:
-    return dictionary(meetings)
-
-
-@pytest.mark.parametrize(
-    ("task", "offset"),
-    [(needle.ANY_DISTANCE, 0), (needle_far.TASK, 0), (needle_global.TASK, 0), (needle_roll.TASK, 4)],
-)
-def test_each_answer_stands_once_at_its_distance(task: needle.Task, offset: int, meetings: Any) -> None:
-    words = dictionary(meetings, task.values)
-    for seed, (_, length, questions) in itertools.product(range(8), task.stages):
-        rng = random.Random(seed)
-        tokens, positions, answers, distances = document(rng, words, meetings, length, questions, task, offset)
-        text = [words[token] for token in tokens]
-        assert len(text) == length and len(positions) == 2 * questions and positions == sorted(positions)
-        assert positions[0] == task.lead + 1 and min(distances[:questions]) >= (task.even or (2,))[0]
-        for position, answer, distance in zip(positions, answers, distances, strict=True):
-            key, value, at = text[position], words[answer], position + distance
-            assert text[at - 4 : at + 2] == ["<s>", "the", key, "is", value, "."]
-            assert value in task.values[key] and sum(text.count(other) for other in task.values[key]) == 1
-            assert not task.align or (at - 4) % task.align == offset
-
-
-def test_windows_know_what_lies_within_their_reach_and_nothing_else(words: Dictionary, meetings: Any) -> None:
-    """Another value in a needle changes the logits of its question if, and only if, it lies within the reach."""
-    model = needle.build(needle.MODELS["window"], words, seed=1).double().eval()
-    tokens, positions, _, distances = batch(random.Random(5), words, meetings, needle.LENGTH, 6)
-    positions, distances = positions[:, : len(VALUES)], distances[:, : len(VALUES)]
-    before, rows = needle.scores(model, tokens, positions), range(len(tokens))
-    for number in range(len(VALUES)):
-        other = tokens.clone()
-        other[rows, positions[:, number] + distances[:, number]] = words.index("the")
-        changed = (needle.scores(model, other, positions) != before).any(dim=-1)[:, number]
-        assert changed.equal(distances[:, number] <= needle.REACH["window"])
-
-
-def test_pointers_are_one_cycle_and_point_far_and_answers_are_as_many_hops_away_as_asked() -> None:
-    words = pointers.dictionary()
-    tokens, questions, answers = pointers.batch(random.Random(3), words, pointers.KEYS, 20)
-    for row, asked, wanted in zip(tokens, questions.flatten(1, 2), answers.flatten(1), strict=True):
-        text = [words[token] for token in row]
-        at = {text[place - 1]: place - 1 for place, word in enumerate(text) if word == "points"}
-        follows = {key: text[place + 3] for key, place in at.items()}
-        assert len(at) == text.count("<s>") == pointers.KEYS and set(follows.values()) == set(at)
-        assert all(abs(at[key] - at[other]) > pointers.LAYERS * pointers.WINDOW for key, other in follows.items())
-        for (number, key), answer in zip(asked.tolist(), wanted.tolist(), strict=True):
-            end = words[key]
-            for _ in range(int(words[number][0])):
-                end = follows[end]
-            assert end == words[answer]
-
-
-def test_the_encoder_with_a_window_follows_no_pointer() -> None:
-    """Another key in a sentence changes no state of the sentence that points to it; with full attention it does."""
-    words = pointers.dictionary()
-    tokens, cycle = pointers.document(random.Random(3), words, pointers.KEYS)
-    points = (tokens == words.index("points")).nonzero().flatten()
-    first, second = (int(points[tokens[points - 1] == key]) for key in cycle[:2])
-    other = tokens.clone()
-    other[second + 2] = words.index("so")
-    for name, reaches in (("window", False), ("hat 2", False), ("full", True)):
-        encoder = pointers.build(name, words, seed=1).encoder.eval()
-        with torch.no_grad():
-            before, after = (encoder(ids[None]).tokens[0, first - 2 : first + 3] for ids in (tokens, other))
-        assert before.equal(after) != reaches, name
-
-
-def test_what_was_taken_is_listed_in_its_order(meetings: Any) -> None:
-    words = dictionary(meetings)
-    for word in decisions.FRAMES:
-        words.add_symbol(word)
-    for sentences in decisions.LENGTHS:
-        tokens, taken = decisions.document(random.Random(sentences), words, meetings, sentences)
-        text = " ".join(words[token] for token in tokens)
-        assert re.findall(r"we take the (\w+) then", text) == [words[value] for value in taken]
-        assert text.count("do we like the") == decisions.NUMBER and text.count("<s>") == sentences
-
-
-def test_the_value_of_each_operator_is_that_of_its_own_expression() -> None:
-    for symbols, value in short_listops.drawn(40):
-        begins = [number for number, symbol in enumerate(symbols) if symbol in short_listops.OPERATORS]
-        values = short_listops.inner_values(symbols)
-        for begin, inner in zip(begins, values, strict=True):
-            depths = itertools.accumulate((s[0] == "[") - (s == "]") for s in symbols[begin:])
-            end = begin + next(number for number, depth in enumerate(depths) if depth == 0)
-            assert value_of(symbols[begin : end + 1]) == inner
-        assert values[0] == value and short_listops.views(symbols)["root operator"] == symbols[0]
-
-
 @pytest.mark.slow
-def test_pointers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second call keeps the runs of the first."""
-    monkeypatch.setattr(pointers, "TESTED", 2)
-    threads = torch.get_num_threads()
-    out, runs = tmp_path / "out.json", []
-    for models in (["hat 0"], ["window", "hat 0", "hat 2"]):
-        flags = ["--models", *models, "--seeds", "1", "--updates", "3", "--out", str(out)]
-        monkeypatch.setattr(sys, "argv", ["pointers.py", *flags])
-        pointers.main()
-        runs.append(json.loads(out.read_text(encoding="utf-8"))["runs"])
-    torch.set_num_threads(threads)
-    assert [run["model"] for run in runs[1]] == ["window", "hat 0", "hat 2"] and runs[1][1] == runs[0][0]
-    assert all(len(run["accuracy"]) == pointers.HOPS for run in runs[1]) and out.with_suffix(".svg").is_file()
+def test_arms_are_the_models_of_their_flags() -> None:
+    """Lower and upper layers together compute what the whole model does; a global question changes all units."""
+    words = Dictionary()
+    for number in range(50):
+        words.add_symbol(f"w{number}")
+    parts = [torch.cat([torch.tensor([0]), torch.randint(4, 54, (9,))]) for _ in range(70)]
+    tokens, question = torch.cat(parts), torch.tensor([0, 7, 8, 2])
+    states, reached = {}, {}
+    for name, arm in pretrained_hierarchy.ARMS.items():
+        if arm.model == pretrained_hierarchy.ALONE or arm.model in states:
+            continue
+        torch.manual_seed(1)
+        encoder = pretrained_data.build(arm.model, words).core.eval()
+        with torch.no_grad():
+            lower = pretrained_data.states_of(encoder, tokens[None, :500], below=True)
+            states[arm.model] = pretrained_data.states_of(encoder, tokens[None, :500], lower)
+            if "representatives" not in name:  # which begin anew in the upper layers
+                whole = encoder(tokens[None, :500]).tokens
+                assert torch.allclose(states[arm.model], whole, atol=0.1), name
+            lower = torch.randn(1, 700, 384)
+            vectors = []
+            for asked in (torch.randn(1, 4, 384), torch.randn(1, 4, 384)):
+                document = pretrained_tasks.Document("a", tokens, [question], torch.zeros(1, 70))
+                vectors.append(pretrained_data.vectors_of(encoder, document, (lower, asked)))
+        assert vectors[0].shape == (70, 384) and torch.allclose(vectors[0].norm(dim=1), torch.ones(70), atol=1e-5)
+        reached[name] = not torch.equal(*vectors)
+    assert [name for name, is_reached in reached.items() if is_reached] == ["window, global question"]
+
+
+def test_differences_are_of_arms_that_exist() -> None:
+    names = {
+        arm for pairs in render.PAIRS.values() for _, one, other, arm in pairs for arm in (one, arm) if other != "rules"
+    }
+    assert names <= {*pretrained_hierarchy.ARMS}
