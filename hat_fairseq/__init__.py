@@ -34,7 +34,8 @@ def load(path: str | Path, data: str | Path | None = None, device: str | None = 
             colons between them are an ensemble. "demo" is a small model of AMI meetings, trained by `hat demo`.
         data: the bin directory of the training, for a checkpoint; a folder has its own.
         device: such as "cuda" or "cpu"; default: a GPU if there is one.
-        precision: fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it) or int8 (CPUs with VNNI).
+        precision: fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it), int8 (CPUs with VNNI), or auto: bf16 where the
+            device multiplies it fast, else fp32.
 
     Returns:
         A `Model` with the methods `generate`, `predict` or `ask`, `embed` and `look`. They take documents, each a

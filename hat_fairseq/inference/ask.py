@@ -146,6 +146,7 @@ def main(args: argparse.Namespace) -> int:
     command.check_splitter([record], args.splitter)
     print(transcript.describe(), file=sys.stderr)
     loaded = load(args.model, args.data, args.device, args.precision)
+    command.say_precision(args.precision, loaded.precision)
     check_answers(loaded)
     split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
     with logged_changes(loaded.pipeline):

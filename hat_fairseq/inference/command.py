@@ -36,7 +36,7 @@ from ..data.record import Record
 from ..data.records_json import json_line, keys_of, read_records, record_from_json
 from ..data.text import EmptyDocumentError
 from ..data.transcripts import read_transcript
-from ..kernels import PRECISIONS
+from ..kernels import AUTO, PRECISIONS
 from ..model_folder import MANIFEST, ModelFolder, is_model_folder
 from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu, settings_of
@@ -67,12 +67,19 @@ def add_device(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     machine = parser.add_argument_group("machine and precision")
     machine.add_argument("--device", metavar="NAME", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
     group = machine.add_mutually_exclusive_group()
-    help_text = "fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it) or int8 (CPUs with VNNI) (default: %(default)s)"
-    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help=help_text)
+    help_text = "fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it), int8 (CPUs with VNNI), or auto: bf16 where it is "
+    help_text += "multiplied fast, else fp32 (default: %(default)s)"
+    group.add_argument("--precision", choices=(*PRECISIONS, AUTO), default="fp32", help=help_text)
     for name in ("fp16", "bf16"):
         same: Any = {"dest": "precision", "action": "store_const", "const": name}
         group.add_argument(f"--{name}", help=f"the same as --precision {name}", **same)
     return machine
+
+
+def say_precision(wanted: str, chosen: str) -> None:
+    """Says which precision is used where the command was told to choose it."""
+    if wanted == AUTO:
+        print(f"precision: {chosen} (chosen by --precision {AUTO})", file=sys.stderr)
 
 
 def workers_of(args: argparse.Namespace) -> Workers:
@@ -209,7 +216,9 @@ class ModelFiles:
         ValueError for a mistake that is known without the models.
         """
         if workers.cluster is None:  # whose machines may have other devices
-            checked(self.path, self.data, self.device, self.precision)
+            _, precision, _ = checked(self.path, self.data, self.device, self.precision)
+            say_precision(self.precision, precision)
+            self.precision = precision
         self.stats, self.content = self.stats_now(), self.content_now()
         folder = self.path.split(os.pathsep)[0]
         pipeline = TextPipeline.load(self.data) if self.data else pipeline_of(ModelFolder.open(folder))

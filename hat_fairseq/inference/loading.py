@@ -15,7 +15,7 @@ from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, l
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import TextPipeline
-from ..kernels import check_precision, set_precision
+from ..kernels import choose_precision, set_precision
 from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
 from ..networks import build
 from ..weights.names import local_paths
@@ -70,13 +70,13 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
         checkpoints: paths, also of folders, or their names on the Hugging Face Hub.
         data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json; None: that of the folder.
         device: e.g. "cuda"; default: a GPU if there is one.
-        precision: one of `kernels.precision.PRECISIONS`.
+        precision: one of `kernels.precision.PRECISIONS`, or auto; see `kernels.precision.choose_precision`.
 
     Raises:
         ValueError: a file is missing or has changed, the model does not fit the data, the device does not support the
             precision, or fairseq is needed and not installed.
     """
-    device, paths = checked(checkpoints, data, device, precision)
+    device, precision, paths = checked(checkpoints, data, device, precision)
     folders = {path: ModelFolder.open(path) for path in paths if is_model_folder(path)}
     others = [path for path in paths if path not in folders or folders[path].description is None]
     if data is None and not others:
@@ -94,17 +94,17 @@ def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str,
     return load_checkpoints(paths, data, device, precision)
 
 
-def checked(checkpoints: str | Path, data: Data, device: str | None, precision: str) -> tuple[str, list[str]]:
-    """Returns the device, and the path of each checkpoint; ValueError for a missing one, or what cannot be loaded."""
+def checked(checkpoints: str | Path, data: Data, device: str | None, precision: str) -> tuple[str, str, list[str]]:
+    """Returns device, precision and the path of each checkpoint; ValueError for what is missing or cannot be loaded."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    check_precision(precision, device)
+    precision = choose_precision(precision, device)
     paths = local_paths(checkpoints).split(os.pathsep)
     for path in paths:
         if not Path(path).exists():
             raise ValueError(f"checkpoint {path} does not exist: has it been trained?")
     if data is None and not is_model_folder(paths[0]):
         raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
-    return device, paths
+    return device, precision, paths
 
 
 def load_folders(folders: list[ModelFolder], device: str, precision: str) -> Loaded:

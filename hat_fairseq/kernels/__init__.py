@@ -10,11 +10,13 @@ from .feed_forward import feed_forward
 from .loss import chunked_label_smoothed_loss
 from .naive import ACTIVATIONS
 from .precision import (
+    AUTO,
     CPU_PRECISIONS,
     PRECISIONS,
     Linear,
     PackedLinear,
     check_precision,
+    choose_precision,
     cpu_precisions,
     pack_linears,
     set_precision,

@@ -21,8 +21,23 @@ from .naive import activated
 from .torch_private import ROWS, onednn_int8, onednn_linear
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+AUTO = "auto"  # see `choose_precision`
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
 MIN_WEIGHT = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves in fp32
+
+
+def choose_precision(precision: str, device: torch.device | str) -> str:
+    """Returns `precision`; for `AUTO` bf16 where the device multiplies it fast, else fp32.
+
+    Raises:
+        ValueError: see `check_precision`.
+    """
+    if precision != AUTO:
+        check_precision(precision, device)
+        return precision
+    on_cpu = torch.device(device).type == "cpu"
+    fast = torch_private.is_bf16_fast() if on_cpu else torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bf16" if fast else "fp32"
 
 
 def check_precision(precision: str, device: torch.device | str) -> None:

@@ -45,12 +45,20 @@ _qlinear_pointwise = _find("onednn.qlinear_pointwise")
 flash_attention = _find("aten._scaled_dot_product_flash_attention_for_cpu")
 flash_attention_backward = _find("aten._scaled_dot_product_flash_attention_for_cpu_backward")
 
+_amx = getattr(torch.cpu, "_is_amx_tile_supported", None)
+_avx512_bf16 = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+
 # Whether both can be called; otherwise the backward pass computes SDPA again.
 FLASH = flash_attention is not None and flash_attention_backward is not None
 # Whether oneDNN multiplies fp32, int8 and bf16.
 ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
 INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
 BF16 = ONEDNN and _is_bf16_supported is not None and _is_bf16_supported()
+
+
+def is_bf16_fast() -> bool:
+    """Returns whether the CPU has instructions that multiply bf16 (AMX or AVX512-BF16); without, fp32 is faster."""
+    return BF16 and any(known is not None and known() for known in (_amx, _avx512_bf16))
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:

@@ -11,7 +11,15 @@ from commands import REPOSITORY, run_command
 from helpers import assert_close
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, check_precision, naive, set_precision, torch_private
+from hat_fairseq.kernels import (
+    ACTIVATIONS,
+    Linear,
+    check_precision,
+    choose_precision,
+    naive,
+    set_precision,
+    torch_private,
+)
 from hat_fairseq.kernels.precision import PackedLinear, pack_linears, quantise
 from hat_fairseq.modules.attention import CrossAttention
 from hat_fairseq.modules.cache import KeyCache
@@ -168,6 +176,21 @@ def test_elsewhere_than_on_a_cpu_the_whole_model_changes() -> None:
         model = nn.Sequential(Linear(8, 8), nn.LayerNorm(8)).to("meta")
         set_precision(model, name)
         assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+
+
+def test_the_precision_is_chosen_by_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for amx, avx512, precision in (
+        (True, False, "bf16"),
+        (False, True, "bf16"),
+        (False, False, "fp32"),
+        (None, None, "fp32"),
+    ):
+        for name, known in (("_amx", amx), ("_avx512_bf16", avx512)):
+            monkeypatch.setattr(torch_private, name, None if known is None else lambda known=known: known)
+        assert choose_precision("auto", "cpu") == (precision if torch_private.BF16 else "fp32")
+    assert choose_precision("fp32", "cpu") == "fp32"
+    with pytest.raises(ValueError, match="fp16 is GPU-only"):
+        choose_precision("fp16", "cpu")
 
 
 def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> None:
