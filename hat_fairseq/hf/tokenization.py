@@ -99,10 +99,9 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": MASK} if has_mask else {})
         rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
         for name, own_token in tokens.items():
-            if str(given := rest.get(name) or own_token) != own_token:
-                raise ValueError(
-                    f"{name}={str(given)!r}: the dictionary and the model have {own_token!r}; leave it out"
-                )
+            token = str(rest.get(name) or own_token)
+            if token != own_token:
+                raise ValueError(f"{name}={token!r}: the dictionary and the model have {own_token!r}; leave it out")
         if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
             rest["model_max_length"] = longest
         own = {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask, "target_limit": self.target_limit}
