@@ -45,7 +45,7 @@ from ..versions import versions
 from ..weights.names import local_paths
 from ..workers import Workers, add_workers, progress
 from .loading import Loaded, checked, load, pipeline_of, split_with
-from .rows import Line, log_changes
+from .rows import BATCH_SIZE, BATCH_TOKENS, Line, log_changes
 
 MODEL = (
     "checkpoint, or folder (also demo, meeting, or USER/NAME of the Hub); several with : between them are an ensemble"
@@ -107,7 +107,7 @@ def add_splitter(
 
 def add_batches(parser: argparse.ArgumentParser) -> None:
     """Declares the sizes of batches."""
-    text = "samples in a batch (default: 8 without --max-tokens)"
+    text = f"samples in a batch (default: {BATCH_SIZE}, and {BATCH_TOKENS} tokens or one sample)"
     group = parser.add_argument_group("batches")
     group.add_argument("--batch-size", type=int, metavar="N", help=text)
     group.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")

@@ -51,7 +51,7 @@ class Model:
         )
 
     def generate(
-        self, documents: Iterable[Input], batch_size: int = 8, splitter: str | None = None, **generation: Any
+        self, documents: Iterable[Input], batch_size: int | None = None, splitter: str | None = None, **generation: Any
     ) -> list[str]:
         """Generates the text of each document; `generation`: fairseq's options, e.g. beam=4, before the package's."""
         self._check("generate", splitter)
@@ -65,7 +65,7 @@ class Model:
     def predict(
         self,
         documents: Iterable[Input],
-        batch_size: int = 8,
+        batch_size: int | None = None,
         splitter: str | None = None,
         details: bool = False,
         **options: Any,
@@ -112,7 +112,7 @@ class Model:
         pooling: str = "mean",
         alone: bool = False,
         raw: bool = False,
-        batch_size: int = 8,
+        batch_size: int | None = None,
         splitter: str | None = None,
     ) -> list[Embedding]:
         """Computes the vectors of the sentences, segments or whole of each document; see `EmbedOptions`."""

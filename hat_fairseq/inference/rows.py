@@ -20,7 +20,7 @@ from .loading import Loaded
 logger = logging.getLogger(__name__)
 
 Line = dict[str, Any]  # a line of output
-BATCH_SIZE = 8  # samples
+BATCH_SIZE, BATCH_TOKENS = 16, 24_576  # of a batch whose size nobody states; more samples are no faster on a CPU
 OTHER_SEGMENTS = "other_segments"  # a count of texts with another number of segments than their source
 
 
@@ -112,20 +112,22 @@ def batches(
 
     Args:
         sizes: tokens of each sample.
-        batch_size: most samples of a batch; None: `BATCH_SIZE`, or any number with `max_tokens`.
-        max_tokens: most tokens of a batch with padding, at least those of one sample; None: any number.
+        batch_size: most samples of a batch; None: any number with `max_tokens`.
+        max_tokens: most tokens of a batch with padding, at least those of one sample; None: any number with
+            `batch_size`. Without both: `BATCH_SIZE` samples, and `BATCH_TOKENS` tokens or one sample.
         by_size: samples of similar size are together; else they stay in order.
     """
     check_batch_size(batch_size)
-    most = batch_size or (None if max_tokens else BATCH_SIZE)
     if max_tokens is not None and max_tokens < (longest := max(sizes)):
         raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
+    if batch_size is None and max_tokens is None:
+        batch_size, max_tokens = BATCH_SIZE, BATCH_TOKENS
     batch: list[int] = []
     tokens = width = 0
     for index in sorted(range(len(sizes)), key=sizes.__getitem__) if by_size else range(len(sizes)):
         size = sizes[index]
         padded = (len(batch) + 1) * max(width, size)
-        is_full = len(batch) == most or (max_tokens is not None and padded > max_tokens)
+        is_full = len(batch) == batch_size or (max_tokens is not None and padded > max_tokens)
         if batch and (is_full or 2 * (tokens + size) < padded):
             yield batch
             batch, tokens, width = [], 0, 0

@@ -104,6 +104,8 @@ def test_details_of_a_model_without_attention_to_segments_are_the_whole_text(fin
 
 def test_one_long_sample_does_not_lengthen_its_batch() -> None:
     assert list(batches([7, 1000, 5, 8, 6], 8, None)) == [[2, 4, 0, 3], [1]]
+    assert [len(batch) for batch in batches([512] * 40, None, None)] == [16, 16, 8]
+    assert [len(batch) for batch in batches([3072] * 9 + [100_000], None, None)] == [8, 1, 1]
     sizes = np.random.default_rng(1).integers(1, 3000, 500).tolist()
     parts = list(batches(sizes, 40, 30000))
     assert sorted(sum(parts, [])) == [*range(500)] and 1 < len(parts) < 40
