@@ -147,15 +147,15 @@ class LabelledKind(Kind):
     joins_rows: ClassVar[bool] = False  # a sample is all rows of a record
     rows_of_sample: ClassVar[int] = 1  # how many a typical sample has
     prediction_options: ClassVar[Any] = None  # a dataclass of options that `predict` takes
+    names_labels: ClassVar[bool]  # the head has a logit for each label, which follows from `num_scores`
     has_segment_weights: ClassVar[bool] = False  # one prediction from all segments, which therefore have weights
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.names_labels = cls.num_scores is None
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return (str(record.label),)
-
-    @property
-    def names_labels(self) -> bool:
-        """Whether the head has a logit for each label."""
-        return self.num_scores is None
 
     def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
         """For each head by name: what its states are about, and its number of logits."""

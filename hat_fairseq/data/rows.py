@@ -44,10 +44,6 @@ class Part:
     elements: list[int | None] = field(default_factory=list)
     characters: list[Span | None] = field(default_factory=list)
 
-    def first(self, number: int) -> "Part":
-        """Returns its first tokens."""
-        return Part(self.tokens[:number], self.elements[:number], self.characters[:number])
-
 
 @dataclass(frozen=True)
 class Row:
@@ -199,7 +195,8 @@ class RowEncoder:
     def row(self, record: Record, parts: Sequence[Part], truncated: int | None = None) -> Part:
         """Returns one row of parts; `truncated` as of `long_input.fit_parts`."""
         ends = self._ends(record, [part.tokens for part in parts], "source", "rows_over_limit", truncated)
-        return joined([part.first(end) for part, end in zip(parts, ends, strict=True)])
+        pairs = zip(parts, ends, strict=True)
+        return joined([Part(part.tokens[:end], part.elements[:end], part.characters[:end]) for part, end in pairs])
 
     def truncate(self, record: Record, tokens: list[str], side: str) -> list[str]:
         """Returns a source or a target, truncated if it is too long; LongInputError by the policy `error`."""

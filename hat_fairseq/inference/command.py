@@ -403,11 +403,12 @@ class Input:
 
     def in_order(self, lines: Iterator[Line], **fields: Any) -> list[Line]:
         """Returns the line of each record: the next of `lines`, or, for one without text, one with the `fields`."""
-
-        def empty(record: Record) -> Line:
-            return {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
-
-        return [empty(record) if record.id in self.empty else next(lines) for record in self.records]
+        empty = {
+            record.id: {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
+            for record in self.records
+            if record.id in self.empty
+        }
+        return [empty[record.id] if record.id in empty else next(lines) for record in self.records]
 
 
 def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
