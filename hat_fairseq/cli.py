@@ -207,7 +207,10 @@ def describe(error: Exception) -> str:
 
 @contextmanager
 def ending_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise SystemExit, so that partial outputs are removed; a SIGHUP ignored by nohup stays so."""
+    """Lets SIGTERM and SIGHUP raise SystemExit, so that partial outputs are removed.
+
+    A SIGHUP ignored by nohup stays so.
+    """
     handled = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
     if threading.current_thread() is not threading.main_thread():
         handled = []
@@ -231,7 +234,7 @@ def flush_output() -> None:
 
 
 def discard_output() -> None:
-    """What has been printed goes nowhere, so that Python has nothing to report when it writes the rest at its exit."""
+    """Discards what has been printed, so that Python has nothing to report when it writes the rest at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -245,7 +248,7 @@ def replace_closed_streams() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `hat` with `argv` (default: the process's arguments) and return the exit status.
+    """Runs `hat` with `argv` (default: the process's arguments) and returns the exit status.
 
     An error becomes one line on stderr and status 2; HAT_TRACEBACK=1 shows the traceback.
     """

@@ -108,7 +108,10 @@ def requirements() -> list[tuple[str, str, str | None]]:
 
 
 def satisfies(version: str, specifier: str) -> bool:
-    """Whether `version` is within `specifier`: `>=X`, `==X` or nothing. A local part (`+cu130`) does not count."""
+    """Returns whether `version` is within `specifier`: `>=X`, `==X` or nothing.
+
+    A local part (`+cu130`) does not count.
+    """
     release = version.partition("+")[0]
     if specifier.startswith("=="):
         return release == specifier[2:]

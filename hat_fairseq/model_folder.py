@@ -88,7 +88,7 @@ class ModelFolder:
 
     @cached_property
     def description(self) -> dict[str, Any] | None:
-        """What `networks.build` takes; None of version 0.4, and of what is no network of this package."""
+        """Returns what `networks.build` takes; None of version 0.4, and of what is no network of this package."""
         stated = self.config.get("description", dict) if "description" in self.config else self.config.record
         return (
             {name: stated.get(name, default) for name, default in DESCRIPTION.items()} if "network" in stated else None

@@ -15,7 +15,7 @@ COMMANDS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Adds none."""
 
 
 def main(args: argparse.Namespace) -> int:

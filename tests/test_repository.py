@@ -154,3 +154,16 @@ def test_set_up_builds_fairseq_as_the_doctor_says() -> None:
 @pytest.mark.slow
 def test_the_page_of_faults_is_what_the_marked_tests_say() -> None:
     run_command(sys.executable, ROOT / "tests/support/reliability.py", "--check")
+
+
+def test_docstrings_of_public_functions_begin_with_a_verb() -> None:
+    """In the third person: `Returns`, `Maps`, `Reads`."""
+    nouns = {"This", "Its", "Weights", "Rows", "Tokens", "Files", "Settings", "Ids", "Texts"}
+    others = []
+    for path in (ROOT / "hat_fairseq").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                word = (ast.get_docstring(node) or "Returns").split()[0].rstrip(",;:")
+                if not re.fullmatch(r"[A-Z][a-z]+s", word) or word in nouns:
+                    others.append(f"{relative(path)}:{node.lineno} {word}")
+    assert others == []

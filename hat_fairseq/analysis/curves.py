@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_log(path: Path) -> Curves:
-    """The curves of a training by figure and part: `["loss"]["valid"]`; `path` is the log, or the folder that has it.
+    """Returns the curves of a training by figure and part: `["loss"]["valid"]`; `path`: the log, or the folder of it.
 
     Where a training was resumed from an earlier update, the figures after that update count as they came last. Lines
     without figures, or cut off because the process was killed, are left out. ValueError if there are no figures.

@@ -23,7 +23,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, which draws without a screen; ValueError if it is not installed."""
+    """Returns matplotlib's pyplot, which draws without a screen; ValueError if it is not installed."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq shows everything
     try:
         import matplotlib
@@ -36,7 +36,7 @@ def pyplot() -> Any:
 
 
 def grid(panels: int, width: float) -> tuple[Any, Any]:
-    """A figure and its axes: as many as there are panels, three in a row."""
+    """Returns a figure and its axes: as many as there are panels, three in a row."""
     columns = min(3, panels)
     rows = math.ceil(panels / columns)
     size = (width * columns, 3.2 * rows)
@@ -47,7 +47,7 @@ def grid(panels: int, width: float) -> tuple[Any, Any]:
 
 
 def image(figure: Any, form: str = "png") -> bytes:
-    """The content of a file of this form; the figure is closed."""
+    """Returns the content of a file of this form; the figure is closed."""
     written = io.BytesIO()
     figure.savefig(written, format=form)
     pyplot().close(figure)
@@ -55,7 +55,7 @@ def image(figure: Any, form: str = "png") -> bytes:
 
 
 def heat(one: AttentionMap) -> Tensor:
-    """(L, Q, S) weights as in Figures 2 and 3 of Rohde et al. 2021.
+    """Draws (L, Q, S) weights as in Figures 2 and 3 of Rohde et al. 2021.
 
     The maximum over the heads, the `TOP` largest of each query, and these scaled to a sum of 1.
     """
@@ -66,7 +66,10 @@ def heat(one: AttentionMap) -> Tensor:
 
 
 def picture(look: Look) -> bytes:
-    """A PNG with heat maps of the first kind of attention, one for each layer; of occlusion if there is none."""
+    """Returns a PNG with heat maps of the first kind of attention, one for each layer.
+
+    Of occlusion if there is none.
+    """
     if look.maps:
         one = look.maps[0]
         panels, title = dict(zip(map("layer {}".format, one.layers), heat(one), strict=True)), f"{one.name}, top {TOP}"
@@ -87,7 +90,7 @@ def picture(look: Look) -> bytes:
 
 
 def to_json(look: Look) -> str:
-    """Texts, the weights of all heads for target sentences and units, and occlusion."""
+    """Returns the texts, the weights of all heads for target sentences and units, and occlusion."""
 
     def numbers(values: Tensor) -> Any:
         return [round(x, 6) for x in values.tolist()] if values.dim() == 1 else [numbers(x) for x in values]

@@ -39,7 +39,7 @@ class AttentionMap:
     to_tokens: bool = False
 
     def with_summaries(self) -> tuple[list[str], list[str], Tensor]:
-        """Names of layers and heads, and (L + 1, H + 2, Q, S) weights.
+        """Returns names of layers and heads, and (L + 1, H + 2, Q, S) weights.
 
         The last layer, "all", is the mean of the layers. The last two heads are "mean" and "max"; in the layer "all"
         "max" is the maximum over layers and heads. Rows of "max" do not sum to 1.
@@ -66,7 +66,7 @@ class Occlusion:
     change: Tensor
 
     def with_whole(self) -> Occlusion:
-        """The same with the whole output as the first row, if there are several rows."""
+        """Returns the same with the whole output as the first row, if there are several rows."""
         if len(self.rows) == 1:
             return self
         before, change = (torch.cat([each.sum(dim=0, keepdim=True), each]) for each in (self.before, self.change))
@@ -119,21 +119,24 @@ class Look:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has neither attention nor occlusion to show."""
+        """Returns whether it has neither attention nor occlusion to show."""
         return not self.maps and self.occlusion is None
 
     def with_occlusion(self, rows: Sequence[str], before: Tensor, change: Tensor) -> Look:
-        """The same with `Occlusion(rows, before, change)`."""
+        """Returns the same with `Occlusion(rows, before, change)`."""
         return replace(self, occlusion=Occlusion(tuple(rows), before, change))
 
     @property
     def sentences(self) -> list[str]:
-        """The texts of the target sentences."""
+        """Returns the texts of the target sentences."""
         return ["".join(self.target[a:b]).strip() for a, b in self.target_sentences]
 
     @cached_property
     def by_sentence(self) -> tuple[AttentionMap, ...]:
-        """The maps; the queries of those of target tokens are sentences, with the mean weights of their tokens."""
+        """Returns the maps.
+
+        The queries of those of target tokens are sentences, with the mean weights of their tokens.
+        """
 
         def mean(one: AttentionMap) -> AttentionMap:
             if one.queries != "target tokens":
@@ -144,7 +147,7 @@ class Look:
         return tuple(map(mean, self.maps))
 
     def used(self, one: AttentionMap, weights: Tensor) -> Tensor:
-        """(..., S) weights -> (...) share of the source that they use: exp(-KL(weights || uniform)), 1 if uniform.
+        """Maps (..., S) weights -> (...) share of the source that they use: exp(-KL(weights || uniform)), 1 if uniform.
 
         Uniform weights, those of a head without preference, are alike, or those to tokens by the lengths of the units.
         """
@@ -153,11 +156,11 @@ class Look:
         return torch.special.xlogy(shares, sizes / sizes.sum() / shares.clamp(min=1e-30)).sum(dim=-1).exp()
 
     def is_uniform(self, one: AttentionMap) -> bool:
-        """Whether all heads are practically uniform."""
+        """Returns whether all heads are practically uniform."""
         return bool((self.used(one, one.weights).mean(dim=-1) >= UNIFORM).all())
 
     def statements(self) -> list[str]:
-        """What leaving out a unit changes, and how selective each kind of attention is."""
+        """Says what leaving out a unit changes, and how selective each kind of attention is."""
         first = [] if self.occlusion is None else [self._of_occlusion(self.occlusion.with_whole())]
         return first + [self._of_map(one) for one in self.by_sentence if len(self.source) > 1]
 

@@ -19,7 +19,7 @@ MOST_ROWS = 200  # of a map with all its heads; of longer ones the page has the 
 
 
 def page(look: Look) -> str:
-    """The page of one document; ValueError if there is nothing to show, or for numbers that are not finite."""
+    """Returns the page of one document; ValueError if there is nothing to show, or for numbers that are not finite."""
     if look.is_empty:
         raise ValueError(f"document {look.document}: neither attention nor occlusion to show")
     names = ("document", "model", "unit", "note", "lengths", "roles", "target")
@@ -67,13 +67,13 @@ def _short(value: float) -> float:
 
 
 def summary(look: Look) -> dict[str, Any]:
-    """What the overview of many documents says of one."""
+    """Says what the overview of many documents says of one."""
     uniform = {one.name: look.is_uniform(one) for one in look.by_sentence if len(look.source) > 1}
     return {"document": look.document, "units": len(look.source), "uniform": uniform, "statements": look.statements()}
 
 
 def overview(summaries: dict[str, dict[str, Any]]) -> str:
-    """An HTML page with a row for each document: the name of its page, and what `summary` says of it."""
+    """Makes an HTML page with a row for each document: the name of its page, and what `summary` says of it."""
     uniform, total = Counter[str](), Counter[str]()
     for one in summaries.values():
         total.update(list(one["uniform"]))

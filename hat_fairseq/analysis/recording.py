@@ -75,7 +75,7 @@ class Recorder:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The number of tokens of each unit."""
+        """Returns the number of tokens of each unit."""
         return tuple(self.numbers[self.numbers >= 0].bincount().tolist())
 
     def by_unit(self, words: Sequence[str]) -> list[list[str]]:
@@ -87,7 +87,7 @@ class Recorder:
         return grouped
 
     def maps(self) -> list[AttentionMap]:
-        """The recorded weights; rows sum to the weight on tokens that belong to a unit."""
+        """Returns the recorded weights; rows sum to the weight on tokens that belong to a unit."""
         maps = []
         for (number, queries), layers in sorted(self._weights.items(), key=lambda item: item[0]):
             shown = self._shown[number]
@@ -116,7 +116,7 @@ class Recorder:
 
 
 def units(encoder: Encoder, tokens: Tensor) -> tuple[str, Tensor]:
-    """The units of a text in analysis: what the representatives stand for, else sentences, else blocks of 64 tokens.
+    """Returns the units of a text in analysis: what representatives stand for, else sentences, else 64 tokens each.
 
     Args:
         tokens: (1, T) token ids.
@@ -168,7 +168,7 @@ def _of_decoder(decoder: Any, unit: str) -> list[ShownAttention]:
 
 
 def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str, float]]]:
-    """For each unit of a document its `weight` and `share`, as far as the model has them; nothing if it has neither.
+    """Returns for each unit of a document its `weight` and `share`, as far as the model has them, or nothing.
 
     The weight is the mean over layers, heads and queries: all units, or the first token alone where it is classified.
     It needs an attention to units that together are the text. The share is that of the channels that max pooling takes
@@ -192,11 +192,11 @@ def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str
 
 
 def summed(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:
-    """(..., K) weights and the (K,) unit of each key -> (..., S) sums; keys of the unit -1 are left out."""
+    """Maps (..., K) weights and the (K,) unit of each key -> (..., S) sums; keys of the unit -1 are left out."""
     return weights @ one_hot(numbers + 1, num_units + 1)[:, 1:].to(weights)
 
 
 def averaged(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:
-    """(H, T, S) weights and the (T,) unit of each query -> (H, S, S) means over the tokens of a unit."""
+    """Maps (H, T, S) weights and the (T,) unit of each query -> (H, S, S) means over the tokens of a unit."""
     of_unit = one_hot(numbers + 1, num_units + 1)[:, 1:].T.to(weights)
     return of_unit @ weights / of_unit.sum(dim=1, keepdim=True).clamp(min=1)

@@ -124,7 +124,7 @@ class LearnedBpe(Lossless):
 
     @classmethod
     def learn(cls, texts: Iterable[str] | Counter[str], num_codes: int) -> Self:
-        """Learn at most `num_codes` merges, each seen at least twice, from lines, or from words with their counts.
+        """Learns at most `num_codes` merges, each seen at least twice, from lines, or from words with their counts.
 
         The result does not depend on the order of the words. ValueError if there are none.
         """
@@ -152,11 +152,11 @@ class LearnedBpe(Lossless):
             file.writelines(f"{left} {right} 0\n" for left, right in self.merges)
 
     def encode(self, text: str) -> list[str]:
-        """Split every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
+        """Splits every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
         return list(chain.from_iterable(map(self._words.__getitem__, text.split())))
 
     def decode(self, tokens: Iterable[str]) -> str:
-        """Join pieces to words and words by spaces; a continuation mark at the very end is removed."""
+        """Joins pieces to words and words by spaces; a continuation mark at the very end is removed."""
         words = (t.removesuffix(CONTINUATION) if t.endswith(CONTINUATION) else f"{t} " for t in tokens)
         return "".join(words).rstrip(" ")
 

@@ -32,7 +32,7 @@ class Columns:
 
     @cached_property
     def key_of(self) -> Mapping[str, str]:
-        """The key of each column; an empty one for a column that is left out."""
+        """Returns the key of each column; an empty one for a column that is left out."""
         return {column: key for key, column in (pair.split("=", 1) for pair in self.pairs)}
 
     def check_for(self, what: str) -> None:

@@ -52,7 +52,7 @@ class Dictionary:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read `symbol count` on each line, marked if it overwrites an equal one; ValueError with file and line."""
+        """Reads `symbol count` on each line, marked if it overwrites an equal one; ValueError with file and line."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -90,7 +90,7 @@ class Dictionary:
         return cls((symbol, 1) for symbol in symbols)
 
     def save(self, path: str | Path) -> None:
-        """Write the file that `load` and fairseq read."""
+        """Writes the file that `load` and fairseq read."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{symbol} {count}\n" for symbol, count in self.counts)
 
@@ -142,7 +142,7 @@ def find_dictionary(folder: Path, stream: str) -> Path | None:
 
 
 def label_token(label: str) -> str:
-    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`."""
+    """Maps `not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`."""
     if label in CONTROL_TOKENS:
         return quote(label[0]) + label[1:]
     special = {c for c in label if c == "%" or c.isspace() or not c.isprintable()}

@@ -41,7 +41,7 @@ def note_input(path: Path) -> None:
 
 
 def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, which may be compressed, as `lines_of`; ValueError also for a damaged file."""
+    """Yields the lines of a UTF-8 file, which may be compressed, as `lines_of`; ValueError also for a damaged file."""
     path = Path(path)
     note_input(path)
     with decompressed(path) as file:
@@ -49,7 +49,7 @@ def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int,
 
 
 def lines_of(file: BinaryIO, path: Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
-    r"""Yield `(line number from 1, line without its end)` of an open file of UTF-8.
+    r"""Yields `(line number from 1, line without its end)` of an open file of UTF-8.
 
     A line ends at `\n` and nowhere else: Python's text mode would also break at a lone `\r` and so shift every
     later row against the parallel files. A byte order mark at the start of the file is no part of its text. ValueError
@@ -94,7 +94,7 @@ def at(where: object) -> Iterator[None]:
 
 
 def read_json_lines(path: str | Path, counts: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number from 1, object)` of JSON lines without blank ones, which are added to `counts`.
+    """Yields `(line number from 1, object)` of JSON lines without blank ones, which are added to `counts`.
 
     ValueError as `read_lines` and `parse_object`.
     """

@@ -123,7 +123,7 @@ class DataFile:
 
     @cached_property
     def format(self) -> str:
-        """What it is; ValueError if nothing here can read it."""
+        """Says what it is; ValueError if nothing here can read it."""
         name = ARROW if self.file is None else format_of(self.head, self.path.name, self.keys)
         if name in REFUSALS and name != TEXT:
             raise ValueError(f"{self.path} {REFUSALS[name]}")

@@ -76,7 +76,10 @@ class Gpt2Bpe(Lossless):
         return text
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        """See `bpe.Bpe.extents`. A symbol of a token stands for a byte, and a character has one to four of them."""
+        """Implements `bpe.Bpe.extents`.
+
+        A symbol of a token stands for a byte, and a character has one to four of them.
+        """
         extents = []
         characters = 0  # begun so far
         for token in tokens:

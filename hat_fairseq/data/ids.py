@@ -17,7 +17,10 @@ class Chunk:
 
 
 def read_ids(path: str | Path) -> list[Chunk]:
-    """The ids table, line i (from 0) is fairseq's sample i; ValueError for a chunk that is repeated or missing."""
+    """Returns the ids table, line i (from 0) is fairseq's sample i.
+
+    Raises ValueError for a chunk that is repeated or missing.
+    """
     chunks: dict[tuple[str, int], Chunk] = {}
     for number, line in read_lines(path):
         fields = line.split("\t")

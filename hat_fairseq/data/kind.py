@@ -102,12 +102,12 @@ class Kind(ABC):
         return ()
 
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
-        """Further rows of the table of preprocessing, from the manifest's figures of a split."""
+        """Returns further rows of the table of preprocessing, from the manifest's figures of a split."""
         return {}
 
     @property
     def files(self) -> dict[str, tuple[str, str]]:
-        """By stream what it is in `bin`: the files of `{split}` without `.bin` and `.idx`, and the dictionary.
+        """Says by stream what it is in `bin`: the files of `{split}` without `.bin` and `.idx`, and the dictionary.
 
         Rows with labels are where fairseq's `sentence_prediction` has them.
         """
@@ -119,19 +119,22 @@ class Kind(ABC):
 
     @property
     def has_running_text(self) -> bool:
-        """Whether its texts may be running text, which a splitter divides; of other kinds they are divided already."""
+        """Returns whether its texts may be running text, which a splitter divides.
+
+        Of other kinds they are divided already.
+        """
         return self.is_text and "text" in self.record.reads
 
     def divides_text(self, settings: Settings) -> bool:
-        """Whether these settings divide running text into sentences, so that a splitter has an effect."""
+        """Returns whether these settings divide running text into sentences, so that a splitter has an effect."""
         return self.has_running_text and (settings.segments != "none" or self.fills_rows(settings))
 
     def fills_rows(self, settings: Settings) -> bool:
-        """Whether rows are filled with the segments of several records, up to the limit of these settings."""
+        """Returns whether rows are filled with the segments of several records, up to the limit of these settings."""
         return self.packs and settings.max_source_tokens is not None
 
     def check(self, record: Record) -> None:
-        """Refuse a record, from a reader or the caller, that is not of this kind: a ValueError with its name."""
+        """Refuses a record, from a reader or the caller, that is not of this kind: a ValueError with its name."""
         if not isinstance(record, self.record):
             raise ValueError(
                 f"{record.name} is a {type(record).__name__}, and the kind {self.name} has {self.record.__name__}"
@@ -158,7 +161,7 @@ class LabelledKind(Kind):
         return (str(record.label),)
 
     def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
-        """For each head by name: what its states are about, and its number of logits."""
+        """Says for each head by name: what its states are about, and its number of logits."""
         return {HEAD: (self.head_level, self.num_scores or num_labels)}
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Any:
@@ -212,7 +215,7 @@ class LabelledKind(Kind):
 
     @property
     def has_details(self) -> bool:
-        """Whether a prediction has segments or best answers."""
+        """Returns whether a prediction has segments or best answers."""
         return (
             self.has_segment_weights
             or type(self).segments is not LabelledKind.segments

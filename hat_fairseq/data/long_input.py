@@ -39,7 +39,7 @@ class Limit(NamedTuple):
 
     @property
     def totals(self) -> list[int]:
-        """The sizes of the parts, which may be empty."""
+        """Returns the sizes of the parts, which may be empty."""
         return [int(each.max(initial=0)) for each in self.sizes]
 
     @property
@@ -165,7 +165,7 @@ def cut(unit: Sequence[Token], size: int) -> list[Sequence[Token]]:
 
 
 def pack_segments(units: Iterable[Sequence[Token]], size: int) -> list[list[Token]]:
-    """Merge consecutive units into segments of at most `size` tokens, without their markers (Chalkidis et al. 2022).
+    """Merges consecutive units into segments of at most `size` tokens, without their markers (Chalkidis et al. 2022).
 
     A unit that is longer than a segment is cut and continues in the next one; what follows fills up its last piece.
     Empty units add nothing.
@@ -182,7 +182,7 @@ def pack_rows(
     max_segments: int | None = None,
     segment_length: int = 128,
 ) -> Iterator[list[str]]:
-    """Fill rows of at most `size` tokens with whole units of consecutive documents.
+    """Fills rows of at most `size` tokens with whole units of consecutive documents.
 
     `</s>` stands between two documents in a row (fairseq-preprocess puts one at its end), `<s>` before the first unit
     of each row and each document, and with `markers` before every unit. A unit that is longer than a row is cut, goes

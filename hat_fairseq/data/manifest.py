@@ -116,7 +116,7 @@ def _summary(lengths: Counter[int]) -> dict[str, float]:
 def write_manifest(
     directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: Iterable[Path]
 ) -> dict[str, Any]:
-    """Write `manifest.json` into `directory` with the sizes and hashes of its files; return it."""
+    """Writes `manifest.json` into `directory` with the sizes and hashes of its files; returns it."""
     manifest = {
         "reader": reader.name,
         "command": shlex.join(sys.argv),
@@ -134,7 +134,10 @@ def write_manifest(
 
 
 def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
-    """Path, size in bytes and time of change of each file; of more than `MAX_INPUTS` files a row for each folder."""
+    """Returns path, size in bytes and time of change of each file.
+
+    Of more than `MAX_INPUTS` files a row for each folder.
+    """
     paths, stats = sorted(inputs), dict[Path, list[stat_result]]()
     for path in paths:
         stats.setdefault(path.parent if len(paths) > MAX_INPUTS else path, []).append(path.stat())

@@ -107,7 +107,7 @@ class Settings:
 
     @property
     def whole(self) -> bool:
-        """Whether parts are not divided into segments."""
+        """Returns whether parts are not divided into segments."""
         return self.segments == "none"
 
 

@@ -46,7 +46,9 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 def atomic_directory(
     final: str | Path, manifest: str | None = None, overwrite: bool = False, key: str = "files"
 ) -> Iterator[Path]:
-    """As `atomic_file`, a folder. ValueError if `final` may not be replaced, or another process is writing it.
+    """Opens a folder as `atomic_file` opens a file.
+
+    Raises ValueError if `final` may not be replaced, or another process is writing it.
 
     `manifest`: name of a JSON file with SHA-256 of all files of a finished directory, under `sha256`. With `overwrite`
     a directory is replaced only if its manifest has `key`, which shows the command that wrote it, and if it has no

@@ -93,7 +93,7 @@ class TextPipeline:
         return running_text(map(self.bpe.decode, segments), self.settings, side)
 
     def save(self, directory: str | Path) -> None:
-        """Write `pipeline.json` and the files of the BPE."""
+        """Writes `pipeline.json` and the files of the BPE."""
         directory = Path(directory)
         names = BPE_FILES[self.bpe.kind]
         self.bpe.save(*(directory / name for name in names))
@@ -107,7 +107,7 @@ class TextPipeline:
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
-        """Read what `save` wrote; ValueError for a file that is missing or changed, or settings of another version."""
+        """Reads what `save` wrote; ValueError for a file that is missing or changed, or settings of another version."""
         directory = Path(directory)
         if not (path := directory / FILE_NAME).is_file():
             raise ValueError(f"{path} is missing: {directory} is no directory written by hat preprocess")
@@ -153,7 +153,10 @@ class Vocabulary:
 
     @classmethod
     def open(cls, directory: str | Path) -> Self:
-        """Read a directory that `hat preprocess` wrote; ValueError if it is none, was changed, or has no dictionary."""
+        """Reads a directory that `hat preprocess` wrote.
+
+        Raises ValueError if it is none, was changed, or has no dictionary.
+        """
         directory = Path(directory)
         pipeline = TextPipeline.load(directory)
         dictionary, labels = find_dictionary(directory, "source"), find_dictionary(directory, "label")
@@ -168,7 +171,10 @@ def has_dictionary(options: Options) -> bool:
 
 
 def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
-    """The BPE, or None if it is to be learned; its dictionary is copied if it has one. ValueError for missing files."""
+    """Returns the BPE, or None if it is to be learned.
+
+    Its dictionary is copied if it has one. ValueError for missing files.
+    """
     dictionary.parent.mkdir(exist_ok=True)
     if vocabulary:
         Dictionary.load(vocabulary.dictionary)  # an error there names the user's file

@@ -78,7 +78,10 @@ def choose_splits(reader: Reader, splits: Sequence[str] | None) -> Reader:
 
 
 def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
-    """The options of the arguments, else of the reader, of the kind, or the defaults; ValueError if they disagree."""
+    """Returns the options of the arguments, else of the reader, of the kind, or the defaults.
+
+    Raises ValueError if they disagree.
+    """
     kind, known = kind_of(reader.kind), {item.name for item in options_of(Options)}
     arguments = with_languages(arguments)
     if unknown := sorted(reader.defaults.keys() - known | reader.defaults.keys() & OF_TABLES):
@@ -110,7 +113,10 @@ def with_languages(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
-    """The options, with those that `--vocabulary` sets; ValueError if one among the `arguments` contradicts it."""
+    """Returns the options, with those that `--vocabulary` sets.
+
+    Raises ValueError if one among the `arguments` contradicts it.
+    """
     earlier = f"--vocabulary {options.vocabulary}"
     pipeline = Vocabulary.open(str(options.vocabulary)).pipeline
     settings, is_text = pipeline.settings, pipeline.kind.is_text

@@ -80,7 +80,7 @@ class Reader:
 
 
 def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED) -> Reader:
-    """Find a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
+    """Finds a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
     `kind`: of its records; None for what a module says, and for documents in a folder. `columns`: of the tables in a
     folder. ValueError if there is no such reader, or it yields something else.

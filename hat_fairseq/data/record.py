@@ -59,7 +59,7 @@ class Answer:
         return self.start + len(self.text)
 
     def check(self, context: str, where: str) -> None:
-        """ValueError if it does not stand in the context, which `where` names."""
+        """Raises ValueError if it does not stand in the context, which `where` names."""
         begin = max(0, self.start)
         if self.start < 0 or not self.text or not context.startswith(self.text, begin):
             raise ValueError(
@@ -123,12 +123,12 @@ class Record:
 
     @property
     def parts(self) -> tuple[Text, ...]:
-        """What the model reads: `(text,)`, `(premise, hypothesis)` or `(question, text)`."""
+        """Returns what the model reads: `(text,)`, `(premise, hypothesis)` or `(question, text)`."""
         return tuple(value for name in self.reads if (value := getattr(self, name)) is not None)
 
     @property
     def name(self) -> str:
-        """For messages: the id, and the origin where it is known."""
+        """Returns for messages the id, and the origin where it is known."""
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
 
     def texts(self) -> tuple[Text, ...]:
@@ -137,7 +137,7 @@ class Record:
 
     @property
     def gold_value(self) -> Any:
-        """Its gold target or label; None if it has none."""
+        """Returns its gold target or label; None if it has none."""
         return None if self.gold is None else getattr(self, self.gold)
 
     def without_gold(self) -> Self:
@@ -147,5 +147,5 @@ class Record:
 
     @property
     def elements(self) -> Texts | None:
-        """The elements of the last part if it is divided: sentences, segments, turns or words."""
+        """Returns the elements of the last part if it is divided: sentences, segments, turns or words."""
         return None if isinstance(self.parts[-1], str) else self.parts[-1]

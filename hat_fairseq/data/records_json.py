@@ -25,7 +25,7 @@ def read_records(
     columns: Columns = AS_NAMED,
     counts: Counter[str] | None = None,
 ) -> Iterator[Record]:
-    """Read the records of a kind from a file of any format of `formats`.
+    """Reads the records of a kind from a file of any format of `formats`.
 
     An empty cell of a table is null in a column of texts that the model reads, in others no key.
 
@@ -55,7 +55,7 @@ def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
-    """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin.
+    """Makes a record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin.
 
     Null in place of a text is an empty text. In place of something that may be missing it is the same as no key.
     """

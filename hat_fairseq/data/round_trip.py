@@ -31,7 +31,7 @@ def running_text(segments: Iterable[str], settings: Settings, side: str) -> str:
 
 
 def is_exact(settings: Settings, bpe: str) -> bool:
-    """Whether every target comes back as it was written; `bpe`: the kind of BPE."""
+    """Returns whether every target comes back as it was written; `bpe`: the kind of BPE."""
     return settings.target_tokenizer == "none" and bpe != "sentencepiece"
 
 

@@ -71,17 +71,17 @@ class Row:
 
     @property
     def tokens(self) -> list[str]:
-        """The tokens of the source."""
+        """Returns the tokens of the source."""
         return self.streams["source"]
 
     @property
     def label(self) -> list[str] | None:
-        """The tokens of the label, or None."""
+        """Returns the tokens of the label, or None."""
         return self.streams.get("label")
 
     @cached_property
     def segments(self) -> int:
-        """The number of its markers."""
+        """Returns the number of its markers."""
         return self.tokens.count(BOS_TOKEN)
 
 
@@ -136,7 +136,7 @@ class RowEncoder:
     round_trip: Counter[str] | None = None  # takes the sums of `round_trip.compare`; None: targets are not compared
 
     def limit(self, side: str) -> int | None:
-        """Longest source or target without its `</s>`."""
+        """Returns the longest source or target without its `</s>`."""
         longest = getattr(self.settings, f"max_{side}_tokens")
         return None if longest is None else longest - 1
 

@@ -51,7 +51,10 @@ class SentencePieceBpe(Lossless):
         shutil.copyfile(self.model, path)
 
     def pieces(self) -> dict[str, int]:
-        """All pieces that a text can have, with their numbers; ValueError for one that no dictionary can have."""
+        """Returns all pieces that a text can have, with their numbers.
+
+        Raises ValueError for one that no dictionary can have.
+        """
         model = self._processor
         numbers = range(model.piece_size())
         pieces = {model.id_to_piece(i): i for i in numbers if not (model.is_control(i) or model.is_unknown(i))}
@@ -63,8 +66,9 @@ class SentencePieceBpe(Lossless):
         return pieces
 
     def encode(self, text: str) -> list[str]:
-        """The pieces of a text. What only normalisation makes a control token (a full-width `<s>`) is escaped, too.
+        """Returns the pieces of a text.
 
+        What only normalisation makes a control token (a full-width `<s>`) is escaped, too.
         A text of which normalisation leaves nothing is one `<unk>`.
         """
         pieces = self._processor.encode(text, out_type=str)
@@ -77,7 +81,7 @@ class SentencePieceBpe(Lossless):
         return "".join(map(restore_control_tokens, tokens)).replace(SPACE, " ").removeprefix(" ")
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        """See `bpe.Bpe.extents`. Characters that normalisation removes belong to a token beside them."""
+        """Implements `bpe.Bpe.extents`. Characters that normalisation removes belong to a token beside them."""
         pieces = [restore_control_tokens(token) for token in tokens]
         letters = list(accumulate((character != " " for character in text), initial=0))
         # Of each normalised character the original one it comes from: several may come from one, and one from several.

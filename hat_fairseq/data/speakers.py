@@ -25,7 +25,7 @@ class Said:
 
 
 def turns_of_lines(lines: list[str]) -> tuple[list[Said], bool]:
-    """The turns of plain text, and whether the lines have names."""
+    """Returns the turns of plain text, and whether the lines have names."""
     matches = list(map(_TIME_FIRST.match, lines))
     times = most_are_there(matches)
     starts = [seconds(match[1]) if times and match else None for match in matches]
@@ -42,13 +42,13 @@ def turns_of_lines(lines: list[str]) -> tuple[list[Said], bool]:
 
 
 def most_are_there(values: Iterable[Any]) -> bool:
-    """Whether more than half are there."""
+    """Returns whether more than half are there."""
     there = [value is not None for value in values]
     return 2 * sum(there) > len(there)
 
 
 def name_before(line: str) -> tuple[str, str | None, str] | None:
-    """The name at the beginning of a line, the time behind it, and what follows; None if there is no name."""
+    """Returns the name at the beginning of a line, the time behind it, and what follows; None if there is no name."""
     match = _NAME.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None

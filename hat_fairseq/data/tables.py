@@ -61,7 +61,7 @@ def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[s
 
 
 def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",", below_separator: bool = False) -> Rows:
-    """Yield place and cells of each row; a blank one has empty cells. The names of columns are in the first one.
+    """Yields place and cells of each row; a blank one has empty cells. The names of columns are in the first one.
 
     `below_separator`: the first line that is not blank only says what the delimiter is. ValueError with file and line
     if the table is damaged.
@@ -87,7 +87,10 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
 
 
 def read_arrow(path: Path, is_parquet: bool) -> Rows:
-    """Yield place and cells of each row of Parquet, Arrow or a saved `datasets` folder; ValueError if it is damaged."""
+    """Yields place and cells of each row of Parquet, Arrow or a saved `datasets` folder.
+
+    Raises ValueError if it is damaged.
+    """
     try:
         import pyarrow
         from pyarrow import ipc, parquet
@@ -141,7 +144,7 @@ def _check_names(header: list[str], path: Path) -> None:
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[Document]:
-    """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
+    """Yields the documents of two files; their ids are the split and their number from 1: `train-1`.
 
     ValueError, with file and line, for different numbers of documents; for files whose last documents end on the same
     line, but others do not stand on the same lines; and for a long file without blank lines.

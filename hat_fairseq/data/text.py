@@ -88,7 +88,7 @@ ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that `
 
 
 def normalise(text: str, counts: Counter[str]) -> str:
-    """Put `text` on one line of plain spaces, without control characters; empty if it shows nothing.
+    """Puts `text` on one line of plain spaces, without control characters; empty if it shows nothing.
 
     Each replacement is added to `counts`.
     """
@@ -108,7 +108,7 @@ def normalise(text: str, counts: Counter[str]) -> str:
 
 
 def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
-    r"""`<s>` -> `<\s>`, `<\s>` -> `<\\s>`, and so on: no control token is left, and the mapping is invertible.
+    r"""Maps `<s>` -> `<\s>`, `<\s>` -> `<\\s>`, and so on: no control token is left, and the mapping is invertible.
 
     Adds `control_tokens_escaped` to `counts`.
     """
@@ -166,7 +166,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
-    """Split running text by one of `options.SPLITTERS`; `language`: a code of BCP 47.
+    """Splits running text by one of `options.SPLITTERS`; `language`: a code of BCP 47.
 
     Nothing but white space is lost; no sentence is empty: what shows nothing belongs to the sentence before it. Text
     without a sentence end is one sentence; text without words is none. ValueError for an unknown method or

@@ -103,7 +103,7 @@ class TokenizerBpe:
         return " ".join(entries) if decoder is None else str(decoder.decode(entries))
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        """See `bpe.Bpe.extents`. Characters that the tokenizer removes belong to a token beside them."""
+        """Implements `bpe.Bpe.extents`. Characters that the tokenizer removes belong to a token beside them."""
         tokens = list(tokens)
         for prefix in dict.fromkeys(("", self.separator)):
             encoding = self._encode(prefix + text)

@@ -52,7 +52,7 @@ class Transcript:
 
     @property
     def unit(self) -> str:
-        """What its numbers count, for people."""
+        """Says what its numbers count, for people."""
         if self.text is not None or (self.format != TEXT and not self.speakers and not self.has_times):
             return "sentence"
         return "turn" if self.speakers or self.has_times else "line"

@@ -57,7 +57,7 @@ def check_world_size(asked: int, explicit: bool, started: tuple[str, int] | None
 
 
 def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
-    """fairseq's `call_main` after the checks; a run that fails one ends with one line."""
+    """Calls fairseq's `call_main` after the checks; a run that fails one ends with one line."""
     training = cfg.distributed_training
     if cfg.common.log_file:
         Path(cfg.common.log_file).parent.mkdir(parents=True, exist_ok=True)

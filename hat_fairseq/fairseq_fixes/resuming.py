@@ -243,7 +243,7 @@ def _remaining(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> li
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
-    """fairseq's epoch and number of batches, and the samples in them."""
+    """Returns fairseq's epoch and number of batches, and the samples in them."""
     state = original(self)
     if hasattr(self, "resumed_at"):
         position = state["position"] = {"data": self.data, "drawn": self.batch_epoch}

@@ -130,7 +130,7 @@ def _check_values(value: Any, name: str = "") -> None:
 
 
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
-    """fairseq's arguments; in generation and validation the checkpoint, in training the task has defaults for some.
+    """Returns fairseq's arguments; in validation and generation the checkpoint, in training the task has defaults.
 
     `--help` also shows the flags of the chosen task, model and criterion. The process ends with one line where a
     validation has neither `--task` nor a checkpoint of a task of this plugin.

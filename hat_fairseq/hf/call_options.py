@@ -63,14 +63,14 @@ class CallOptions:
 
     @property
     def pads(self) -> bool:
-        """Whether rows get one length: by `padding`, or without it for tensors and multiples."""
+        """Returns whether rows get one length: by `padding`, or without it for tensors and multiples."""
         if self.padding is None:
             return self.return_tensors is not None or self.pad_to_multiple_of is not None
         return self.padding not in (False, "do_not_pad")
 
     @property
     def truncates(self) -> bool:
-        """Whether long rows are cut; as in transformers, `max_length` alone asks for it."""
+        """Returns whether long rows are cut; as in transformers, `max_length` alone asks for it."""
         if self.truncation is None:
             lengths = self.max_length, self.max_target_length
             return lengths != (None, None) and self.padding in (None, False)

@@ -53,7 +53,7 @@ class HatEncoding(BatchEncoding):
 
     @property
     def is_fast(self) -> bool:
-        """True: the methods below work."""
+        """Returns True: the methods below work."""
         return True
 
     def tokens(self, batch_index: int = 0) -> list[str]:

@@ -124,12 +124,12 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
 
     @property
     def is_fast(self) -> bool:
-        """True: transformers asks with it whether a tokenizer gives offsets and `word_ids`."""
+        """Returns True: transformers asks with it whether a tokenizer gives offsets and `word_ids`."""
         return True
 
     @property
     def limit(self) -> int | None:
-        """The longest row, `</s>` included: `model_max_length`, or None where there is none."""
+        """Returns the longest row, `</s>` included: `model_max_length`, or None where there is none."""
         return None if self.model_max_length > LARGE_INTEGER else self.model_max_length
 
     @limit.setter

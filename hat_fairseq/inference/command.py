@@ -398,7 +398,7 @@ class Input:
 
     @property
     def with_text(self) -> list[Record]:
-        """The records that a model reads."""
+        """Returns the records that a model reads."""
         return [record for record in self.records if record.id not in self.empty]
 
     def in_order(self, lines: Iterator[Line], **fields: Any) -> list[Line]:

@@ -50,7 +50,7 @@ class Cosines:
 
     @property
     def gold(self) -> np.ndarray:
-        """(Q, N): is a unit evidence; ValueError where that is not known."""
+        """Returns (Q, N): is a unit evidence; ValueError where that is not known."""
         record: Any = self.record
         if record.gold_value is None:
             raise ValueError(f"{record.name} has neither evidence nor spans, so no threshold can be chosen on it")

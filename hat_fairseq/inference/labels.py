@@ -135,11 +135,11 @@ def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:
 
 
 def unit_texts(recorder: Recorder, row: Row, pipeline: TextPipeline) -> tuple[str, ...]:
-    """The text of each unit of a row."""
+    """Returns the text of each unit of a row."""
     return tuple(text_of(unit, pipeline) for unit in recorder.by_unit([*row.tokens, EOS_TOKEN]))
 
 
 def text_of(words: Sequence[str], pipeline: TextPipeline) -> str:
-    """The text of some tokens; symbols that are no text stay as they are."""
+    """Returns the text of some tokens; symbols that are no text stay as they are."""
     text = " ".join(words)
     return pipeline.decode(text, side="source") if pipeline.kind.is_text else text

@@ -253,7 +253,7 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
         target = model.hypotheses([encoded[number]])[0]
 
     def log_probabilities(tokens: list[Tensor], *roles: list[Tensor]) -> Tensor:
-        """(B, U) log-probabilities of the target tokens from each source."""
+        """Returns (B, U) log-probabilities of the target tokens from each source."""
         encoder_out = net.encoder(padded(tokens), **({"roles": padded(roles[0])} if roles else {}))
         targets = target.expand(len(tokens), -1)
         states = net.decoder.states(targets.roll(1, dims=1), encoder_out)  # </s> comes first
@@ -313,7 +313,7 @@ def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..
 
 
 def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
-    """The text of each token: what it adds to the text of the tokens before it."""
+    """Returns the text of each token: what it adds to the text of the tokens before it."""
     pieces, before = [], ""
     for end in range(1, len(words) + 1):
         text = pipeline.decode(" ".join(words[:end])).replace("\t", " ")
@@ -323,7 +323,7 @@ def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
 
 
 def sentence_ends(words: list[str], pieces: list[str], splitter: str) -> list[int]:
-    """One past the last token of each target sentence: of the segments between `<sep>`, or of split sentences."""
+    """Returns one past the last token of each target sentence: of segments between `<sep>`, or of split sentences."""
     ends = [number + 1 for number, word in enumerate(words) if word == SEPARATOR]
     if not ends:
         text, lengths, begin = "".join(pieces), list(accumulate(map(len, pieces))), 0

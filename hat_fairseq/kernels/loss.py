@@ -98,7 +98,7 @@ class _Gradients:
         self._grad_features, self._grad_weight = torch.empty_like(features), torch.zeros_like(weight, dtype=wide)
 
     def add(self, chunk: slice, grad_logits: Tensor) -> None:
-        """`grad_logits`: (rows, V) fp32; it is overwritten."""
+        """Adds to the gradients; `grad_logits`: (rows, V) fp32; it is overwritten."""
         features, weight = self._features[chunk], self._weight
         if self._is_fp16:
             grad_logits.mul_(self._scale)
@@ -113,7 +113,7 @@ class _Gradients:
             self._grad_weight += grad_logits.t() @ features
 
     def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradients without the scale of fp16, times the upstream gradient."""
+        """Returns the gradients without the scale of fp16, times the upstream gradient."""
         factor = upstream / self._scale
         return self._grad_features.mul_(factor), self._grad_weight.mul_(factor).to(self._weight)
 

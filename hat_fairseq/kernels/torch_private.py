@@ -74,7 +74,7 @@ def pack(weight: Tensor, rows: int) -> Tensor:
 
 
 def onednn_int8(integers: Tensor, scales: Tensor) -> IntegerProduct:
-    """The product with a (O, I) int8 weight, whose outputs have (O,) fp32 scales. See `multiplies_int8`."""
+    """Returns the product with a (O, I) int8 weight, whose outputs have (O,) fp32 scales. See `multiplies_int8`."""
     packed = _qlinear_prepack(integers, [ROWS, integers.size(1)])
     zeros = torch.zeros(len(integers), dtype=torch.int64)
     return lambda x: _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")

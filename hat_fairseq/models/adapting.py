@@ -190,7 +190,7 @@ def rename_old_layout(state: dict[str, Tensor]) -> None:
 
 
 def is_roberta(state: dict[str, Tensor]) -> bool:
-    """Whether a checkpoint's state is that of a RoBERTa, in the layout of any year."""
+    """Returns whether a checkpoint's state is that of a RoBERTa, in the layout of any year."""
     return any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state)
 
 

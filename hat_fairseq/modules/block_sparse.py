@@ -60,7 +60,7 @@ class BlockPattern:
 
     @property
     def published(self) -> bool:
-        """Whether the published code says which random blocks are drawn."""
+        """Returns whether the published code says which random blocks are drawn."""
         return not self.whole_document and (self.window, self.first, self.last) == (3, 1, 1)
 
     def special(self, num_blocks: int) -> bool:

@@ -38,7 +38,7 @@ def insert_representatives(
     size = length + number
 
     def insert(x: Tensor, firsts: Tensor) -> Tensor:
-        """(B, T) values of tokens and (B, S) values of representatives -> (B, T')."""
+        """Maps (B, T) values of tokens and (B, S) values of representatives -> (B, T')."""
         blocks = F.pad(x[:, num_global:], (0, number * block - x[:, num_global:].size(1)), value=pad)
         blocks = torch.cat([firsts.unsqueeze(2), blocks.unflatten(1, (number, block))], dim=2)
         return torch.cat([x[:, :num_global], blocks.flatten(1)], dim=1)[:, :size]

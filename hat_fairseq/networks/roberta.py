@@ -65,7 +65,7 @@ class RobertaEncoder(DocumentEncoder):
 
     @property
     def reads_first_token(self) -> bool:
-        """Whether the state of a document is that of its first token."""
+        """Returns whether the state of a document is that of its first token."""
         return True
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:

@@ -42,7 +42,7 @@ LIBRARIES, ALLOCATOR = {"CPU": GIB // 2, "GPU": GIB}, {"CPU": 0.14, "GPU": 0.0}
 
 
 def memory_size(text: str) -> int:
-    """`24G` -> bytes; G and M are powers of 1024, as for the memory of GPUs."""
+    """Maps `24G` -> bytes; G and M are powers of 1024, as for the memory of GPUs."""
     if not (match := re.fullmatch(r"(\d+(?:\.\d+)?)([GM])i?B?", text)):
         raise argparse.ArgumentTypeError(f"{text}: write it as 24G or 16000M")
     return int(float(match[1]) * (GIB if match[2] == "G" else 1 << 20))
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def make_plan(args: argparse.Namespace) -> dict[str, Any]:
-    """The estimate, and what it is about."""
+    """Returns the estimate, and what it is about."""
     cfg, task, kind = set_up(args.recipe, args.others, args.dictionary_size)
     preprocess = files.load(files.find(args.recipe))["preprocess"]
     reader = str(preprocess["reader"])
@@ -123,7 +123,10 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[Any, Any, Any]:
-    """Configuration, task and kind of data of fairseq-train; without a size the dictionaries of the data are read."""
+    """Makes configuration, task and kind of data of fairseq-train.
+
+    Without a size the dictionaries of the data are read.
+    """
     register()
     words = recipes.build_commands("train", recipe, flags)[0]
     words = words[words.index("train") + 1 :]
@@ -148,7 +151,7 @@ def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None
 
 
 def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker_every: int) -> dict[str, Any]:
-    """A batch as the task collates it, without padding, of documents (or questions with all their choices).
+    """Returns a batch as the task collates it, without padding, of documents (or questions with all their choices).
 
     Each has `source` tokens, a marker of a sentence or segment before every `marker_every` of them, and `target` tokens
     if texts are the targets.
@@ -175,7 +178,7 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
 def longest_document(
     args: argparse.Namespace, preprocess: Mapping[str, Any], model: Any, sample: Any
 ) -> dict[str, int]:
-    """The arguments of `batch` besides the number of documents."""
+    """Returns the arguments of `batch` besides the number of documents."""
     limits, tokens = model.max_positions(), {}
     for side, limit in zip(("source", "target"), limits if isinstance(limits, tuple) else (limits, 0), strict=True):
         tokens[side] = getattr(args, f"{side}_tokens") or min(int(preprocess.get(f"max-{side}-tokens", limit)), limit)
@@ -188,7 +191,7 @@ def longest_document(
 
 
 def table(plan: Mapping[str, Any]) -> str:
-    """The plan as text, in GiB."""
+    """Returns the plan as text, in GiB."""
     document, device = plan["document"], "CPU" if plan["device"] == "cpu" else "GPU"
     target = f" and {document['target']:,} target" * bool(document["target"])
     lines = [

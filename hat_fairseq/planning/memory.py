@@ -49,7 +49,10 @@ class Updates:
         self.sizes = {"weights": memory.live, "gradients": gradients, "optimizer": optimizer}
 
     def peak(self, sample: dict[str, Any], update_freq: int) -> int:
-        """The most bytes in an update of so many batches; from the second one on there are gradients already."""
+        """Returns the most bytes in an update of so many batches.
+
+        From the second one on there are gradients already.
+        """
         kernels = {} if self._memory.device.type == "cpu" else GPU_KERNELS
         with self._memory.fake, self._memory as memory, patch.dict(vars(F), kernels):
             for parameter in self._trained if update_freq > 1 else ():

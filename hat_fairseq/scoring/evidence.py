@@ -68,12 +68,12 @@ class Reference:
 
     @property
     def count(self) -> int:
-        """The number of turns or sentences, with and without text."""
+        """Returns the number of turns or sentences, with and without text."""
         return len(self.units if self.record.text is not None else self.record.elements or ())
 
     @property
     def gold(self) -> np.ndarray:
-        """(Q, N): is a unit evidence; ValueError where that is not known."""
+        """Returns (Q, N): is a unit evidence; ValueError where that is not known."""
         if self.evidence is None:
             raise ValueError(f"{self.record.name} has neither evidence nor spans, so it cannot be scored")
         return np.array([[unit.number in numbers for unit in self.units] for numbers in self.evidence])

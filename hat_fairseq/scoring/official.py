@@ -38,7 +38,7 @@ class PageAnswer(NamedTuple):
 
     @property
     def has_short(self) -> bool:
-        """Whether there is a short answer, a yes or no among them."""
+        """Returns whether there is a short answer, a yes or no among them."""
         return bool(self.spans) or self.yes_no != "none"
 
 

@@ -120,7 +120,7 @@ class Output:
 
     @property
     def lines(self) -> list[str]:
-        """The lines to print."""
+        """Returns the lines to print."""
         return [*aligned(self.rows), *dict.fromkeys(self.signatures), *self.more]
 
 

@@ -149,7 +149,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         reduce_scores(logging_outputs)
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
-        """fairseq's hook after each subset: warns if most texts are empty or one word, which no score shows."""
+        """Warns, as fairseq's hook after each subset, if most texts are empty or one word, which no score shows."""
         if SHORT in aggregator and (share := aggregator[SHORT].avg) > MAX_SHORT:
             logger.warning(
                 "%.0f%% of the generated texts are empty or one word, so their scores say nothing; if this stays so, "

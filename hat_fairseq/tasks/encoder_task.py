@@ -130,7 +130,7 @@ class EncoderTask(PluginTask, FairseqTask):
         self._f1_sums = 0
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """fairseq's hook after each batch; keeps in the model the best threshold for evidence in `valid`."""
+        """Follows each batch, as fairseq's hook; keeps in the model the best threshold for evidence in `valid`."""
         super().reduce_metrics(logging_outputs, criterion)
         if self._f1_sums is not None and F1_SUMS in logging_outputs[0] and self._split == "valid":
             self._f1_sums = self._f1_sums + sum(log[F1_SUMS] for log in logging_outputs)
@@ -199,7 +199,7 @@ class EncoderTask(PluginTask, FairseqTask):
         return labels
 
     def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
-        """fairseq's hook; ValueError for a `--max-tokens` that is lower than one sample needs."""
+        """Makes the batches, as fairseq's hook; ValueError for a `--max-tokens` that is lower than one sample needs."""
         if max_tokens is not None and max_tokens < (longest := int(dataset.sizes.max(initial=0))):
             raise ValueError(
                 f"--max-tokens {max_tokens} is too low: one {self.kind.name} sample takes {longest} tokens"

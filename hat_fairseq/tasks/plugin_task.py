@@ -64,12 +64,12 @@ class PluginTask:
         self._rates: dict[nn.Module, float] = {}  # as the model was built
 
     def state_dict(self) -> dict[str, Any]:
-        """fairseq's hook: what a checkpoint records of the task, here the settings of the text pipeline."""
+        """Returns, as fairseq's hook, what a checkpoint records of the task, here the settings of the text pipeline."""
         own = {} if self.pipeline is None else {PIPELINE: settings_of_tokens(self.pipeline.settings)}
         return {**super().state_dict(), **own}  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """fairseq's hook when a model is loaded for generation, validation or prediction.
+        """Follows, as fairseq's hook, the loading of a model for generation, validation or prediction.
 
         Raises:
             ValueError: a setting that decides the tokens differs between the data and the training data.
@@ -85,7 +85,7 @@ class PluginTask:
         super().load_state_dict(others)  # type: ignore[misc]
 
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
-        """fairseq's hook, also called when a run is resumed in the middle of an epoch."""
+        """Begins an epoch, as fairseq's hook, also called when a run is resumed in the middle of an epoch."""
         super().begin_epoch(epoch, model)  # type: ignore[misc]
         if not self._factors:
             return
@@ -99,7 +99,10 @@ class PluginTask:
         logger.info("epoch %d: dropout rates times %g", epoch, factor)
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, max_positions: Any, ignore: bool = False) -> Any:
-        """fairseq's hook; ValueError for samples that are too long, which fairseq leaves out of a training."""
+        """Filters samples, as fairseq's hook.
+
+        Raises ValueError for samples that are too long, which fairseq leaves out of a training.
+        """
         indices, long = dataset.filter_indices_by_size(indices, max_positions)
         if len(long):
             way_out = "build a larger model (--max-source-positions, --max-target-positions), or preprocess with "

@@ -63,7 +63,7 @@ class Workers:
             self._actors.ray.shutdown()  # ends all actors, and a cluster that this process has started
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Like the built-in `map`; an exception in a worker is raised here.
+        """Maps like the built-in `map`; an exception in a worker is raised here.
 
         Only a few items for each worker are read ahead, so the stream may be longer than memory. The `name` of an item
         is for messages.

@@ -137,7 +137,10 @@ class Remote:
         return True, (machine, versions())
 
     def call(self, function: list[Any], item: Any) -> Answer:
-        """What the function says of an item; `function`: its reference, in a list so that Ray does not load it."""
+        """Returns what the function says of an item.
+
+        `function`: its reference, in a list so that Ray does not load it.
+        """
         if getattr(self, "reference", None) != function[0]:
             import ray
 
@@ -146,7 +149,7 @@ class Remote:
 
 
 def connect(address: str) -> Any:
-    """Ray, connected to the cluster at an address; ValueError if there is none."""
+    """Returns Ray, connected to the cluster at an address; ValueError if there is none."""
     if "ray" not in sys.modules:  # which reads them when it is imported
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)

@@ -32,7 +32,7 @@ class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), go
 
     @property
     def continuations(self) -> Texts:
-        """The choices, each behind the question; an empty one stays empty."""
+        """Returns the choices, each behind the question; an empty one stays empty."""
         if is_blank(self.question or ""):
             return self.choices
         return tuple("" if is_blank(each) else f"{str(self.question).strip()} {each}" for each in self.choices)
@@ -112,14 +112,14 @@ class ChoiceKind(LabelledKind):
         return (f"choice {record.label}",)
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
-        """(B, K) scores in fp32, -inf beyond a record's choices."""
+        """Returns (B, K) scores in fp32, -inf beyond a record's choices."""
         assert num_rows is not None
         scores = outputs[HEAD].float().squeeze(-1)
         exists = numbers(num_rows, int(num_rows.max())) < num_rows[:, None]
         return scores.new_full(exists.shape, float("-inf")).masked_scatter(exists, scores)
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
-        """1 for the right choice, 0 for a wrong one."""
+        """Returns 1 for the right choice, 0 for a wrong one."""
         if label not in ([RIGHT], [WRONG]):
             raise ValueError(f"{' '.join(label)!r:.80} is neither {RIGHT} nor {WRONG}")
         return int(label == [RIGHT])
@@ -174,7 +174,7 @@ class CandidateKind(ChoiceKind):
         return [Row(record.id, 0, 1, labelled(record, row.tokens), row.elements)]
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
-        """(B, K) scores in fp32, -inf beyond a row's candidates."""
+        """Returns (B, K) scores in fp32, -inf beyond a row's candidates."""
         counts = _candidate_markers(tokens).sum(dim=1)
         most = int(counts.max())
         scores = outputs[HEAD].float().squeeze(-1)[:, 1 : 1 + most]  # of all markers; the first is the question's
@@ -194,5 +194,5 @@ def _candidate_markers(tokens: Any) -> Any:
 
 
 def numbers(like: Tensor, length: int) -> Tensor:
-    """(length,) 0, 1, 2, ... on the device of a tensor."""
+    """Returns (length,) 0, 1, 2, ... on the device of a tensor."""
     return like.new_ones(length).cumsum(0) - 1

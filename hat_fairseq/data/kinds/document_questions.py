@@ -257,7 +257,7 @@ def answer_document(
 
 
 def choose_annotation(annotations: Sequence[Annotation]) -> Annotation:
-    """The annotation to train on: the one with the first paragraph, of those with short answers if there are any.
+    """Returns the annotation to train on: that with the first paragraph, of those with short answers if there are any.
 
     As in the public baseline for Natural Questions (Alberti et al. 2019).
     """

@@ -39,17 +39,17 @@ class Document(Record, reads=("question", "text", "elements"), one_of=("text", "
 
     @cached_property
     def elements(self) -> Texts | None:
-        """The sentences, or the texts of the turns."""
+        """Returns the sentences, or the texts of the turns."""
         return self.sentences if self.turns is None else texts_of(self.turns)
 
     @cached_property
     def roles(self) -> Texts | None:
-        """The role of each turn; None without roles."""
+        """Returns the role of each turn; None without roles."""
         return roles_of(self.turns)  # type: ignore[return-value]  # all or none, which is checked
 
     @property
     def references(self) -> tuple[Texts, ...]:
-        """The target, which models are trained on, and the other references."""
+        """Returns the target, which models are trained on, and the other references."""
         return () if self.target is None else (self.target, *self.other_references)
 
     def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":

@@ -74,12 +74,12 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
 
     @cached_property
     def elements(self) -> Texts | None:
-        """The sentences, or the texts of the turns."""
+        """Returns the sentences, or the texts of the turns."""
         return self.sentences if self.turns is None else texts_of(self.turns)
 
     @cached_property
     def roles(self) -> tuple[str | None, ...] | None:
-        """The role of each turn, None for one without; None without roles."""
+        """Returns the role of each turn, None for one without; None without roles."""
         return roles_of(self.turns)
 
     def without_gold(self) -> Self:

@@ -107,7 +107,7 @@ class SegmentKind(LabelledKind):
         return [0] * num_markers
 
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
-        """(place in the output, number of the element) for each element of a row."""
+        """Returns (place in the output, number of the element) for each element of a row."""
         return enumerate(number for number in row.elements if number is not None)
 
     def predict(

@@ -253,7 +253,7 @@ def check_text(record: Record, spans: Sequence[Any]) -> None:
 
 
 def answer_positions(tokens: Tensor) -> Tensor:
-    """(B, T) token ids -> (B, T), True where an answer may begin or end: in the second part, or at 0 for none."""
+    """Maps (B, T) token ids -> (B, T), True where an answer may begin or end: in the second part, or at 0 for none."""
     special = (tokens == BOS) | (tokens == EOS) | (tokens == PAD)
     possible = ((tokens == EOS).cumsum(1) >= 2) & ~special
     possible[:, 0] = True
@@ -261,7 +261,7 @@ def answer_positions(tokens: Tensor) -> Tensor:
 
 
 def span_logits(scores: Tensor, tokens: Tensor) -> Tensor:
-    """(B, T, 2) scores of first and last tokens in fp32, -inf where no answer may begin or end."""
+    """Returns (B, T, 2) scores of first and last tokens in fp32, -inf where no answer may begin or end."""
     return scores.float().masked_fill(~answer_positions(tokens)[..., None], float("-inf"))
 
 

@@ -31,7 +31,7 @@ class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), 
 
     @property
     def parts(self) -> tuple[Text, ...]:
-        """The text, or the pixels as symbols."""
+        """Returns the text, or the pixels as symbols."""
         return (tuple(map(str, self.pixels or ())) if self.text is None else self.text,)
 
 

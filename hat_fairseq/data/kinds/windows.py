@@ -172,7 +172,7 @@ def characters_of(begin: int, end: int, positions: Sequence[int]) -> Span | None
 
 
 def find_span(spans: Sequence[Span | None], begin: int, end: int) -> tuple[int, int] | None:
-    """First and last token (inclusive) that stand for the characters `begin` to `end`; None if not all are there.
+    """Returns first and last token (inclusive) of the characters `begin` to `end`; None if not all are there.
 
     `spans`: of the tokens of a row, increasing; tokens stand for the characters `begin` and `end - 1`.
     """
