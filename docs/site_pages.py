@@ -1,4 +1,4 @@
-"""Make the generated parts of the site: commands, flags of models, readers, recipes, the start page and the benchmarks.
+"""Make the generated parts of the site: tables of commands, models, readers and recipes; whole pages from other files.
 
 mkdocs calls the functions `on_...` (`hooks` in mkdocs.yml). A line `<!-- generated: NAME -->` of a page
 becomes the result of the function NAME.
@@ -6,12 +6,22 @@ becomes the result of the function NAME.
 
 import argparse
 import ast
+import json
 import logging
+import os
 import re
+import shlex
+import subprocess
+import sys
+from functools import cache
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from markdown.extensions.toc import slugify
 
 from hat_fairseq import cli
+from hat_fairseq.analysis.template import fill
 from hat_fairseq.data import readers as reader_modules
 from hat_fairseq.recipes import files as recipe_files
 
@@ -23,34 +33,72 @@ OTHER_PAGES = {
 }
 MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")
+FILE_NAME = re.compile(r"[\w./]+\.md")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+CELL = re.compile(r"<(t[dh])\b.*?</\1>", re.DOTALL)
+CODE = re.compile(r"<code[^>]*>.*?</code>", re.DOTALL)
+LOOK = re.compile(r"^hat look .*$", re.MULTILINE)
 logging.getLogger("MARKDOWN").setLevel(logging.INFO)  # an import of hat_fairseq lets it write more
 UNITS = {"batch-size": "samples", "max-tokens": "tokens"}
 
 
 def on_files(files, config):
-    """Adds README.md as the start page, and the page of the benchmarks."""
+    """Adds README.md as the start page, the page of the benchmarks, and the live pages."""
     from mkdocs.structure.files import File
 
     for name, path in OTHER_PAGES.items():
         text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("](../docs/", "](")
         files.append(File.generated(config, name, content=text))
+    for name, make in LIVE_PAGES.items():
+        if stored := files.get_file_from_path(name):
+            files.remove(stored)
+        files.append(File.generated(config, name, content=make()))
     return files
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Fills in the generated parts; links to files of the repository that are not in the site become their text."""
+    """Fills in the generated parts, and the titles of pages in links that name their files.
+
+    Links to files of the repository that are not in the site become their text.
+    """
 
     def link(match):
         text, target, anchor = match.groups()
         target = "benchmarks.md" if target.endswith("benchmarks/README.md") else target.removeprefix("../benchmarks/")
-        return f"[{text}]({target}{anchor})" if files.get_file_from_path(target) else text
+        if (file := files.get_file_from_path(target)) is None:
+            return text
+        return f"[{title(file, anchor) if FILE_NAME.fullmatch(text) else text}]({target}{anchor})"
 
     return LINK.sub(link, MARK.sub(lambda match: "\n".join(PARTS[match[1]]()), markdown))
 
 
 def on_page_content(html, page, config, files):
-    """Marks flags, which site.css keeps on one line."""
+    """Marks flags, which site.css keeps on one line; in cells of tables shows the bars that Markdown needs escaped."""
+    html = CELL.sub(lambda cell: CODE.sub(lambda code: code[0].replace("\\|", "|<wbr>"), cell[0]), html)
     return re.sub(r"<code>(?=--[^<]{1,30}</code>)", '<code class="flag">', html)
+
+
+def title(file, anchor):
+    """The heading of a page at this anchor, else the page's title in the navigation."""
+    headings = {f"#{slugify(re.sub('[`*]', '', text), '-')}": text for text in HEADING.findall(file.content_string)}
+    return headings.get(anchor, file.page.title)
+
+
+@cache
+def live_look():
+    """The page that the command `hat look` of docs/live.md makes."""
+    _, *words = shlex.split(LOOK.search((ROOT / "docs/live.md").read_text(encoding="utf-8"))[0])
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "hat_fairseq.cli", *words]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+        return Path(folder, words[-1]).read_text(encoding="utf-8")
+
+
+def live_ask():
+    """docs/ask_page.html, which the command `hat ask` of docs/live.md has made, in the present template."""
+    text = (ROOT / "docs/ask_page.html").read_text(encoding="utf-8")
+    return fill("ask", json.loads(text.partition('id="data">')[2].partition("</script>")[0]))
 
 
 def cell(text):
@@ -132,3 +180,4 @@ def recipes():
 
 
 PARTS = {"commands": commands, "models": models, "readers": readers, "recipes": recipes}
+LIVE_PAGES = {"look_page.html": live_look, "ask_page.html": live_ask}

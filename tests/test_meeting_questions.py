@@ -16,7 +16,8 @@ SAMPLE = Path(__file__).parent / "samples/qmsum_ami.jsonl.gz"
 @pytest.mark.slow
 def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (REPOSITORY / "docs/datasets.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    _, _, section = page.partition("\n## Questions on meetings\n")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     (tmp_path / "qmsum.py").write_text(program)
     meetings = [meeting for _, meeting in read_json_lines(SAMPLE)]
     for split, numbers in (("train", (0, 1)), ("val", (0,)), ("test", (2,))):

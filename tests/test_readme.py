@@ -10,7 +10,7 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 def test_the_commands_of_fairseq_run_as_printed(tmp_path: Path) -> None:
     section = README.partition("## With fairseq's own commands")[2]
-    block = re.search(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    block = re.search(r"^```bash\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert block is not None and block[1].count("fairseq-") == 3
     generated = run_command("bash", "-euc", block[1], cwd=tmp_path).stdout
     assert len(re.findall(r"^H-\d+\t", generated, re.MULTILINE)) == 20
