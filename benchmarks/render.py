@@ -129,7 +129,7 @@ def caption(question: str) -> tuple[str, str]:
     """Heading and introduction of a question: the docstring of its script, without the lines that show commands."""
     script = (FOLDER / f"{question}.py").read_text(encoding="utf-8")
     heading, mark, rest = (ast.get_docstring(ast.parse(script)) or "").partition("?")
-    paragraphs = [part.strip() for part in rest.split("\n\n") if not part.startswith("    ")]
+    paragraphs = [part.strip() for part in rest.split("\n\n") if part and not part.startswith("    ")]
     return heading + mark, "\n\n".join(paragraphs)
 
 
