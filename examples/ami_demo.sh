@@ -53,7 +53,9 @@ elif [ -e "$checkpoints/train.log" ]; then
 else
   echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi
-quietly hat look "$checkpoints/checkpoint_best.pt" "$data/text/test.jsonl" --data "$data/bin" \
+# The checkpoint and the options of the summary that was scored.
+quietly hat look "$checkpoints/checkpoint_last.pt" "$data/text/test.jsonl" --data "$data/bin" \
+  --no-repeat-ngram-size 3 --min-len 300 --max-len-b 400 \
   --out "$results/look.html" "${pictures[@]}" --overwrite
 echo "the page: $results/look.html"
 step "done: all output is in $log"

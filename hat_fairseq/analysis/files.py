@@ -66,10 +66,12 @@ def heat(one: AttentionMap) -> Tensor:
 
 
 def picture(look: Look) -> bytes:
-    """Returns a PNG with heat maps of the first kind of attention, one for each layer.
+    """Returns a PNG with heat maps of the first kind of attention, one for each layer; of occlusion if there is none.
 
-    Of occlusion if there is none.
+    Of practically uniform attention it says so, and draws nothing else: the largest of equal weights are noise.
     """
+    if look.by_sentence and look.is_uniform(look.by_sentence[0]):
+        return uniform_picture(look)
     if look.maps:
         one = look.maps[0]
         panels, title = dict(zip(map("layer {}".format, one.layers), heat(one), strict=True)), f"{one.name}, top {TOP}"
@@ -86,6 +88,15 @@ def picture(look: Look) -> bytes:
         axis.set(title=name, xlabel=xlabel, ylabel=f"{look.unit} of the source")
     figure.colorbar(shown, ax=list(axes), label="share of the weight" if look.maps else "nats")
     figure.suptitle(f"{look.document}: {title}")
+    return image(figure)
+
+
+def uniform_picture(look: Look) -> bytes:
+    """Returns a PNG with the statement that the first kind of attention is practically uniform."""
+    figure, (axis,) = grid(1, width=8)
+    axis.axis("off")
+    axis.text(0.5, 0.5, look.statement(look.by_sentence[0]), ha="center", va="center", wrap=True)
+    figure.suptitle(look.document)
     return image(figure)
 
 

@@ -89,6 +89,7 @@ class Look:
         occlusion: if it was asked for.
         roles: those of the units, such as the speaker; empty if the model reads none.
         note: one line about the document, for the reader.
+        prediction: one line about the label that the model gives the document; empty if it gives none.
     """
 
     document: str
@@ -102,6 +103,7 @@ class Look:
     occlusion: Occlusion | None = None
     roles: tuple[str, ...] = ()
     note: str = ""
+    prediction: str = ""
 
     def __post_init__(self) -> None:
         shown = {one.name: one.weights for one in self.maps} | (
@@ -160,11 +162,13 @@ class Look:
         return bool((self.used(one, one.weights).mean(dim=-1) >= UNIFORM).all())
 
     def statements(self) -> list[str]:
-        """Says what leaving out a unit changes, and how selective each kind of attention is."""
-        first = [] if self.occlusion is None else [self._of_occlusion(self.occlusion.with_whole())]
-        return first + [self._of_map(one) for one in self.by_sentence if len(self.source) > 1]
+        """Says the prediction, what leaving out a unit changes, and how selective each kind of attention is."""
+        first = [self.prediction] if self.prediction else []
+        first += [] if self.occlusion is None else [self._of_occlusion(self.occlusion.with_whole())]
+        return first + [self.statement(one) for one in self.by_sentence if len(self.source) > 1]
 
-    def _of_map(self, one: AttentionMap) -> str:
+    def statement(self, one: AttentionMap) -> str:
+        """Says how selective an attention is, which has its target sentences as queries."""
         name = one.name[0].upper() + one.name[1:]
         if self.is_uniform(one):
             reason = f"no {self.unit} is preferred" if one.to_tokens else "the hierarchy is not used here"

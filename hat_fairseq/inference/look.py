@@ -24,6 +24,9 @@ from ..analysis.look import Look
 from ..analysis.page import overview, page, summary
 from ..analysis.recording import Recorder
 from ..data.columns import columns_of
+from ..data.kind import LabelPrediction
+from ..data.kinds import Prediction
+from ..data.kinds.choices import ChoiceKind
 from ..data.outputs import atomic_directory, check_outputs
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
@@ -214,15 +217,15 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
     if options.occlusion and not (kind.head_level == "document" and kind.names_labels):
         raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
     (encoded,) = encode_documents([record], model.loaded)
-    default = 0
-    if kind.joins_rows and options.chunk is None:
-        rows, outputs = [each.row for each in encoded], model.scores(model.samples(encoded))
-        default = kind.weighted_row(kind.predict(record, rows, outputs, model.loaded.labels))
+    default, label = 0, ""
+    if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):
+        (prediction,) = model.predictions([record])
+        default, label = kind.weighted_row(prediction) if kind.joins_rows else 0, label_line(prediction)
     number = _chunk(options, record, len(encoded), default)
     tokens = encoded[number].tokens.to(device)
     with Recorder(net.core, tokens[None], net.core.reads_first_token) as recorder:
         net.encode(tokens[None])
-    look = _look(recorder, record, encoded, number, model.pipeline, options)
+    look = _look(recorder, record, encoded, number, model.pipeline, options, prediction=label)
     if not options.occlusion or recorder.num_units == 1:
         return look
     (head,), labels = kind.heads(len(model.loaded.labels)), model.loaded.labels
@@ -234,6 +237,15 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
     scores = _without_units(recorder, [tokens], score, options.batch_size)  # K x (1 + S)
     best = int(scores[:, 0].argmax())
     return look.with_occlusion([f"label {labels[best]}"], scores[best, :1], scores[best, None, 1:] - scores[best, 0])
+
+
+def label_line(prediction: Prediction) -> str:
+    """Says which label is predicted and its probability; nothing of predictions that are no label."""
+    if not isinstance(prediction, LabelPrediction):
+        return ""
+    known = prediction.probabilities
+    probability = known[prediction.label] if isinstance(known, dict) else max(known)
+    return f"Predicted label: {prediction.label}, with probability {probability:.3f}."
 
 
 def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -> Look:

@@ -1,5 +1,6 @@
 """`hat look`: what is shown is what the model does, in text models and in classifiers."""
 
+import io
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 import torch
 from commands import generation_flags
+from matplotlib.image import imread
 
 from hat_fairseq import cli
+from hat_fairseq.analysis.files import picture
+from hat_fairseq.analysis.look import AttentionMap, Look
 from hat_fairseq.analysis.recording import units
 from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.records_json import read_records
@@ -169,6 +173,11 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
         assert cli.main([*words, "--id", name, "--out", str(tmp_path / page)]) == 0
         assert (tmp_path / page).read_bytes() == (tmp_path / "pages" / page).read_bytes()
     assert "nothing is left without it" in (tmp_path / "pages" / names[2]).read_text()
+    model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
+    record = next(iter(read_records(tmp_path / "in.jsonl", "classification")))
+    (predicted,) = model.predictions([record])
+    line = f"Predicted label: {predicted.label}, with probability {predicted.probabilities[predicted.label]:.3f}."
+    assert all(line in (tmp_path / "pages" / name).read_text() for name in (names[0], "index.html"))
     (tmp_path / "empty.jsonl").write_text("")
     empty = [*words[:2], str(tmp_path / "empty.jsonl"), *words[3:], "--pages", str(tmp_path / "none")]
     assert cli.main(empty) == 2 and not (tmp_path / "none").exists()
@@ -205,3 +214,14 @@ def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
 def test_sentences_of_a_text_end_at_their_last_token() -> None:
     assert sentence_ends(["A", "b", ".", "C", "."], ["A", " b", ".", " C", "."], "punctuation") == [3, 5]
     assert sentence_ends(["A", "<sep>", "b"], ["A", "\t", "b"], "punctuation") == [2, 3]
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_the_picture_of_uniform_attention_has_no_map(uniform: bool) -> None:
+    weights = torch.full((1, 2, 6, 12), 1 / 12) if uniform else torch.eye(12)[:6].expand(1, 2, 6, 12)
+    maps = (AttentionMap("attention to sentences", "target tokens", (0,), weights + 0),)
+    texts = tuple(f"text {number}" for number in range(12))
+    look = Look("d", "m", "sentence", texts, (3,) * 12, maps, tuple(" abcdef"[1:]), ((0, 3), (3, 6)))
+    pixels = imread(io.BytesIO(picture(look)))[..., :3]
+    coloured = (pixels.max(axis=-1) - pixels.min(axis=-1) > 0.1).mean()
+    assert coloured == 0 if uniform else coloured > 0.2
