@@ -35,7 +35,8 @@ step "5/6 scores and one meeting"
 hat score rouge --against-others --references "$data/text/test.jsonl" \
   --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
 hat show --documents "$data/text/test.jsonl" --hypotheses "$results/hat.jsonl"
-cat <<'END'
+# The words are about the whole training, and not about a shorter one.
+[ $# -gt 0 ] || cat <<'END'
 
 What this shows: the whole path works, and a model that has read 97 meetings for a few minutes writes in the manner of
 their summaries, far from the lead. What it does not show: understanding. All meetings design a remote control, so one

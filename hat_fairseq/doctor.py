@@ -41,6 +41,11 @@ names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())
 without = f"built for CUDA {torch.version.cuda}, no GPU visible" if torch.version.cuda else "CPU only"
 print(f"{len(names)} x {names[0]}" if names else without)
 """
+# fairseq-fixed requires torchaudio, whose compiled part must be built for the same torch; transformers imports it.
+TORCHAUDIO = """
+import torchaudio
+print(torchaudio.__version__)
+"""
 FAIRSEQ_AND_EXTENSIONS = """
 import torch
 import fairseq.data.data_utils_fast, fairseq.data.token_block_utils_fast, fairseq.libbleu
@@ -150,6 +155,15 @@ def check_fairseq() -> Finding:
     return Finding("import fairseq", OK if names else NOTE, f"{versions}, {Path(text).parent}")
 
 
+def check_torchaudio() -> Iterator[Finding]:
+    """Yields a finding if torchaudio is installed."""
+    if any(True for each in metadata.distributions(name="torchaudio")):
+        works, text = run(TORCHAUDIO)
+        advice = "install the torchaudio that was built for this torch (pytorch.org), or: "
+        advice += shlex.join([sys.executable, "-m", "pip", "uninstall", "-y", "torchaudio"])
+        yield Finding("import torchaudio", OK if works else PROBLEM, text, "" if works else advice)
+
+
 def findings() -> Iterator[Finding]:
     """Yields all findings, in the order in which their repairs should be made."""
     yield Finding("Python", OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
@@ -163,6 +177,7 @@ def findings() -> Iterator[Finding]:
     if not works:
         state, repair = PROBLEM, f"{pip('torch')} && {build_fairseq()}"
     yield Finding("import torch", state, text, repair)
+    yield from check_torchaudio()
     fairseq = check_fairseq()
     yield fairseq
     works, text = run(PLUGIN) if fairseq.state != PROBLEM else (False, "needs fairseq")

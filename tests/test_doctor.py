@@ -105,6 +105,16 @@ def test_two_fairseqs_and_an_import_that_kills_python(empty_python: str, tmp_pat
     assert status == 1 and "ended Python with status -6" in problems(table)["import torch"]
 
 
+@pytest.mark.fault("Installation", "torchaudio for another torch", "`doctor` names it and the repair, exit 1")
+def test_a_torchaudio_that_does_not_load(empty_python: str, tmp_path: Path) -> None:
+    """transformers' pipelines and Trainer import it."""
+    write_distribution(tmp_path, "torchaudio", "2.11.0", "torchaudio", "raise OSError('libc10_cuda.so: not there')\n")
+    status, table, output = run_doctor(empty_python, tmp_path)
+    assert status == 1 and problems(table)["import torchaudio"] == "OSError: libc10_cuda.so: not there"
+    assert f"{empty_python} -m pip uninstall -y torchaudio" in output
+    assert "import torchaudio" not in run_doctor(empty_python)[1]
+
+
 def test_versions_and_requirements_are_those_of_the_project() -> None:
     for version, specifier, expected in (
         ("2.5.1", ">=2.6", False),

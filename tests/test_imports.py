@@ -37,6 +37,7 @@ MAY_IMPORT = {
         "generation",
         "analysis",
         "cli",
+        "suggestions",
         "tasks",
         "versions",
         "weights",

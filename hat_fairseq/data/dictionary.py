@@ -127,13 +127,19 @@ class _Numbers(dict[str, int]):
 
 def check_known(rows: Iterable[Any], what: str) -> None:
     """Raises ValueError if most tokens of rows (arrays of ids, of at most 100 rows) are not in the dictionary."""
-    tokens = [token for row in islice(rows, 100) for token in row.tolist()]
-    unknown = tokens.count(UNKNOWN)
-    if unknown > MAX_UNKNOWN * len(tokens):
-        raise ValueError(
-            f"{what}: {unknown} of {len(tokens)} tokens are not in the dictionary: text of another language, or "
-            "encoded for another dictionary"
-        )
+    if problem := mostly_unknown([token for row in islice(rows, 100) for token in row.tolist()]):
+        raise ValueError(f"{what}: {problem}")
+
+
+def mostly_unknown(ids: Sequence[int]) -> str:
+    """Says that most of the tokens are not in the dictionary, and why that may be; nothing if they are."""
+    unknown = ids.count(UNKNOWN)
+    if unknown <= MAX_UNKNOWN * len(ids):
+        return ""
+    return (
+        f"{unknown} of {len(ids)} tokens are not in the dictionary: text of another language, or encoded for another "
+        "dictionary, or a BPE with more codes (--num-codes) than its few training texts support"
+    )
 
 
 def find_dictionary(folder: Path, stream: str) -> Path | None:

@@ -35,6 +35,7 @@ NAMED = {"jsonl": JSON_LINES, "ndjson": JSON_LINES, "json": JSON_LINES, "csv": C
 DELIMITERS = ",;\t|"
 
 _OBJECT = re.compile(r"""\{\s*("|'\w+'\s*:|\}?\s*$)""")  # also what Python prints, so that it is refused
+VTT_HEAD = re.compile(r"WEBVTT(?:\s|$)")  # the first line of subtitles
 _LIST = re.compile(r"""\[\s*(\{|\]\s*$|"(?:[^"\\]|\\.)*"\s*[,\]])""")
 _SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # the first line that Excel writes and reads
 
@@ -63,6 +64,8 @@ def format_of(head: bytes, name: str, keys: Collection[str]) -> str:
         return "binary"
     text = _visible(head)
     first = text.partition("\n")[0]
+    if VTT_HEAD.match(first):
+        return TEXT
     if first.strip() == "{" or _LIST.match(text):
         return JSON
     if _OBJECT.match(first):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, of_type, parse_json
-from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, DataFile, opened
+from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, VTT_HEAD, DataFile, opened
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.record import Turn
 from hat_fairseq.data.speakers import CLOCK, Said, clock, seconds, turns_of_lines
@@ -124,7 +124,7 @@ def of_text(text: str, name: str, running: bool = False) -> Transcript:
     """Reads the content of plain text, SubRip or WebVTT; see `read_transcript`."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first = next((line for line in lines if not is_blank(line)), "")
-    is_vtt = re.match(r"WEBVTT(?:\s|$)", first) is not None
+    is_vtt = VTT_HEAD.match(first) is not None
     if is_vtt or has_cues(lines):
         counts = Counter[str]()
         turns = turns_of_cues(lines, is_vtt, counts)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
 # Options of transformers that change its texts and have no effect here, with the value that changes nothing; those that
 # sampling alone reads are not among them.
-UNHEARD: dict[str, Any] = {
+WITHOUT_EFFECT: dict[str, Any] = {
     "do_sample": False,
     "num_beam_groups": 1,
     "diversity_penalty": 0,
@@ -92,8 +92,8 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
     else:
         values = Fields.read(file, optional=True).record
         options = {**of_transformers(values), **folder.part("generation").record}
-        if unheard := [name for name in UNHEARD if values.get(name) not in (None, UNHEARD[name])]:
-            logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(unheard))
+        if named := [name for name in WITHOUT_EFFECT if values.get(name) not in (None, WITHOUT_EFFECT[name])]:
+            logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(named))
     check_options(options, str(file))
     return options
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizer
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..data import dictionary, pipeline
-from ..data.dictionary import EOS, SPECIAL, Dictionary, find_dictionary
+from ..data.dictionary import EOS, SPECIAL, Dictionary, find_dictionary, mostly_unknown
 from ..data.files import Fields
 from ..data.long_input import LongInputError
 from ..data.options import Settings
@@ -252,6 +252,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
                 "(overflow_to_sample_mapping says which rows are of which document)"
             )
         encoded = [self._row(row, number) for row in rows]
+        if problem := next(filter(None, (mostly_unknown(each.ids) for each in encoded)), ""):
+            self._warn("unknown", f"document {number + 1}: {problem}; hat predict refuses such a text", options.verbose)
         for row, each in zip(rows, encoded, strict=True):
             each.places = places_of_row(row, document.begins) if encoder.places else None
         return [self._chosen_tokens(row, options) for row in encoded]

@@ -18,7 +18,8 @@ from ..data.pipeline import TextPipeline
 from ..kernels import choose_precision, set_precision
 from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
 from ..networks import build
-from ..weights.names import local_paths
+from ..suggestions import did_you_mean
+from ..weights.names import NAMES, local_paths
 
 Data = str | Path | None
 
@@ -101,7 +102,7 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     paths = local_paths(checkpoints).split(os.pathsep)
     for path in paths:
         if not Path(path).exists():
-            raise ValueError(f"checkpoint {path} does not exist: has it been trained?")
+            raise ValueError(f"checkpoint {path} does not exist: has it been trained{did_you_mean(path, NAMES) or '?'}")
     if data is None and not is_model_folder(paths[0]):
         raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
     return device, precision, paths

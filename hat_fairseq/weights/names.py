@@ -12,6 +12,7 @@ from ..model_folder import BIN, MANIFEST, check_files
 
 DEMO_NAME = "demo"
 MEETING_NAME = "meeting"
+NAMES = (DEMO_NAME, MEETING_NAME)  # of the models of this package
 DEMO = Path(__file__).resolve().parents[1] / "demo_model"
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
 WITHOUT_MANIFEST = ("*.json", "*.safetensors", f"{BIN}/*", "dict.*.txt", "bpe.codes", "vocab.bpe", "*.model")

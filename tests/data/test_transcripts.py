@@ -194,3 +194,9 @@ def test_an_id_without_effect(tmp_path: Path) -> None:
 
 def test_clocks() -> None:
     assert [seconds(text) for text in ("1:02:03.5", "02:03,25", "0:00")] == [3723.5, 123.25, 0]
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.jsonl", "m.csv", "m", "m.docx"])
+def test_webvtt_under_any_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(VTT, encoding="utf-8")
+    assert read_transcript(tmp_path / name).format == "WebVTT"

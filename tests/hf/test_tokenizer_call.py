@@ -205,6 +205,14 @@ def test_targets_of_aligned_chunks(make: Make) -> None:
     assert len(encoded["labels"]) > 1 == len(tokenizer(text_target=[target])["input_ids"])
 
 
+def test_a_text_of_unknown_tokens_is_warned_of_once(make: Make, caplog: Any) -> None:
+    tokenizer = make()
+    tokenizer([SHORT, "Καλημέρα σας κύριε ."])
+    tokenizer("Καλημέρα σας κύριε .")
+    (message,) = [each.message for each in caplog.records if "in the dictionary" in each.message]
+    assert message.startswith("document 2: ") and message.endswith("hat predict refuses such a text")
+
+
 def test_truncation_is_that_of_hat_preprocess(make: Make, caplog: Any) -> None:
     whole, cut = make(limit=40), make(max_source_tokens=12, long_source="truncate")
     with pytest.raises(
