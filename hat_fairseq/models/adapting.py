@@ -151,8 +151,13 @@ def _add_new_parts(state: dict[str, Tensor], own: dict[str, Tensor], model: Any)
     for part in model.config.new_parts:
         names = [name for name in own if f".{part}" in f".{name}"]
         if names and not any(name in state for name in names):  # half a part is a damaged checkpoint, reported below
-            state.update({name: own[name].clone() for name in names})
-            logger.info("newly initialised %d tensors:\n  %s", len(names), "\n  ".join(names))
+            source = model.config.copied_parts.get(part, part)
+            sources = [name.replace(part, source) for name in names]
+            copied = all(each in state for each in sources)
+            tensors = [state[each] if copied else own[name] for name, each in zip(names, sources, strict=True)]
+            state.update({name: tensor.clone() for name, tensor in zip(names, tensors, strict=True)})
+            how = f"started from {source}*" if copied else "newly initialised"
+            logger.info("%s %d tensors:\n  %s", how, len(names), "\n  ".join(names))
 
 
 def _check_fit(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:

@@ -116,6 +116,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     layer_norm_eps: float = option(1e-5, "epsilon of layer norms")
     own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
+    copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint
     checkpoint_activations: bool = option(
         False, "recompute each layer in the backward pass: less memory, about a third more time"
     )

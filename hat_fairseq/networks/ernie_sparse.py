@@ -6,7 +6,7 @@ representatives; with `--sparse-first 1 --sparse-last 1` it is BigBird.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,7 @@ class ErnieSparseConfig(RobertaConfig):
         choices=DOCUMENT_POOLINGS,
     )
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
+    copied_parts: ClassVar = {"representative_attn.": "self_attn."}  # as if they were shared until training
 
     def attention(self, name: str | None = None) -> Any:
         attention = super().attention(name)
