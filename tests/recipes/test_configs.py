@@ -183,7 +183,10 @@ def test_pretraining_reads_the_same_folder_and_model() -> None:
 HARDWARE = {  # the GPUs that a paper prints, apart from "we use one"
     **dict.fromkeys(["pubmed", "arxiv"], 2),  # A100
     **dict.fromkeys(["wmt20_en_de", "wmt20_en_cs"], 8),  # V100, as the next ones
-    **dict.fromkeys(["natural_questions", "tydi_qa", "poolingformer_arxiv_4k", "poolingformer_arxiv_16k"], 8),
+    **dict.fromkeys(
+        ["natural_questions", "natural_questions_base", "tydi_qa", "poolingformer_arxiv_4k", "poolingformer_arxiv_16k"],
+        8,
+    ),
     "hierarchical_transformer_pretraining": 8,  # TPU
 }
 
