@@ -8,9 +8,10 @@ import yaml
 
 import hat_fairseq
 
-from ..data.files import read_json
+from ..data.files import json_text, read_json
 from ..data.pipeline import TextPipeline
 from ..networks.evidence import UNLIMITED
+from ..scoring.report import Interval, written
 from .trained import Trained
 
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
@@ -28,13 +29,13 @@ FLAGS = {  # of fairseq-train in the model card, with the place of each in the s
 }
 
 
-def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores: str | None) -> str:
+def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores: dict[str, Any] | None) -> str:
     """Returns the text of README.md.
 
     Args:
         half: the weights are stored in fp16.
         chosen: fields of the front matter, which win.
-        scores: of `hat score --json`; of files of this machine that have scores, the names are enough.
+        scores: what `hat score --json` wrote.
     """
     model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
     names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
@@ -52,7 +53,37 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
     use = f'`hat_fairseq.load("{name}")` in Python, MODEL of all commands, or `AutoModel` of transformers.'
     front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen)
     text = f"{front}# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}"
-    return text if scores is None else text + "\nScores:\n\n```\n" + re.sub(r'(?<=")/[^"]*/', "", scores) + "```\n"
+    return text if scores is None else f"{text}\n{scores_of(scores)}"
+
+
+def scores_of(record: dict[str, Any]) -> str:
+    """Returns a table of what `hat score --json` wrote: a row for each score, a column for each file.
+
+    Of the files of this machine the names are enough. What has no scores is shown as it is.
+    """
+    files = {Path(name).name: each for name, each in record.get("systems", record).items() if isinstance(each, dict)}
+    shown = [(name, each.get("scores", each.get("figures"))) for name, each in files.items()]
+    figures = {name: each for name, each in shown if isinstance(each, dict)}
+    if not figures:
+        text = re.sub(r'(?<=")/[^"]*/', "", json_text(record, indent=1))
+        return f"Scores:\n\n```\n{text}\n```\n"
+    names = dict.fromkeys(name for each in figures.values() for name in each)
+    rows = [["score", *figures], ["---"] * (1 + len(figures))]
+    rows += [[name, *(cell(name, each.get(name, "")) for each in figures.values())] for name in names]
+    signatures = dict.fromkeys([each.get("signature") for each in files.values()])
+    signatures |= dict.fromkeys(record.get("signatures", {}).values())
+    lines = [f"\n`{each}`\n" for each in signatures if each]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows) + "".join(lines)
+
+
+def cell(name: str, score: Any) -> str:
+    """Writes a score with two digits, and with its interval if there is one."""
+    if not isinstance(score, dict):
+        return written(name, score)
+    if "low" in score:
+        return str(Interval(score["mean"], score["low"], score["high"]))
+    spread = "" if score.get("half_width") is None else f" ± {score['half_width']:.2f}"
+    return f"{score['score']:.2f}{spread}" if "score" in score else str(score)
 
 
 def trained_on(path: Path) -> str | None:

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
     stated, chosen = stated_options(args), parse_object(args.card, "--card")
-    scores = as_json(read_json(args.score)) if args.score else None
+    scores = read_json(args.score) if args.score else None
     model = Path(local_path(args.model))
     if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
@@ -88,7 +88,7 @@ def write_folder(
     half: bool = False,
     generation: dict[str, Any] | None = None,
     chosen: dict[str, Any] | None = None,
-    scores: str | None = None,
+    scores: dict[str, Any] | None = None,
 ) -> list[str]:
     """Writes the files of a model; returns lines about them.
 
@@ -97,7 +97,7 @@ def write_folder(
         half: store fp16.
         generation: fairseq's options for those who give none.
         chosen: fields of the front matter of the card, which win.
-        scores: for the card.
+        scores: what `hat score --json` wrote, for the card.
     """
     rename, config = layout(trained)
     state, generation = trained.model.state_dict(), generation or {}

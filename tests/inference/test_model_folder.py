@@ -24,6 +24,7 @@ from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
 from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.networks import build
+from hat_fairseq.weights.card import scores_of
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 GENERATION = ["--beam", "2", "--max-len-b", "8", "--min-len", "4"]
@@ -43,7 +44,8 @@ def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     warm.run(training(folder, folder / "save", 2), folder, folder / "log")
     (folder / "save/checkpoint_last.pt").rename(folder / "model.pt")
     spread(folder / "model.pt")
-    (folder / "score.json").write_text(json.dumps({"systems": {f"{folder}/out.jsonl": {"rouge1": 12.5}}}))
+    texts = folder / "raw/test.jsonl"
+    assert hat("score", "rouge", "--hypotheses", texts, "--references", texts, "--json", folder / "score.json") == 0
     flags = ["--score", f"{folder}/score.json", "--card", '{"license": "mit", "pipeline_tag": "summarization"}']
     export(folder / "model.pt", folder / "data", folder / "P", *flags, *GENERATION)
     return folder
@@ -113,12 +115,28 @@ def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path,
     tensors = load_file(made / "P/model.safetensors").items()
     parameters = sum(tensor.numel() for name, tensor in tensors if not name.endswith("_fingerprint"))
     rows = ("hat_transformer_tiny, document_to_text |", "| updates | 2 |", "raw; documents: train 3, valid 3, test 3 |")
-    rows += ("| max source tokens | 31 |", "| source language | en |", '"out.jsonl": {', '"rouge1": 12.5', "trained on")
+    rows += ("| max source tokens | 31 |", "| source language | en |", "trained on")
+    rows += ("| score | test.jsonl |", "`backend: rouge-score")
     rows += (f"| parameters | {parameters:,} in fp32 |", f"hat_fairseq {hat_fairseq.__version__} |", "--optimizer adam")
     assert [row for row in rows if row not in card.text] == [] and str(made) not in card.text
+    assert re.search(r"^\| rouge1 \| \d+\.\d\d \[\d+\.\d\d, \d+\.\d\d\] \|$", card.text, re.M)
     shutil.copytree(made / "data/bin", tmp_path / "data/bin")
     other = ModelCard.load(export(made / "model.pt", tmp_path / "data", tmp_path / "P") / "README.md")
     assert other.data.to_dict() == known and not re.search("trained on|Scores|None", other.text)
+
+
+def test_the_card_shows_the_scores_of_every_metric(tmp_path: Path) -> None:
+    files = []
+    for name, labels in (("references", "xy"), ("hypotheses", "xx")):
+        rows = [{"id": str(i), "label": label, "text": label, "target": label} for i, label in enumerate(labels)]
+        files += [f"--{name}", write_lines(tmp_path / f"{name}.jsonl", rows)]
+    rows = {"classification": "| accuracy | 50.00 [0.00, 100.00] |", "bleu --language en": "| chrF2 | "}
+    for metric, row in rows.items():
+        assert hat("score", *metric.split(), *files, "--json", tmp_path / "out.json", "--overwrite") == 0
+        table = scores_of(json.loads((tmp_path / "out.json").read_text()))
+        assert table.startswith("| score | hypotheses.jsonl |\n| --- | --- |\n") and row in table
+        assert str(tmp_path) not in table
+    assert '"other": 1' in scores_of({"other": 1})
 
 
 def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
