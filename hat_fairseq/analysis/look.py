@@ -16,6 +16,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .copying import LEAST, Copy, copies
+
 UNIFORM = 0.9  # share of the source, from which a head is practically uniform
 NAMED, VISIBLE = 3, 0.01  # units that a statement names, and their least change in nats
 
@@ -134,6 +136,11 @@ class Look:
         return ["".join(self.target[a:b]).strip() for a, b in self.target_sentences]
 
     @cached_property
+    def copies(self) -> list[Copy]:
+        """Returns which target sentences share a run of words with a unit of the source."""
+        return copies(self.sentences, self.source)
+
+    @cached_property
     def by_sentence(self) -> tuple[AttentionMap, ...]:
         """Returns the maps.
 
@@ -165,6 +172,7 @@ class Look:
         """Says the prediction, what leaving out a unit changes, and how selective each kind of attention is."""
         first = [self.prediction] if self.prediction else []
         first += [] if self.occlusion is None else [self._of_occlusion(self.occlusion.with_whole())]
+        first += [self._of_copies()] if self.target_sentences else []
         return first + [self.statement(one) for one in self.by_sentence if len(self.source) > 1]
 
     def statement(self, one: AttentionMap) -> str:
@@ -180,6 +188,13 @@ class Look:
             f"{name}: {uniform} of {used.numel()} heads are practically uniform. The most selective one is head {head} "
             f"of layer {one.layers[layer]}: it uses {least} of the source."
         )
+
+    def _of_copies(self) -> str:
+        count, longest = len(self.target_sentences), max(self.copies, key=lambda copy: copy.words, default=None)
+        text = f"{len(self.copies)} of {count} sentences of the output copy {LEAST} or more words in a row"
+        if longest is None:
+            return f"{text}."
+        return f"{text}. Sentence {longest.sentence + 1} has {longest.words} of {self.unit} {longest.unit + 1}."
 
     def _of_occlusion(self, whole: Occlusion) -> str:
         change, output = whole.change[0], "the output" if self.target or len(whole.rows) > 1 else whole.rows[0]

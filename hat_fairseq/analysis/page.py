@@ -27,6 +27,7 @@ def page(look: Look) -> str:
     roles = look.roles or ("",) * len(look.source)
     data["source"] = [text.removeprefix(f"{role} : ") for role, text in zip(roles, look.source, strict=True)]
     data |= {"spans": look.target_sentences, "statements": look.statements(), "uniform": UNIFORM, "least": VISIBLE}
+    data["copies"] = [(copy.sentence, copy.unit, copy.words) for copy in look.copies]
     data["maps"] = [_map(look, *pair) for pair in zip(look.maps, look.by_sentence, strict=True)]
     if look.occlusion is not None:
         whole = look.occlusion.with_whole()

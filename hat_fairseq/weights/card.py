@@ -11,7 +11,6 @@ import hat_fairseq
 from ..data.files import json_text, read_json
 from ..data.pipeline import TextPipeline
 from ..networks.evidence import UNLIMITED
-from ..scoring.report import Interval, written
 from .trained import Trained
 
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
@@ -69,19 +68,20 @@ def scores_of(record: dict[str, Any]) -> str:
         return f"Scores:\n\n```\n{text}\n```\n"
     names = dict.fromkeys(name for each in figures.values() for name in each)
     rows = [["score", *figures], ["---"] * (1 + len(figures))]
-    rows += [[name, *(cell(name, each.get(name, "")) for each in figures.values())] for name in names]
+    rows += [[name, *(cell(each.get(name, "")) for each in figures.values())] for name in names]
     signatures = dict.fromkeys([each.get("signature") for each in files.values()])
     signatures |= dict.fromkeys(record.get("signatures", {}).values())
     lines = [f"\n`{each}`\n" for each in signatures if each]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + "".join(lines)
 
 
-def cell(name: str, score: Any) -> str:
-    """Writes a score with two digits, and with its interval if there is one."""
+def cell(score: Any) -> str:
+    """Writes a number with two digits, and a score with its interval if there is one."""
     if not isinstance(score, dict):
-        return written(name, score)
+        return f"{score:.2f}" if isinstance(score, float) else str(score)
     if "low" in score:
-        return str(Interval(score["mean"], score["low"], score["high"]))
+        limits = "" if score["low"] is None else f" [{score['low']:.2f}, {score['high']:.2f}]"
+        return f"{score['mean']:.2f}{limits}"
     spread = "" if score.get("half_width") is None else f" ± {score['half_width']:.2f}"
     return f"{score['score']:.2f}{spread}" if "score" in score else str(score)
 

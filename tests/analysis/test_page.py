@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from hat_fairseq.analysis.copying import Copy, copies
 from hat_fairseq.analysis.look import AttentionMap, Look
 from hat_fairseq.analysis.page import overview, page, summary
 
@@ -123,6 +124,21 @@ def test_statements() -> None:
     first = f"Without sentence {best + 1} the log-probability of the output, {before}, falls by {fall}"
     assert f"{first}: this sentence carries {share} of all help." in look.statements()[0]
     assert f"Most hurts {worst + 1}: without it the log-probability rises by {total[worst]:.2f}" in look.statements()[0]
+
+
+def test_what_an_output_copies_is_marked(show: Any) -> None:
+    """The longest run of words counts, whatever the punctuation, and the first of several units."""
+    source = ("So, the remote is yellow today.", "Yes: the remote IS yellow today, and it floats.", "Oh no.")
+    target = (" Today", " the", " remote", " is", " yellow", " today", " and", " costs.", " It", " floats.")
+    maps = (AttentionMap("attention to sentences", "target tokens", (0,), peaked(1, 1, 10, 3)),)
+    look = Look("d", "m", "sentence", source, (6, 9, 2), maps, target, ((0, 8), (8, 10)))
+    assert look.copies == [Copy(0, 1, 6)]
+    text = "1 of 2 sentences of the output copy 5 or more words in a row. Sentence 1 has 6 of sentence 2."
+    assert look.statements()[0] == text
+    chips = show(look).locator("#source .chip").all_inner_texts()
+    assert chips == ["6 words are in sentence 1 of the output"]
+    assert copies(["黄色いリモコンです"], ["それは黄色いリモコンだ", "黄色いです"]) == [Copy(0, 0, 7)]
+    assert copies([], source) == copies(["no match"], []) == []
 
 
 def test_statements_and_colours_on_the_page(show: Any) -> None:
