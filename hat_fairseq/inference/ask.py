@@ -98,7 +98,7 @@ def splitter_of(trained: str, splitter: str | None = None) -> str:
 def check_questions(questions: Sequence[str]) -> None:
     """Raises ValueError if there is no question, or an empty one."""
     if not questions:
-        raise ValueError("no question: write it behind the transcript, in quotation marks")
+        raise ValueError("no question: give one, or several")
     if empty := [number for number, question in enumerate(questions, start=1) if is_blank(question)]:
         raise ValueError(f"question {empty[0]} is empty")
 
