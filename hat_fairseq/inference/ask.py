@@ -41,6 +41,11 @@ WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions behind an option, which argparse does not join with those before it
 PASSAGES = 3
 LINES = 12  # of a passage in the terminal
+BEST = " > "  # before the most probable turn of a passage of several
+SCORES = (
+    "A probability says how likely a turn belongs to an answer, compared with other turns of this transcript. "
+    "It does not say that the transcript has an answer: read the passage."
+)
 
 
 @dataclass(frozen=True)
@@ -227,6 +232,7 @@ def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> 
             yield from printed_passage(answers, transcript, passage)
         if left := line["passages_in_all"] - len(line["passages"]):
             yield f"  [{left:,} more passages: --passages N]"
+    yield from ["", *wrapped(SCORES)]
 
 
 def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str, Any]) -> Iterator[str]:
@@ -238,6 +244,9 @@ def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str,
         parts.append(clean(", ".join(passage["roles"])))
     yield from wrapped("  ".join(parts), "  ", keep_spaces=True)
     texts = {number: wrapped(text, "     ") for number, text in texts_of(answers.record, passage)}
+    if len(texts) > 1 and passage["peak"] in texts:
+        first, *rest = texts[passage["peak"]]
+        texts[passage["peak"]] = [f" {BEST} {first.removeprefix('     ')}", *rest]
     before = []
     if sum(map(len, texts.values())) > LINES:  # begin one turn before the best one
         before = [number for number in texts if number < passage["peak"] - 1]

@@ -176,7 +176,11 @@ def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monk
     shown = printed.out.splitlines()
     assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
     assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out and "onerror" in printed.out
-    assert len(shown) <= 3 + 14 and any("turns before]" in line or "more lines: --json" in line for line in shown)
+    peak = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", 0)[0]["passages"][0]["peak"]
+    (marked,) = [line for line in shown if line.startswith("  >  ")]
+    assert marked.startswith(f"  >  Ann: Sentence {peak} of the meeting,")
+    assert "It does not say that the transcript has an answer" in " ".join(map(str.strip, shown[-5:]))
+    assert len(shown) <= 3 + 14 + 5 and any("turns before]" in line or "more lines: --json" in line for line in shown)
     assert ask(model, path, QUESTIONS[0], "--threshold", 1) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[2] == "  No turn reaches the threshold, 1. The best one:" and shown[3].startswith("  -  ")
@@ -250,7 +254,11 @@ def test_turns_of_nobody_are_read_without_a_name(model: EvidenceModel, tmp_path:
     (line,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
     assert line["passages"][0]["roles"] == ["Ann"] and line["passages"][0]["text"] == "Hi.\n[music]"
     assert ask(model, path, "what?", "--threshold", 0) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["     Ann: Hi.", "     [music]"]
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.endswith(("Hi.", "[music]"))]
+    assert sorted(line[5:] for line in shown) == ["Ann: Hi.", "[music]"] and {line[:5] for line in shown} <= {
+        "     ",
+        "  >  ",
+    }
 
 
 def test_plain_text_without_names(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
