@@ -128,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threshold", type=float, metavar="X", help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
-    text = "the same JSON lines to a file; - for the standard output, as --json"
+    text = "the same JSON lines to a file, .jsonl; - for the standard output, as --json"
     group.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "the transcript with all passages as one HTML file, for any browser, without a network"
     group.add_argument("--page", type=Path, metavar="FILE", help=text)
