@@ -35,7 +35,7 @@ def run_page(text: str, folder: Path) -> str:
 
 def score(printed: str, row: str) -> float:
     """The first number of the first row with this name."""
-    return float(re.findall(rf"^{row}\S*\s+([\d.]+)", printed, re.MULTILINE)[0])
+    return float(re.findall(rf"^{row}\S*\s+(\d+\.\d+)", printed, re.MULTILINE)[0])
 
 
 def constant(text: str) -> float:
