@@ -10,6 +10,7 @@ broken installation.
 import argparse
 import ast
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -254,6 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     replace_closed_streams()
+    logging.basicConfig(format="%(message)s")  # before packages that a verb may import choose another format
     try:
         if arguments and (arguments[0] in RENAMED or (arguments[0] == "export" and "--path" in arguments)):
             arguments = renamed(arguments)

@@ -1,4 +1,4 @@
-"""Try the installation in a minute: preprocess, train for two updates, generate, in a temporary folder."""
+"""Try the installation in half a minute: preprocess, train for two updates, generate, in a temporary folder."""
 
 import argparse
 import subprocess

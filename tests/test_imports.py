@@ -44,7 +44,7 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
-    "recipes": {"suggestions"},
+    "recipes": {"data", "suggestions"},  # its files, for the data of the tutorials
     "suggestions": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": {"data"},  # when it compares a folder with its manifest

@@ -68,10 +68,13 @@ def heat(one: AttentionMap) -> Tensor:
 def picture(look: Look) -> bytes:
     """Returns a PNG with heat maps of the first kind of attention, one for each layer; of occlusion if there is none.
 
-    Of practically uniform attention it says so, and draws nothing else: the largest of equal weights are noise.
+    Of practically uniform attention or occlusion it says so, and draws nothing else: the largest of equal values are
+    noise.
     """
     if look.by_sentence and look.is_uniform(look.by_sentence[0]):
-        return uniform_picture(look)
+        return text_picture(look, look.statement(look.by_sentence[0]))
+    if not look.maps and look.occlusion is not None and look.occlusion.with_whole().is_uniform:
+        return text_picture(look, look.statements()[-1])
     if look.maps:
         one = look.maps[0]
         panels, title = dict(zip(map("layer {}".format, one.layers), heat(one), strict=True)), f"{one.name}, top {TOP}"
@@ -91,11 +94,11 @@ def picture(look: Look) -> bytes:
     return image(figure)
 
 
-def uniform_picture(look: Look) -> bytes:
-    """Returns a PNG with the statement that the first kind of attention is practically uniform."""
+def text_picture(look: Look, statement: str) -> bytes:
+    """Returns a PNG with a statement."""
     figure, (axis,) = grid(1, width=8)
     axis.axis("off")
-    axis.text(0.5, 0.5, look.statement(look.by_sentence[0]), ha="center", va="center", wrap=True)
+    axis.text(0.5, 0.5, statement, ha="center", va="center", wrap=True)
     figure.suptitle(look.document)
     return image(figure)
 

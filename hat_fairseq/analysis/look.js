@@ -26,7 +26,8 @@ const times = (weight, unit, by) => weight * (by === "unit" ? S : TOKENS / data.
 function cellsOf(row, token = null) {
   if (isOcclusion()) {
     return view().change[row].map((value, unit) => {
-      return { unit, value, tone: visible(Math.sign(value) * Math.sqrt(Math.abs(value) / largest)) };
+      const tone = Math.sign(value) * Math.sqrt(Math.abs(value) / largest);
+      return { unit, value, tone: Math.abs(value) < data.least ? 0 : visible(tone) };
     });
   }
   const flat = token === null ? view().rows[state.layer][state.head][row] : view().tokens[state.layer][token];

@@ -19,7 +19,7 @@ from torch import Tensor
 from .copying import LEAST, Copy, copies
 
 UNIFORM = 0.9  # share of the source, from which a head is practically uniform
-NAMED, VISIBLE = 3, 0.01  # units that a statement names, and their least change in nats
+NAMED, VISIBLE = 3, 0.01  # units that a statement names, and the least change, in nats, that is shown
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,11 @@ class Occlusion:
     rows: tuple[str, ...]
     before: Tensor
     change: Tensor
+
+    @property
+    def is_uniform(self) -> bool:
+        """Returns whether no unit changes a row by `VISIBLE` nats."""
+        return bool((self.change.abs() < VISIBLE).all())
 
     def with_whole(self) -> Occlusion:
         """Returns the same with the whole output as the first row, if there are several rows."""
@@ -197,6 +202,12 @@ class Look:
         return f"{text}. Sentence {longest.sentence + 1} has {longest.words} of {self.unit} {longest.unit + 1}."
 
     def _of_occlusion(self, whole: Occlusion) -> str:
+        if whole.is_uniform:
+            what = "a sentence of the output" if self.target else whole.rows[0]
+            return (
+                f"Occlusion is practically uniform: leaving out a {self.unit} changes the log-probability of {what} by "
+                f"less than {VISIBLE} nats."
+            )
         change, output = whole.change[0], "the output" if self.target or len(whole.rows) > 1 else whole.rows[0]
         order, hurting = change.argsort().tolist(), int((change >= VISIBLE).sum())
         helping = [unit for unit in order[:NAMED] if change[unit] <= -VISIBLE]

@@ -178,6 +178,20 @@ class LearnedBpe(Lossless):
         return pieces
 
 
+def letters_without_symbol(counts: Iterable[tuple[str, int]]) -> float:
+    """Returns the share of the letters of a text that are no symbol of its dictionary; words apart from it need them.
+
+    `counts`: how often each symbol of a learned BPE occurs in the text.
+    """
+    letters = Counter[str]()
+    for symbol, number in (symbols := dict(counts)).items():
+        word = symbol.removesuffix(CONTINUATION)
+        end = CONTINUATION if symbol.endswith(CONTINUATION) else ""
+        for letter in [*(f"{each}{CONTINUATION}" for each in word[:-1]), f"{word[-1:]}{end}"]:
+            letters[letter] += number
+    return sum(number for letter, number in letters.items() if letter not in symbols) / max(1, letters.total())
+
+
 def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
     letters = sorted({letter for word in words for letter in word})
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix=_WORD_END))

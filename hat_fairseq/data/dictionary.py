@@ -20,6 +20,10 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionar
 BOS, PAD, EOS, UNKNOWN = range(4)
 SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
 MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
+WHY_UNKNOWN = (
+    "text of another language, or encoded for another dictionary, or a BPE with more codes (--num-codes) than its few "
+    "training texts support"
+)
 NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
 #: The dictionary of each stream in `bin`; the first that exists, because a folder is of one kind (`Kind.files`).
 DICTIONARIES = {
@@ -136,10 +140,7 @@ def mostly_unknown(ids: Sequence[int]) -> str:
     unknown = ids.count(UNKNOWN)
     if unknown <= MAX_UNKNOWN * len(ids):
         return ""
-    return (
-        f"{unknown} of {len(ids)} tokens are not in the dictionary: text of another language, or encoded for another "
-        "dictionary, or a BPE with more codes (--num-codes) than its few training texts support"
-    )
+    return f"{unknown} of {len(ids)} tokens are not in the dictionary: {WHY_UNKNOWN}"
 
 
 def find_dictionary(folder: Path, stream: str) -> Path | None:

@@ -26,7 +26,7 @@ from hat_fairseq.data.text import is_blank
 JSON_LINES, JSON, CSV, PARQUET, ARROW, TEXT = "JSON lines", "JSON", "CSV", "Parquet", "Arrow", "plain text"
 REFUSALS = {
     "UTF-16": "is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8",
-    "zip": "is a zip archive or an Excel workbook: unpack it, or save the table as CSV",
+    "zip": "is a zip archive or an office document (.docx, .xlsx): unpack it, or save it as text or CSV",
     "binary": "is neither text nor Parquet: it has null bytes",
     TEXT: "is plain text, and neither JSON nor a table whose first line names keys of records",
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
 from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, blocks_of_lines, digest, member_names, read_member
-from hat_fairseq.data.bpe import Bpe, LearnedBpe
+from hat_fairseq.data.bpe import Bpe, LearnedBpe, letters_without_symbol
 from hat_fairseq.data.dictionary import Dictionary, label_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import kind_of
@@ -33,6 +33,7 @@ from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
 from hat_fairseq.workers import progress
 
+MAX_WITHOUT_SYMBOL = 0.25  # of the letters of the training texts, from which a warning is given
 EXPANSION = 6  # bytes of the results, and of the blocks beside them, for each byte of records
 
 
@@ -215,6 +216,19 @@ class Run:
         for split, report in self.reports.items():
             for side in ("source", "target"):
                 report.treatments[f"{side}_tokens_unknown_to_dictionary"] += unknown.get(f"{split}.{side}", 0)
+        if self.learns and self.kind.is_text:
+            self.check_codes(Dictionary.load(self.bin / self.kind.files["source"][1]))
+
+    def check_codes(self, dictionary: Dictionary) -> None:
+        """Warns of a BPE with more codes than the texts support, whose dictionary has words and few letters."""
+        missing = letters_without_symbol(dictionary.counts)
+        if missing >= MAX_WITHOUT_SYMBOL:
+            print(
+                f"warning: --num-codes {self.options.num_codes} is too much for these training texts: {missing:.0%} of "
+                "their letters are no symbols of their own, so the model will not know most other words; give fewer "
+                "codes, or more texts",
+                file=sys.stderr,
+            )
 
     def roles(self) -> tuple[str, ...]:
         """Returns the labels of the role stream: those of --vocabulary, else those of the training split, sorted."""

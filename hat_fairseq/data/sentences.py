@@ -87,7 +87,7 @@ class Divider:
         """
         check_visible(record, text, element)
         if split and isinstance(text, str):
-            way_out = "; or --segments none" if self.settings.splitter == "given" else ""
+            way_out = "; or `hat preprocess --segments none`" if self.settings.splitter == "given" else ""
             clean = split_text(record, text, self.settings, self.counts, way_out)
             return Divided(self.words(clean, "source"), by_splitter=True)
         clean = [normalise(each, self.counts) for each in ([text] if isinstance(text, str) else text)]

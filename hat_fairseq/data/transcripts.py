@@ -80,6 +80,15 @@ class Transcript:
         turns = tuple(Turn(each.text, speaker=each.speaker) for each in self.said)
         return Evidence(self.name, questions=tuple(questions), turns=turns)
 
+    def fields(self, forms: Sequence[str]) -> dict[str, Any]:
+        """Returns the document as a record has it, in one of these forms: the turns, or else the text of all."""
+        if self.text is not None:
+            return {"text": self.text}
+        if "turns" in forms:
+            return {"turns": [{"speaker": each.speaker, "text": each.text} for each in self.said]}
+        lines = (each.text if each.speaker is None else f"{each.speaker}: {each.text}" for each in self.said)
+        return {"text": "\n".join(lines)}
+
 
 def read_transcript(path: Path, number_of: str | None = None, running: bool = False) -> Transcript:
     """Reads a transcript; `-` is the standard input. The file may be compressed.
@@ -104,15 +113,16 @@ def read_transcript(path: Path, number_of: str | None = None, running: bool = Fa
             transcript = of_text(text, name, running)
     if number_of is not None and file.format not in (JSON, JSON_LINES):
         raise ValueError(f"--id {number_of} has no effect: {path} is {transcript.format}, one document; remove it")
-    if not _has_text(transcript):
-        lost = f" (left out: {listed(transcript.counts)})" if +transcript.counts else ""
-        raise ValueError(f"{name if from_input else path} has no text{lost}: nothing to ask about")
+    check_text(transcript, name if from_input else str(path))
     return transcript
 
 
-def _has_text(transcript: Transcript) -> bool:
+def check_text(transcript: Transcript, name: str) -> None:
+    """Raises ValueError for a transcript in which nobody says anything; `name`: what the message calls it."""
     texts = [each.text for each in transcript.said] if transcript.text is None else [transcript.text]
-    return not all(map(is_blank, texts))
+    if all(map(is_blank, texts)):
+        lost = f" (left out: {listed(transcript.counts)})" if +transcript.counts else ""
+        raise ValueError(f"{name} has no text{lost}: nothing to ask about")
 
 
 def listed(counts: Counter[str]) -> str:

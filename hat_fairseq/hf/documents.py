@@ -72,6 +72,9 @@ def given_document(kind: Kind, settings: Settings, text: Any, pair: Any, warn: W
         return GivenDocument(first.record | {CHOICES: [pair, pair]}, first.begins, only_first=True)
     if len(parts) == 1:
         raise ValueError(f"text_pair: the kind {kind.name} reads one text")
+    if any(keys[0] in optional_of(kind) for keys in parts if len(keys) == 1):
+        message = "text_pair: the model reads both texts; one that was trained on single texts has not learned to"
+        warn("text_pair", message)
     first, second = (part(kind, settings, keys, each, warn) for keys, each in zip(parts, (text, pair), strict=True))
     return GivenDocument(first.record | second.record)
 
@@ -82,6 +85,10 @@ def is_turn(text: Mapping[str, Any]) -> bool:
 
 def names_of(kind: Kind) -> set[str]:
     return {each.name for each in fields(kind.record)}
+
+
+def optional_of(kind: Kind) -> set[str]:
+    return {each.name for each in fields(kind.record) if each.default is None}
 
 
 def parts_of(kind: Kind) -> list[tuple[str, ...]]:

@@ -41,6 +41,11 @@ WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions behind an option, which argparse does not join with those before it
 PASSAGES = 3
 LINES = 12  # of a passage in the terminal
+BEST = " > "  # before the most probable turn of a passage of several
+SCORES = (
+    "A probability says how likely a turn belongs to an answer, compared with other turns of this transcript. "
+    "It does not say that the transcript has an answer: read the passage."
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def splitter_of(trained: str, splitter: str | None = None) -> str:
 def check_questions(questions: Sequence[str]) -> None:
     """Raises ValueError if there is no question, or an empty one."""
     if not questions:
-        raise ValueError("no question: write it behind the transcript, in quotation marks")
+        raise ValueError("no question: give one, or several")
     if empty := [number for number, question in enumerate(questions, start=1) if is_blank(question)]:
         raise ValueError(f"question {empty[0]} is empty")
 
@@ -123,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threshold", type=float, metavar="X", help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
-    text = "the same JSON lines to a file; - for the standard output, as --json"
+    text = "the same JSON lines to a file, .jsonl; - for the standard output, as --json"
     group.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "the transcript with all passages as one HTML file, for any browser, without a network"
     group.add_argument("--page", type=Path, metavar="FILE", help=text)
@@ -227,6 +232,7 @@ def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> 
             yield from printed_passage(answers, transcript, passage)
         if left := line["passages_in_all"] - len(line["passages"]):
             yield f"  [{left:,} more passages: --passages N]"
+    yield from ["", *wrapped(SCORES)]
 
 
 def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str, Any]) -> Iterator[str]:
@@ -238,6 +244,9 @@ def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str,
         parts.append(clean(", ".join(passage["roles"])))
     yield from wrapped("  ".join(parts), "  ", keep_spaces=True)
     texts = {number: wrapped(text, "     ") for number, text in texts_of(answers.record, passage)}
+    if len(texts) > 1 and passage["peak"] in texts:
+        first, *rest = texts[passage["peak"]]
+        texts[passage["peak"]] = [f" {BEST} {first.removeprefix('     ')}", *rest]
     before = []
     if sum(map(len, texts.values())) > LINES:  # begin one turn before the best one
         before = [number for number in texts if number < passage["peak"] - 1]

@@ -45,7 +45,7 @@ from ..versions import versions
 from ..weights.names import local_paths
 from ..workers import Workers, add_workers, progress
 from .loading import Loaded, checked, load, pipeline_of, split_with
-from .rows import BATCH_SIZE, BATCH_TOKENS, Line, log_changes
+from .rows import BATCH_SIZE, BATCH_TOKENS, Line, check_readable, log_changes
 
 MODEL = (
     "checkpoint, or folder (also demo, meeting, or USER/NAME of the Hub); several with : between them are an ensemble"
@@ -306,6 +306,7 @@ def results_of(
             finished += 1
             counts.update(json.loads(read_member(archive, "counts")))
             yield from json.loads(read_member(archive, "lines"))
+        check_readable(counts)
 
     refusal = f"another process is writing {out}; name another file"
     with ExitStack() as stack:
@@ -383,8 +384,7 @@ def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[s
     columns.check_for(f"{path}, which is plain text")
     transcript = read_transcript(path, running=True)
     print(transcript.describe(), file=sys.stderr)
-    turns = [{"speaker": each.speaker, "text": each.text} for each in transcript.said]
-    content = {"text": transcript.text} if transcript.text is not None else {"turns": turns}
+    content = transcript.fields(kind.record.one_of)
     return [record_from_json({"id": transcript.name, **content}, str(path), kind)]
 
 

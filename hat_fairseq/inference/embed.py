@@ -13,7 +13,7 @@ import base64
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,9 @@ class Embedder:
         tokens = [self.ids(row) for row in rows]
         if not tokens:
             return
-        count_unknown(tokens, self.pipeline)
+        each_row = iter(tokens)
+        for record, document in zip(records, documents, strict=True):
+            count_unknown(record.name, [*islice(each_row, len(document.rows))], self.pipeline)
         states: dict[int, Tensor] = {}
         for batch in batches(list(map(len, tokens)), batch_size, max_tokens):
             states |= zip(batch, self.states([tokens[index] for index in batch]), strict=True)
@@ -269,7 +271,7 @@ def main(args: argparse.Namespace) -> int:
         if args.out.suffix == ".npz":
             number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
         else:
-            lines = read.in_order(results, empty=True)
+            lines = read.in_order(iter([*results]), empty=True)
             number = sum(len(line.get("spans", ())) for line in lines)
             command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
     command.say(args.out, f"{number} vectors of {len(read.with_text)} documents")

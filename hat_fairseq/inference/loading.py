@@ -219,5 +219,5 @@ def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
     if not pipeline.kind.has_running_text:
         raise ValueError(f"--splitter {splitter} has no effect on the kind {pipeline.settings.kind}: remove it")
     if splitter != pipeline.settings.splitter and not pipeline.kind.divides_text(pipeline.settings):
-        raise ValueError(f"--splitter {splitter} has no effect on a model of data with --segments none: remove it")
+        raise ValueError(f"--splitter {splitter} has no effect on a model of data with `--segments none`: remove it")
     pipeline.settings = replace(pipeline.settings, splitter=splitter)

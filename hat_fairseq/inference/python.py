@@ -1,5 +1,6 @@
 """A trained model as one Python object: `hat_fairseq.load(DIR)`."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,21 @@ from ..data.kinds import Prediction
 from ..data.kinds.evidence import Evidence, EvidenceOptions, EvidencePrediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
-from ..data.transcripts import read_transcript
-from ..generation.settings import packaged_options
+from ..data.transcripts import Transcript, check_text, of_text, read_transcript
+from ..generation.settings import check_effect, packaged_options
 from ..weights.names import local_paths, push
 from ..workers import progress
 from .ask import ask, check_answers, check_questions, splitter_of
+from .command import check_splitter
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, split_with
 from .look import LookOptions, look_at, model_to_look_at
+from .python_words import python_words
 from .rows import logged_changes, longest_first
 from .texts import DocumentToText
+
+logger = logging.getLogger(__name__)
 
 Input = str | Mapping[str, Any] | Record  # a text, or a JSON object as in docs/data.md, whose id may be left out
 
@@ -33,6 +38,7 @@ class Model:
     running text is split, "punctuation" or "library"; None: as in training.
     """
 
+    @python_words()
     def __init__(self, path: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> None:
         self.path = local_paths(path)
         self.loaded = load(self.path, data, device, precision)
@@ -50,18 +56,21 @@ class Model:
             f"at most {loaded.longest:,} tokens, {loaded.precision} on {loaded.device})"
         )
 
+    @python_words()
     def generate(
         self, documents: Iterable[Input], batch_size: int | None = None, splitter: str | None = None, **generation: Any
     ) -> list[str]:
         """Generates the text of each document; `generation`: fairseq's options, e.g. beam=4, before the package's."""
         self._check("generate", splitter)
+        check_effect(generation, self.generation)
         model = DocumentToText(self.loaded, **self.generation | generation)
-        records = self._records(documents)
+        records = self._records(documents, splitter)
         order = longest_first(records)  # in a batch are documents of about the same length
         with logged_changes(self.pipeline):
             texts = {row["id"]: row["text"] for row in progress(model.rows(order, batch_size), "generate", len(order))}
         return [texts[record.id] for record in records]
 
+    @python_words()
     def predict(
         self,
         documents: Iterable[Input],
@@ -80,8 +89,9 @@ class Model:
         model = Predictor(self.loaded)
         chosen = model.kind.chosen(options)
         with logged_changes(self.pipeline):
-            return list(model.predictions(self._records(documents), batch_size, None, chosen, details))
+            return list(model.predictions(self._records(documents, splitter), batch_size, None, chosen, details))
 
+    @python_words()
     def ask(
         self,
         document: Input | Path | Sequence[Any],
@@ -89,22 +99,27 @@ class Model:
         most_passages: int | None = None,
         threshold: float | None = None,
         splitter: str | None = None,
+        id: str | None = None,
     ) -> EvidencePrediction:
         """Finds the passages of a document that answer a question, or each of several; see `EvidencePrediction`.
 
         Args:
-            document: also the path of a transcript, as for `hat ask`, or a list of turns or sentences. The characters
-                of passages are those of a text, or of all turns with a line break between two.
+            document: also the path of a transcript, as for `hat ask`, or a list of turns or sentences. A string of
+                WebVTT, of SubRip, or of lines that begin with names is read as such a file; others are running text.
+                The characters of passages are those of running text, or of all turns with a line break between two.
             splitter: of running text; None: as in training, or at punctuation where the training had turns.
+            id: which document, where the path has several.
         """
         check_answers(self.loaded)
         asked = [questions] if isinstance(questions, str) else list(questions)
         check_questions(asked)
-        record = self._with_questions(document, asked)
+        record = self._with_questions(document, asked, id)
+        check_splitter([record], splitter)
         split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
         with logged_changes(self.pipeline):
             return ask(self.loaded, record, EvidenceOptions(threshold, most_passages)).prediction
 
+    @python_words()
     def embed(
         self,
         documents: Iterable[Input],
@@ -119,8 +134,9 @@ class Model:
         split_with(self.pipeline, splitter or self.splitter)
         model = Embedder(self.loaded, EmbedOptions(of, pooling, alone, raw))
         with logged_changes(self.pipeline):
-            return list(model.embeddings(self._records(documents), batch_size))
+            return list(model.embeddings(self._records(documents, splitter), batch_size))
 
+    @python_words()
     def look(
         self,
         document: Input,
@@ -132,7 +148,9 @@ class Model:
         **generation: Any,
     ) -> Look:
         """Shows the attention in a document; see `LookOptions`; `generation`: as above."""
-        (record,), options = self._records([document]), LookOptions(self.name, occlusion, chunk, batch_size, reference)
+        options = LookOptions(self.name, occlusion, chunk, batch_size, reference)
+        check_effect(generation, self.generation)
+        (record,) = self._records([document], splitter)
         split_with(self.pipeline, splitter or self.splitter)
         with logged_changes(self.pipeline):
             return look_at(model_to_look_at(self.loaded, self.generation | generation, reference), record, options)
@@ -146,18 +164,33 @@ class Model:
         if method != (own := "generate" if self.pipeline.kind.has_target else "predict"):
             raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
 
-    def _records(self, documents: Iterable[Input]) -> list[Record]:
+    def _records(self, documents: Iterable[Input], splitter: str | None) -> list[Record]:
         if isinstance(documents, str | Mapping):
             raise ValueError("give a list of documents: [document]")
         records = [self._record(number, document) for number, document in enumerate(documents, start=1)]
         if len({record.id for record in records}) < len(records):
             raise ValueError("two documents have the same id; leave ids out, or give different ones")
+        if records:
+            check_splitter(records, splitter)
         return records
 
-    def _with_questions(self, document: Input | Path | Sequence[Any], questions: list[str]) -> Evidence:
-        """Returns a document with its questions; ValueError for a document that has others."""
+    def _with_questions(
+        self, document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None
+    ) -> Evidence:
+        """Returns a document with its questions; ValueError for a document that has others.
+
+        `number_of`: the id of a document, where a file has several.
+        """
         if isinstance(document, Path):
-            return read_transcript(document).record(questions)
+            transcript = read_transcript(document, number_of)
+            logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
+            return transcript.record(questions)
+        if number_of is not None:
+            raise ValueError("--id has no effect without the path of a transcript: remove it")
+        if isinstance(document, str) and (read := turns_of_text(document)) is not None:
+            check_text(read, "the document")
+            logger.warning("the document is read as %s", read.describe().removeprefix(f"{read.name}: "))
+            return read.record(questions)
         if isinstance(document, Evidence):
             return replace(document.without_gold(), questions=tuple(questions))
         if isinstance(document, Record):
@@ -176,3 +209,9 @@ class Model:
             return document
         fields = {"text": document} if isinstance(document, str) else Fields(document, f"document {number}").record
         return record_from_json({"id": str(number), **fields}, f"document {number}", self.kind)
+
+
+def turns_of_text(text: str) -> Transcript | None:
+    """Reads a string of several lines that is WebVTT, SubRip or turns with names; None for other texts."""
+    transcript = of_text(text, "1", running=True)
+    return None if transcript.text is not None or "\n" not in text.strip() else transcript

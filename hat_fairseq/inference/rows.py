@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..data.dictionary import EOS, PAD, UNKNOWN, Dictionary, check_known
+from ..data.dictionary import EOS, MAX_UNKNOWN, PAD, UNKNOWN, WHY_UNKNOWN, Dictionary
 from ..data.long_input import LongInputError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 Line = dict[str, Any]  # a line of output
 BATCH_SIZE, BATCH_TOKENS = 16, 24_576  # of a batch whose size nobody states; more samples are no faster on a CPU
 OTHER_SEGMENTS = "other_segments"  # a count of texts with another number of segments than their source
+READ, UNREADABLE = "documents_read", "documents_mostly_unknown"  # counts; of the latter the dictionary has few tokens
+MANY = 16  # documents without a readable one, after which nothing more is read
 
 
 class Encoded(NamedTuple):
@@ -50,15 +52,33 @@ def encode_documents(documents: Iterable[Record], loaded: Loaded) -> list[list[E
     Raises:
         ValueError: an empty document, one that is longer than the model takes, or one without the roles it needs.
     """
+    documents = list(documents)
     encoded = [[_encode(row, document, loaded) for row in loaded.pipeline.encode(document)] for document in documents]
-    count_unknown([each.tokens for rows in encoded for each in rows], loaded.pipeline)
+    for document, rows in zip(documents, encoded, strict=True):
+        count_unknown(document.name, [each.tokens for each in rows], loaded.pipeline)
     return encoded
 
 
-def count_unknown(rows: Sequence[Tensor], pipeline: TextPipeline) -> None:
-    """Counts the tokens of rows of ids that the dictionary does not have; ValueError if they are most."""
-    check_known(rows, "the input")
-    pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(row.eq(UNKNOWN).sum()) for row in rows)
+def count_unknown(name: str, rows: Sequence[Tensor], pipeline: TextPipeline) -> None:
+    """Counts the tokens of a document that the dictionary does not have, and names it if they are most.
+
+    `rows`: of ids. ValueError if that is so of many documents, and of all.
+    """
+    tokens, unknown = sum(map(len, rows)), sum(int(row.eq(UNKNOWN).sum()) for row in rows)
+    pipeline.counts.update({READ: 1, "source_tokens_unknown_to_dictionary": unknown})
+    if unknown > MAX_UNKNOWN * tokens:
+        logger.warning(
+            "%s: %d of %d tokens are not in the dictionary; its result is worth little", name, unknown, tokens
+        )
+        pipeline.counts[UNREADABLE] += 1
+        if pipeline.counts[READ] >= MANY:
+            check_readable(pipeline.counts)
+
+
+def check_readable(counts: Mapping[str, int]) -> None:
+    """Raises ValueError if the dictionary lacks most tokens of each document; `counts`: since the first of them."""
+    if 0 < counts.get(READ, 0) == counts.get(UNREADABLE, 0):
+        raise ValueError(f"the input: most tokens of each document are not in the dictionary: {WHY_UNKNOWN}")
 
 
 def _encode(row: Row, document: Record, loaded: Loaded) -> Encoded:
@@ -79,15 +99,18 @@ def _encode(row: Row, document: Record, loaded: Loaded) -> Encoded:
 
 @contextmanager
 def logged_changes(pipeline: TextPipeline) -> Iterator[None]:
-    """Logs what the pipeline changes in the block."""
+    """Logs what the pipeline changes in the block; ValueError if it could read no document there."""
     before = Counter(pipeline.counts)
     yield
-    log_changes(pipeline.counts - before)
+    check_readable(changes := pipeline.counts - before)
+    log_changes(changes)
 
 
 def log_changes(counts: Counter[str]) -> None:
     """Logs counts of changes, if there are any."""
-    listed = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count and name != OTHER_SEGMENTS)
+    listed = ", ".join(
+        f"{name} {count}" for name, count in sorted(counts.items()) if count and name not in (OTHER_SEGMENTS, READ)
+    )
     if listed:
         logger.warning("input changed by preprocessing: %s", listed)
 

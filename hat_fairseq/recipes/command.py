@@ -5,6 +5,7 @@
     hat recipe list                            the recipes that there are
     hat recipe show NAME                       a recipe, merged with its bases
     hat recipe copy NAME                       the same as NAME.yaml in this folder, to be changed
+    hat recipe copy tutorial [DIR]             the data of the tutorials in a new folder (default: tutorial)
 
 NAME is a recipe of the list, or a YAML file such as ./mine.yaml.
 
@@ -22,7 +23,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from . import files, update
+from . import files, tutorial, update
 from .files import NOTHING, Flags
 from .update import Flag, split, values_of
 
@@ -35,6 +36,7 @@ COMMANDS = {
     "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("model", "input")),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
+TUTORIAL = "tutorial"  # what `copy` calls the data of the tutorials, and where it writes them
 LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
@@ -54,6 +56,8 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if args.name is None:
         raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe: {', '.join(files.names())}")
+    if args.step == "copy" and args.name == TUTORIAL:
+        return copy_tutorial(*args.flags)
     if args.step in ("show", "copy"):
         if args.flags:
             raise ValueError(f"`hat recipe {args.step}` takes the name of a recipe only: remove {args.flags[0]!r}")
@@ -83,6 +87,17 @@ def show(path: Path, as_file: bool) -> int:
     except FileExistsError:
         raise ValueError(f"{copy} exists: remove or rename it first") from None
     print(f"wrote {copy}; run it with `hat recipe train {copy}`")
+    return 0
+
+
+def copy_tutorial(folder: str = TUTORIAL, *more: str) -> int:
+    """Writes the data of the tutorials into a new folder."""
+    if more or folder.startswith("-"):
+        raise ValueError(
+            f"`hat recipe copy {TUTORIAL}` takes the name of a folder only: remove {[folder, *more][-1]!r}"
+        )
+    tutorial.write(Path(folder))
+    print(f"wrote {folder}: {', '.join(tutorial.FOLDERS)}, each with {sum(tutorial.SPLITS.values())} documents")
     return 0
 
 

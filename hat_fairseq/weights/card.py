@@ -49,7 +49,8 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
         "written by": f"hat_fairseq {hat_fairseq.__version__}",
     }
     rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items() if value is not None)
-    use = f'`hat_fairseq.load("{name}")` in Python, MODEL of all commands, or `AutoModel` of transformers.'
+    use = f'`hat_fairseq.load("{name}")` in Python, MODEL of all commands, or, in transformers, after '
+    use += "`import hat_fairseq.hf`, `AutoTokenizer` and `AutoModel...`."
     front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen)
     text = f"{front}# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}"
     return text if scores is None else f"{text}\n{scores_of(scores)}"

@@ -152,6 +152,24 @@ def test_statements_and_colours_on_the_page(show: Any) -> None:
         assert opened.locator("#rows canvas").first.evaluate(coloured) == bool(weights[0, 0, 0, 0] == 1)
 
 
+@pytest.mark.parametrize("factor", [0.002, 0.05])
+def test_changes_of_less_than_a_hundredth_nat_have_no_colour(show: Any, factor: float) -> None:
+    change = torch.tensor([[-1.0, 0.7, 0.15, -0.16]]) * factor
+    look = Look("e", "encoder", "segment", ("a", "b", "c", "d"), (2,) * 4, ())
+    look = look.with_occlusion(["label x"], torch.tensor([-0.1]), change)
+    opened = show(look)
+    opened.wait_for_timeout(100)
+    colours = "canvas => [...canvas.getContext('2d').getImageData(0, 0, canvas.width, 1).data]"
+    values = opened.locator("#rows canvas").first.evaluate(colours)[3::4]  # how opaque each column is
+    quarter = len(values) // 4
+    shown = [any(values[n * quarter + 2 : (n + 1) * quarter - 2]) for n in range(4)]
+    assert shown == [abs(each) >= 0.01 for each in change[0].tolist()]
+    uniform = (
+        "Occlusion is practically uniform: leaving out a segment changes the log-probability of label x by less than"
+    )
+    assert look.statements()[0].startswith(uniform) == (factor == 0.002)
+
+
 def test_texts_are_not_markup(show: Any) -> None:
     bad = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 1'><!-- {script}{data}"
     maps = (AttentionMap(bad, "target tokens", (0,), peaked(1, 1, 2, 2)),)

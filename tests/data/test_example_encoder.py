@@ -232,7 +232,7 @@ def test_what_cannot_be_encoded() -> None:
             LabelledText("a", text="x"),
             {},
             ValueError,
-            "document 'a': running text .* or --segments none",
+            "document 'a': running text .* or `hat preprocess --segments none`",
         ),
         (
             "classification",

@@ -209,7 +209,8 @@ DAMAGED = [
     ("train.txt", "A text of one line.\n", "train.txt is plain text, and neither JSON nor a table"),
     ("train.txt", "text, id and so on\n", "train.txt is plain text"),
     ("train.json", "\x00\x01", "train.json is neither text nor Parquet"),
-    ("train.xlsx", "PK\x03\x04", "train.xlsx is a zip archive or an Excel workbook"),
+    ("train.docx", "PK\x03\x04", "train.docx is a zip archive or an office document (.docx, .xlsx): unpack it"),
+    ("train.xlsx", "PK\x03\x04", "train.xlsx is a zip archive or an office document (.docx, .xlsx)"),
 ]
 
 

@@ -56,7 +56,12 @@ REFUSED = [  # kind, lines, flags, message
     ),
     ("classification", LABELLED + b"\n" + LABELLED, SPLITS, "document 'a' ({}:2) occurs twice"),
     ("classification", LABELLED.replace(b'"x"', b'" "'), "", "has an empty part: no sentence with text in it; "),
-    ("classification", LABELLED, "", "or --splitter punctuation or --splitter library; or --segments none"),
+    (
+        "classification",
+        LABELLED,
+        "",
+        "or --splitter punctuation or --splitter library; or `hat preprocess --segments none`",
+    ),
     ("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),
     ("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
     ("segments", b'{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),
@@ -185,3 +190,16 @@ def test_a_reader_states_what_it_reads(tmp_path: Path, capsys) -> None:
     table = {line[:27].strip(): line[27:].split() for line in printed}
     assert table["documents"] == ["5", "1", "1", "363K", "/", "122", "/", "-"]
     assert table["source words a document"] == ["3.0", "3.0", "3.0", "354"]
+
+
+def test_more_codes_than_the_training_texts_support(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Then the dictionary has words and few letters; real text has rare words, which leave letters."""
+    said = ["The boat is late.", "Nobody saw the captain.", "We wait at the harbour.", "It will rain tomorrow."]
+    rows = [{"id": f"{n}", "text": f"{said[n % 4]} {said[n // 4 % 4]}", "label": "ab"[n % 2]} for n in range(16)]
+    write_lines(tmp_path / "small/train.jsonl", rows)
+    words = ["preprocess", tmp_path / "small", "--kind", "classification", "--splitter", "punctuation"]
+    for codes, is_too_many in ((900, True), (5, False)):
+        assert hat(*words, "--num-codes", codes, "--out", tmp_path / f"{codes}") == 0
+        assert (f"warning: --num-codes {codes} is too much" in capsys.readouterr().err) == is_too_many
+    meetings = ["preprocess", "ami", "--num-codes", 4000, "--limit", 6, "--out", tmp_path / "ami"]
+    assert hat(*meetings) == 0 and "is too much" not in capsys.readouterr().err

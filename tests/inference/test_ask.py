@@ -130,9 +130,39 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
         ({"text": "a", "questions": ["b"]}, "what?", "questions of its own"),
         ({"text": "a", "turns": []}, "what?", "exactly one of"),
         (tmp_path, "what?", "is a folder"),
+        ("WEBVTT\n\nNOTE nobody speaks\n", "what?", "the document has no text .left out: 1 notes"),
     ):
         with pytest.raises(ValueError, match=message):
             loaded.ask(document, questions)
+
+
+def test_a_string_is_read_by_its_content(model: EvidenceModel, tmp_path: Path, caplog: Any) -> None:
+    """As a file with the same content, and a warning says so; texts without times and names are running text."""
+    loaded = hat_fairseq.load(model.checkpoint, model.data, "cpu")
+    for name in ("m.vtt", "m.srt", "m.txt"):
+        path = write_formats(tmp_path)[name]
+        caplog.clear()
+        asked = loaded.ask(path.read_text(encoding="utf-8"), QUESTIONS, threshold=0)
+        assert asked.questions == loaded.ask(path, QUESTIONS, threshold=0).questions
+        assert asked.questions[0]["passages"][0]["roles"] == ["Ann Lee", "Bob"]
+        assert any(
+            "the document is read as" in each.message and "4 turns of 2" in each.message for each in caplog.records
+        )
+        with pytest.raises(ValueError, match='splitter="punctuation" has no effect: all texts are divided'):
+            loaded.ask(path.read_text(encoding="utf-8"), QUESTIONS, splitter="punctuation")
+    for text, sentences in (("Note: it was late. We left.", 2), ("It was late.\nWe left.\nAt 10:30 -> noon. Bye.", 4)):
+        assert len(loaded.ask(text, QUESTIONS[0]).questions[0]["probabilities"]) == sentences
+
+
+def test_a_document_of_a_path_is_chosen_by_its_id(model: EvidenceModel, tmp_path: Path) -> None:
+    loaded = hat_fairseq.load(model.checkpoint, model.data, "cpu")
+    turns = [{"speaker": name, "text": text} for name, text in TURNS]
+    path = write_lines(tmp_path / "two.jsonl", [{"id": "a", "turns": turns}, {"id": "b", "sentences": ["One."]}])
+    assert len(loaded.ask(path, QUESTIONS[0], id="b").questions[0]["probabilities"]) == 1
+    with pytest.raises(ValueError, match="choose one of a, b with id, or ask all with predict"):
+        loaded.ask(path, QUESTIONS[0])
+    with pytest.raises(ValueError, match="id has no effect without the path"):
+        loaded.ask("One.", QUESTIONS[0], id="b")
 
 
 def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -146,7 +176,11 @@ def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monk
     shown = printed.out.splitlines()
     assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
     assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out and "onerror" in printed.out
-    assert len(shown) <= 3 + 14 and any("turns before]" in line or "more lines: --json" in line for line in shown)
+    peak = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", 0)[0]["passages"][0]["peak"]
+    (marked,) = [line for line in shown if line.startswith("  >  ")]
+    assert marked.startswith(f"  >  Ann: Sentence {peak} of the meeting,")
+    assert "It does not say that the transcript has an answer" in " ".join(map(str.strip, shown[-5:]))
+    assert len(shown) <= 3 + 14 + 5 and any("turns before]" in line or "more lines: --json" in line for line in shown)
     assert ask(model, path, QUESTIONS[0], "--threshold", 1) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[2] == "  No turn reaches the threshold, 1. The best one:" and shown[3].startswith("  -  ")
@@ -184,7 +218,7 @@ def words(model: EvidenceModel, transcript: object, *more: object) -> list[objec
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ([], "no question: write it behind the transcript"),
+        ([], "no question: give one, or several"),
         (["  "], "question 1 is empty"),
         (["what?", "\u200b"], "question 2 is empty"),
         (["what?", "--passages", 0], "--passages must be at least 1, not 0"),
@@ -220,7 +254,11 @@ def test_turns_of_nobody_are_read_without_a_name(model: EvidenceModel, tmp_path:
     (line,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
     assert line["passages"][0]["roles"] == ["Ann"] and line["passages"][0]["text"] == "Hi.\n[music]"
     assert ask(model, path, "what?", "--threshold", 0) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["     Ann: Hi.", "     [music]"]
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.endswith(("Hi.", "[music]"))]
+    assert sorted(line[5:] for line in shown) == ["Ann: Hi.", "[music]"] and {line[:5] for line in shown} <= {
+        "     ",
+        "  >  ",
+    }
 
 
 def test_plain_text_without_names(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:

@@ -217,6 +217,15 @@ def test_sentences_of_a_text_end_at_their_last_token() -> None:
 
 
 @pytest.mark.parametrize("uniform", [True, False])
+def test_the_picture_of_uniform_occlusion_has_no_map(uniform: bool) -> None:
+    change = torch.tensor([[0.0015, -0.0031, 0.0002]]) * (1 if uniform else 100)
+    look = Look("d", "m", "segment", ("a", "b", "c"), (3,) * 3, ()).with_occlusion(["label"], torch.zeros(1), change)
+    pixels = imread(io.BytesIO(picture(look)))[..., :3]
+    coloured = (pixels.max(axis=-1) - pixels.min(axis=-1) > 0.1).mean()
+    assert coloured == 0 if uniform else coloured > 0.2
+
+
+@pytest.mark.parametrize("uniform", [True, False])
 def test_the_picture_of_uniform_attention_has_no_map(uniform: bool) -> None:
     weights = torch.full((1, 2, 6, 12), 1 / 12) if uniform else torch.eye(12)[:6].expand(1, 2, 6, 12)
     maps = (AttentionMap("attention to sentences", "target tokens", (0,), weights + 0),)

@@ -175,3 +175,27 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path
         outputs.append(np.concatenate([predictor.scores([sample])[0].flatten() for sample in samples]))
     assert 0 < np.abs(outputs[0] - outputs[1]).max() < 0.1
     assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(read_lines(made.raw / "test.jsonl"))
+
+
+def test_an_unreadable_document_does_not_stop_the_others(
+    fine_tuned: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named, and is predicted with the others; a file with no other is refused, whatever its length."""
+    made, chinese = fine_tuned("classification"), {"segments": ["今天天气很好。", "我们明天再来。"]}
+    readable = read_lines(made.raw / "test.jsonl")[:3]
+    write_lines(source := tmp_path / "mixed.jsonl", [{"id": "other"} | chinese, *readable])
+    assert hat("predict", made.checkpoint, source, "--data", made.data / "bin", "--out", tmp_path / "o.jsonl") == 0
+    mixed = read_lines(tmp_path / "o.jsonl")
+    assert [line["id"] for line in mixed] == ["other", *(record["id"] for record in readable)]
+    assert any(
+        "document 'other'" in each.message and "its result is worth little" in each.message for each in caplog.records
+    )
+    for number in (1, 40):
+        write_lines(source, [{"id": f"{n}"} | chinese for n in range(number)])
+        words = ["predict", made.checkpoint, source, "--data", made.data / "bin", "--out", tmp_path / f"{number}.jsonl"]
+        assert "most tokens of each document are not in the dictionary" in refusal(*words)
+        assert not (tmp_path / f"{number}.jsonl").exists()
+    model = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu")
+    with pytest.raises(ValueError, match="most tokens of each document are not in the dictionary"):
+        model.predict([chinese])
+    assert [each.id for each in model.predict([chinese, readable[0]])] == ["1", readable[0]["id"]]

@@ -205,7 +205,7 @@ def test_partial_is_for_releases(tmp_path: Path) -> None:
 
 def test_a_splitter_for_texts_that_stay_whole() -> None:
     pipeline = TextPipeline(Settings(kind="classification", segments="none"), NoBpe())
-    with pytest.raises(ValueError, match="--splitter library has no effect on a model of data with --segments none"):
+    with pytest.raises(ValueError, match="--splitter library has no effect on a model of data with `--segments none`"):
         split_with(pipeline, "library")
     pipeline = TextPipeline(Settings(kind="classification", segments="packed"), NoBpe())
     split_with(pipeline, "library")

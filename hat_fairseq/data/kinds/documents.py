@@ -92,6 +92,8 @@ class DocumentKind(Kind):
         if question and settings.aligned:
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
+        if settings.role_labels:  # those that a model knows
+            _roles_of(record)
         if record.text is None:
             sentences = _normalised(record.elements, counts)
         else:
@@ -176,7 +178,9 @@ def role_token(role: str) -> str:
 def _roles_of(record: Any, known: Texts | None = None) -> Texts:
     """The roles of a record; ValueError if it has none, or one that is not known."""
     if record.roles is None:
-        raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
+        raise ValueError(
+            f"{record.name} has no roles, which the data or the model need: give turns, each with its role"
+        )
     for role in record.roles:
         if known is not None and role not in known:
             raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")

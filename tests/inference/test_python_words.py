@@ -1,0 +1,58 @@
+"""A caller of Python reads arguments and methods in a message, and the command line flags and verbs."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from commands import refusal
+
+import hat_fairseq
+from hat_fairseq.inference.python_words import in_python_words
+
+SAID = [{"role": "PM", "text": "We begin now ."}, {"role": "ME", "text": "The market is small ."}]
+
+
+@pytest.fixture(scope="module")
+def demo() -> Any:
+    return hat_fairseq.load("demo", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda demo: demo.generate("We met."), "give a list of documents"),
+        (lambda demo: demo.generate(["We met."]), "no roles, .*: give turns, each with its role"),
+        (lambda demo: demo.generate([{"turns": SAID}], no_repeat_ngram_size=1), "no_repeat_ngram_size=1 would allow"),
+        (lambda demo: demo.generate([{"turns": SAID}], min_len=900), "min_len=900 is more than the longest"),
+        (
+            lambda demo: demo.generate([{"turns": SAID}], sampling_topk=3),
+            "sampling_topk has no effect without sampling",
+        ),
+        (lambda demo: demo.generate([{"turns": SAID}], splitter="library"), 'splitter="library" has no effect'),
+        (lambda demo: demo.look({"turns": SAID}, chunk=7), "chunk=7: document '1'"),
+        (lambda demo: demo.look({"turns": SAID}, reference=True), "leave reference out"),
+        (lambda demo: demo.embed([{"turns": SAID}]), "reads roles beside the text, which embed does not"),
+        (lambda demo: demo.embed([{"turns": SAID}], of="page"), "^of 'page': choose one of"),
+        (lambda demo: demo.embed([{"turns": SAID}], of="document", alone=True), "^alone is for sentences"),
+        (lambda _: hat_fairseq.load("no.pt", data="no"), "checkpoint no.pt does not exist"),
+        (lambda _: hat_fairseq.load(__file__), r"give the bin directory of its training \(data\)"),
+    ],
+)
+def test_messages(demo: Any, call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        call(demo)
+    assert not re.search(r"--[a-z]|\bhat (?!export)[a-z]", str(caught.value))
+
+
+def test_commands_without_a_method_stay() -> None:
+    text = (
+        "3 tokens: `hat preprocess --long-source truncate`, --max-tokens 20, --of segment; a - b -- c; use hat predict"
+    )
+    expected = '3 tokens: `hat preprocess --long-source truncate`, max_tokens=20, of="segment"; a - b -- c; use predict'
+    assert in_python_words(text) == expected
+
+
+def test_the_command_names_flags(tmp_path: Any) -> None:
+    words = ["generate", "demo", tmp_path / "x.jsonl", "--out", tmp_path / "o.jsonl", "--no-repeat-ngram-size", "1"]
+    assert "--no-repeat-ngram-size 1 would allow no word twice" in refusal(*words)
