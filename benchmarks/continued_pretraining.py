@@ -1,41 +1,35 @@
 #!/usr/bin/env python3
 """Does the marker of a sentence learn faster after continued pre-training, with or without a loss of its own?
 
-    python benchmarks/continued_pretraining.py data-bin/roles/bin minilm/minilm.pt --root PUBMED
+    python benchmarks/continued_pretraining.py data-bin/roles/bin minilm/model.pt --root PUBMED
 
 All start from all-MiniLM-L6-v2 as `hat_roberta_minilm`, in which every layer has an attention to the markers that
-starts from random values. Continued pre-training, `masked_document_lm`: 2,000 updates of a row of at most 256 tokens of
-whole sentences, from the 1,100 papers of the training part of SumPubmed, learning rate 1e-4, in fp32, one seed. `MLM`
-predicts masked words (`masked_lm`), `MLM and markers` also predicts them from the marker of their sentence alone
-(`marker_masked_lm`, weight 1; Rohde et al. 2021, section 9). `untrained` had no continued pre-training; `no hierarchy`
-is MiniLM without the attention to markers.
+starts from random values. Continued pre-training: 2,000 updates of a row of whole sentences, at most 256 tokens, from
+the 1,100 papers of the training part of SumPubmed; learning rate 1e-4, fp32, one seed. `MLM` predicts masked words,
+`MLM and markers` also predicts them from the marker of their sentence alone (`marker_masked_lm`, weight 1).
+`untrained` has no continued pre-training; `no hierarchy` is MiniLM without the attention to markers.
 
-Then the encoder is frozen. It reads papers in rows of the same kind, and the vector of a sentence is the state of its
-marker, of length 1. A head that reads no neighbours learns the role of the sentence (background, result or conclusion)
-from the first 100 papers of the training part, which are also among the 1,100; no labels were read there. The first 30
-papers of `val` choose the epoch, and the first 100 of `test` are for the figures; their texts were not pre-trained on.
+Then the encoder is frozen and reads papers in such rows. The vector of a sentence is the state of its marker, of
+length 1. A head without neighbours learns the role of a sentence (background, result or conclusion) from the first 80
+papers of the training part, whose texts are among the 1,100. The first 20 papers of `val` choose the epoch, and the
+first 100 of `test` are for the figures; no text of these two was pre-trained on.
 
-Self-attention regularization belongs to fine-tuning: in its paper (Liu et al. 2022, Table 8) its weight is 0 in
-pre-training. It needs an encoder whose tokens can be rolled, so here it is ERNIE-Sparse from MiniLM, frozen: `blocks`
-and `blocks, SAR` learn from two passes, rolled by 0 and 32 tokens; the second adds the divergence of the two
-predictions, with the weight 1.
+Self-attention regularization belongs to fine-tuning: its paper (Liu et al. 2022, Table 8) has weight 0 in pre-training.
+It needs an encoder whose tokens can be rolled: ERNIE-Sparse from MiniLM, frozen. `blocks` and `blocks, SAR` learn from
+two passes, rolled by 0 and 32 tokens; the second adds the divergence of the two predictions with weight 1.
 
-Figures: accuracy, the mean over papers of the mean F1 of the roles, and the accuracy after the first epoch, which says
-what is learned fast. Every run is a JSON file with the sums of each test paper; a run whose file exists is not
-repeated. Intervals (95 %) resample papers, after the mean over seeds. The predictions, written before the runs:
-[predictions.md](predictions.md).
+Every run is a JSON file with the sums of each test paper; a run whose file exists is not repeated. Intervals (95 %)
+resample papers, after the mean over seeds. The predictions, written before the runs: [predictions.md](predictions.md).
 """
 
-import copy
 import gzip
 import json
 import logging
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,32 +43,16 @@ from torch import Tensor
 
 from hat_fairseq.criterions.self_attention_regularization import symmetric_divergence
 
-HAT, LONGEST, ROLL, FIRST = "hat_roberta_minilm", 256, 32, "accuracy after the first epoch"
-PAPERS = {"train": 100, "valid": 30, "test": 100}
-TRAIN = f"--task masked_document_lm --arch {HAT} --tokens-per-sample {LONGEST} --sample-break-mode eos --batch-size 1 "
-TRAIN += "--optimizer adam --lr 1e-4 --lr-scheduler polynomial_decay --warmup-updates 100 --total-num-update 2000 "
-TRAIN += "--max-update 2000 --clip-norm 1 --weight-decay 0.01 --disable-validation --no-epoch-checkpoints --cpu "
-TRAIN += "--save-interval-updates 500 --keep-interval-updates 1 --num-workers 0 --log-format json --log-interval 50"
-
-
-@dataclass(frozen=True)
-class Arm:
-    """The flags of a model, the criterion of its continued pre-training, and how two passes are trained on."""
-
-    model: str = HAT
-    criterion: str = ""
-    passes: int = 1
-    divergence: float = 0.0  # its weight
-
-
-ARMS = {
-    "no hierarchy": Arm(f"{HAT} --no-hierarchy"),
-    "untrained": Arm(),
-    "MLM": Arm(criterion="masked_lm"),
-    "MLM and markers": Arm(criterion="marker_masked_lm"),
-    "blocks": Arm(SPARSE, passes=2),
-    "blocks, SAR": Arm(SPARSE, passes=2, divergence=1.0),
-}
+HAT, LONGEST, ROLLS = "hat_roberta_minilm", 256, (0, 32)
+ARMS = {"no hierarchy": f"{HAT} --no-hierarchy", "untrained": HAT, "MLM": HAT, "MLM and markers": HAT}
+ARMS |= {"blocks": SPARSE, "blocks, SAR": SPARSE}  # their heads learn from two passes
+CRITERIONS = {"MLM": "masked_lm", "MLM and markers": "marker_masked_lm"}
+PAPERS = {"train": 80, "valid": 20, "test": 100}
+TRAIN = f"--task masked_document_lm --arch {HAT} --max-positions 512 --tokens-per-sample {LONGEST} "
+TRAIN += "--sample-break-mode eos --batch-size 1 --optimizer adam --lr 1e-4 --lr-scheduler polynomial_decay "
+TRAIN += "--warmup-updates 100 --total-num-update 2000 --max-update 2000 --clip-norm 1 --weight-decay 0.01 --cpu "
+TRAIN += "--disable-validation --no-epoch-checkpoints --save-interval-updates 500 --keep-interval-updates 1 "
+TRAIN += "--num-workers 0 --log-format json --log-interval 50"
 
 
 def hat(*words: object) -> None:
@@ -82,7 +60,7 @@ def hat(*words: object) -> None:
 
 
 def pretrained(criterion: str, root: Path, minilm: Path, cache: Path) -> Path:
-    """The checkpoint after continued pre-training, which goes on from the last one of an interrupted run."""
+    """The checkpoint after continued pre-training; one that was interrupted goes on."""
     texts, data, save = cache / "texts", cache / "data", cache / criterion
     if not (data / "manifest.json").is_file():
         texts.mkdir(parents=True, exist_ok=True)
@@ -91,9 +69,8 @@ def pretrained(criterion: str, root: Path, minilm: Path, cache: Path) -> Path:
             (texts / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         bpe = ("--bpe", "tokenizer", "--bpe-dir", minilm.parent, "--max-source-tokens", LONGEST)
         hat("preprocess", texts, "--kind", "mlm", "--splitter", "given", "--out", data, *bpe)
-    if not (save / "checkpoint_best.pt").is_file():
-        words = [*TRAIN.split(), "--criterion", criterion, "--finetune-from-model", minilm, "--save-dir", save]
-        hat("train", data / "bin", *words)
+    words = [*TRAIN.split(), "--criterion", criterion, "--finetune-from-model", minilm, "--save-dir", save]
+    hat("train", data / "bin", *words)
     return save / "checkpoint_last.pt"
 
 
@@ -110,43 +87,47 @@ def rows_of(document: Document) -> Iterator[Tensor]:
 
 
 @torch.no_grad()
-def vectors(encoder: Any, document: Document, roll: int) -> Tensor:
-    """The (N, C) states of the markers, of length 1."""
-    with torch.autocast("cpu", torch.bfloat16):
-        rows = [encoder(ids[None], roll=roll).tokens[0, ids.eq(BOS)] for ids in rows_of(document)]
-    return F.normalize(torch.cat(rows).float(), dim=1)
+def prepare(data: Data, model: str, path: Path) -> None:
+    """Gives each document the (N, C) states of its markers, of length 1, as the vectors of each roll."""
+    documents, rolls = [each for split in data.splits.values() for each in split], ROLLS[: 1 + (model == SPARSE)]
+    if not path.is_file():
+        encoder = data.model(model, 1)
+
+        def vectors(document: Document, roll: int) -> Tensor:
+            with torch.autocast("cpu", torch.bfloat16):
+                rows = [encoder(ids[None], roll=roll).tokens[0, ids.eq(BOS)] for ids in rows_of(document)]
+            return F.normalize(torch.cat(rows).float(), dim=1)
+
+        torch.save([{str(roll): vectors(document, roll) for roll in rolls} for document in documents], path)
+    for document, states in zip(documents, torch.load(path), strict=True):
+        document.vectors = states
 
 
-def run(data: Data, arm: Arm, seed: int, passes: list[dict[str, Tensor]]) -> dict[str, Any]:
-    """Trains and measures a head; `passes`: the vectors of each document, by its id."""
+def run(data: Data, seed: int, divergence: float) -> dict[str, Any]:
+    """Trains and measures a head; `divergence`: the weight of that of the predictions from two passes."""
     torch.manual_seed(seed)
-    start, task, head = time.process_time(), data.task, data.task.head("N|N", 1)
-
-    def logits(document: Document, number: int = 0) -> Tensor:
-        return head(torch.zeros(0), passes[number][document.id])
+    start, task, head, figure = time.process_time(), data.task, data.task.head("N|N", 1), data.task.figures[0]
 
     def loss(document: Document) -> Tensor:
-        outputs = [logits(document, number) for number in range(len(passes))]
-        total = sum((task.loss(output, document.gold) for output in outputs), outputs[0].new_zeros(()))
-        return total + arm.divergence * symmetric_divergence(outputs[0], outputs[-1]) / len(document.gold)
+        outputs = [head(states, states) for states in document.vectors.values()]
+        nll = torch.stack([task.loss(output, document.gold) for output in outputs]).sum()
+        return nll + divergence * symmetric_divergence(outputs[0], outputs[-1]) / len(document.gold)
 
+    @torch.no_grad()
     def measure(split: str) -> dict[str, Any]:
         head.eval()
-        with torch.no_grad():
-            return {each.id: task.measure(logits(each), each, 0) for each in data.splits[split]}
+        outputs = ((each, head(each.vectors["0"], each.vectors["0"])) for each in data.splits[split])
+        return {each.id: task.measure(output, each, 0) for each, output in outputs}
 
-    curve, first, groups = [], {}, [{"params": list(head.parameters()), "lr": task.learning_rate}]
-    best: tuple[float, Any] = (-1.0, None)
-    for epoch in fit(groups, head, data.splits["train"], loss, task.epochs, task.batch, seed):
-        curve.append(round(100 * mean(measure("valid"), "accuracy"), 2))
-        if epoch == 1:
-            first = {name: row["accuracy"] for name, row in measure("test").items()}
-        if curve[-1] > best[0]:
-            best = curve[-1], copy.deepcopy(head.state_dict())
-    head.load_state_dict(best[1])
-    scores = {name: {**row, FIRST: first[name]} for name, row in measure("test").items()}
-    sizes = {"parameters": sum(p.numel() for p in head.parameters())}
-    return {"valid": curve, **sizes, "cpu_seconds": round(time.process_time() - start), "scores": scores}
+    groups, valid, tests = [{"params": list(head.parameters()), "lr": task.learning_rate}], [], []
+    for _ in fit(groups, head, data.splits["train"], loss, task.epochs, task.batch, seed):
+        valid.append(mean(measure("valid"), figure))
+        tests.append(measure("test"))
+    scores = {name: {**row, f"{figure} after epoch 1": tests[0][name][figure]}
+              for name, row in tests[valid.index(max(valid))].items()}  # fmt: skip
+    facts = {"parameters": sum(p.numel() for p in head.parameters()), "cpu_seconds": round(time.process_time() - start)}
+    curve = [round(100 * mean(each, figure), 2) for each in tests]
+    return {"valid": [round(100 * value, 2) for value in valid], "test": curve, **facts, "scores": scores}
 
 
 def main() -> None:
@@ -154,9 +135,27 @@ def main() -> None:
     parser = flags(RESULTS / "continued_pretraining")
     parser.add_argument("data", type=Path, help="folder bin of hat preprocess")
     parser.add_argument("checkpoint", type=Path, help="MiniLM, from hat import, beside its tokenizer")
-    parser.add_argument("--root", type=Path, help="folder of SumPubmed")
+    parser.add_argument("--root", type=Path, required=True, help="folder of SumPubmed")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--cache", type=Path, default=Path("cache/continued"), help="folder of checkpoints and vectors")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    data = Data(TASKS["roles"](), args.data, args.checkpoint, args.cache)
+    data.splits = {split: data.splits[split][:most] for split, most in PAPERS.items()}
+    for name in args.arms:
+        checkpoint, slug = args.checkpoint, re.sub("[^A-Za-z0-9]+", "-", name)
+        if name in CRITERIONS:
+            checkpoint = pretrained(CRITERIONS[name], args.root, checkpoint, args.cache)
+        data.state = torch.load(checkpoint, map_location="cpu", weights_only=False)["model"]
+        prepare(data, ARMS[name], args.cache / f"vectors.{slug.removesuffix('-SAR')}.pt")
+        for seed in args.seeds:
+            path = args.out / f"markers/head.{slug}.{seed}.json"
+            if not path.is_file():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                result = run(data, seed, float(name.endswith("SAR")))
+                write_result(path, task="markers", train="head", arm=name, seed=seed, **result)
+
+
+if __name__ == "__main__":
+    main()
