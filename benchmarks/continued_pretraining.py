@@ -3,23 +3,20 @@
 
     python benchmarks/continued_pretraining.py data-bin/roles/bin minilm/model.pt --root PUBMED
 
-All start from all-MiniLM-L6-v2 as `hat_roberta_minilm`, in which every layer has an attention to the markers that
-starts from random values. Continued pre-training: 2,000 updates of a row of whole sentences, at most 256 tokens, from
-the 1,100 papers of the training part of SumPubmed; learning rate 1e-4, fp32, one seed. `MLM` predicts masked words,
-`MLM and markers` also predicts them from the marker of their sentence alone (`marker_masked_lm`, weight 1).
-`untrained` has no continued pre-training; `no hierarchy` is MiniLM without the attention to markers.
-
-Then the encoder is frozen and reads papers in such rows. The vector of a sentence is the state of its marker, of
-length 1. A head without neighbours learns the role of a sentence (background, result or conclusion) from the first 80
-papers of the training part, whose texts are among the 1,100. The first 20 papers of `val` choose the epoch, and the
-first 100 of `test` are for the figures; no text of these two was pre-trained on.
+All start from all-MiniLM-L6-v2 as `hat_roberta_minilm`, whose attention to the markers starts from random values. `MLM`
+and `MLM and markers` go on for 2,000 updates of a row of whole sentences, at most 256 tokens, from the 1,100 papers of
+the training part of SumPubmed; learning rate 1e-4, fp32, one seed. The first predicts masked words, the second also
+predicts them from the marker of their sentence alone (`marker_masked_lm`, weight 1). `untrained` does not go on;
+`no hierarchy` is MiniLM without the attention to markers. Then the encoder is frozen. The vector of a sentence is the
+state of its marker in such a row, of length 1, and a head without neighbours learns its role (as in the task `roles`)
+from the first 80 papers of the training part, whose texts are among the 1,100. The first 20 papers of `val` choose the
+epoch, the first 100 of `test` are for the figures; no text of these two was pre-trained on.
 
 Self-attention regularization belongs to fine-tuning: its paper (Liu et al. 2022, Table 8) has weight 0 in pre-training.
 It needs an encoder whose tokens can be rolled: ERNIE-Sparse from MiniLM, frozen. `blocks` and `blocks, SAR` learn from
 two passes, rolled by 0 and 32 tokens; the second adds the divergence of the two predictions with weight 1.
 
-Every run is a JSON file with the sums of each test paper; a run whose file exists is not repeated. Intervals (95 %)
-resample papers, after the mean over seeds. The predictions, written before the runs: [predictions.md](predictions.md).
+Runs, intervals and [predictions](predictions.md) are as in `pretrained_hierarchy.py`.
 """
 
 import gzip
@@ -30,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +45,13 @@ HAT, LONGEST, ROLLS = "hat_roberta_minilm", 256, (0, 32)
 ARMS = {"no hierarchy": f"{HAT} --no-hierarchy", "untrained": HAT, "MLM": HAT, "MLM and markers": HAT}
 ARMS |= {"blocks": SPARSE, "blocks, SAR": SPARSE}  # their heads learn from two passes
 CRITERIONS = {"MLM": "masked_lm", "MLM and markers": "marker_masked_lm"}
+COMMAND = (sys.executable, "-m", "hat_fairseq.cli")
 PAPERS = {"train": 80, "valid": 20, "test": 100}
 TRAIN = f"--task masked_document_lm --arch {HAT} --max-positions 512 --tokens-per-sample {LONGEST} "
 TRAIN += "--sample-break-mode eos --batch-size 1 --optimizer adam --lr 1e-4 --lr-scheduler polynomial_decay "
 TRAIN += "--warmup-updates 100 --total-num-update 2000 --max-update 2000 --clip-norm 1 --weight-decay 0.01 --cpu "
 TRAIN += "--disable-validation --no-epoch-checkpoints --save-interval-updates 500 --keep-interval-updates 1 "
 TRAIN += "--num-workers 0 --log-format json --log-interval 50"
-
-
-def hat(*words: object) -> None:
-    subprocess.run([sys.executable, "-m", "hat_fairseq.cli", *map(str, words)], check=True)
 
 
 def pretrained(criterion: str, root: Path, minilm: Path, cache: Path) -> Path:
@@ -67,10 +62,11 @@ def pretrained(criterion: str, root: Path, minilm: Path, cache: Path) -> Path:
         with gzip.open(root / "train.jsonl.gz", "rt", encoding="utf-8") as papers:
             rows = ({"id": p["article_id"], "segments": sum(p["sections"], [])} for p in map(json.loads, papers))
             (texts / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        bpe = ("--bpe", "tokenizer", "--bpe-dir", minilm.parent, "--max-source-tokens", LONGEST)
-        hat("preprocess", texts, "--kind", "mlm", "--splitter", "given", "--out", data, *bpe)
-    words = [*TRAIN.split(), "--criterion", criterion, "--finetune-from-model", minilm, "--save-dir", save]
-    hat("train", data / "bin", *words)
+        bpe = ("--bpe", "tokenizer", "--bpe-dir", minilm.parent, "--max-source-tokens", str(LONGEST))
+        words = [texts, "--kind", "mlm", "--splitter", "given", "--out", data, *bpe]
+        subprocess.run([*COMMAND, "preprocess", *words], check=True)
+    words = [data / "bin", *TRAIN.split(), "--criterion", criterion, "--finetune-from-model", minilm]
+    subprocess.run([*COMMAND, "train", *words, "--save-dir", save], check=True)
     return save / "checkpoint_last.pt"
 
 
@@ -91,16 +87,15 @@ def prepare(data: Data, model: str, path: Path) -> None:
     """Gives each document the (N, C) states of its markers, of length 1, as the vectors of each roll."""
     documents, rolls = [each for split in data.splits.values() for each in split], ROLLS[: 1 + (model == SPARSE)]
     if not path.is_file():
-        encoder = data.model(model, 1)
-
-        def vectors(document: Document, roll: int) -> Tensor:
+        encoder, passes = data.model(model, 1), []
+        for document, roll in product(documents, rolls):
             with torch.autocast("cpu", torch.bfloat16):
                 rows = [encoder(ids[None], roll=roll).tokens[0, ids.eq(BOS)] for ids in rows_of(document)]
-            return F.normalize(torch.cat(rows).float(), dim=1)
-
-        torch.save([{str(roll): vectors(document, roll) for roll in rolls} for document in documents], path)
-    for document, states in zip(documents, torch.load(path), strict=True):
-        document.vectors = states
+            passes.append(F.normalize(torch.cat(rows).float(), dim=1))
+        torch.save(passes, path)
+    states = iter(torch.load(path))
+    for document in documents:
+        document.vectors = {str(roll): next(states) for roll in rolls}
 
 
 def run(data: Data, seed: int, divergence: float) -> dict[str, Any]:
@@ -119,15 +114,16 @@ def run(data: Data, seed: int, divergence: float) -> dict[str, Any]:
         outputs = ((each, head(each.vectors["0"], each.vectors["0"])) for each in data.splits[split])
         return {each.id: task.measure(output, each, 0) for each, output in outputs}
 
-    groups, valid, tests = [{"params": list(head.parameters()), "lr": task.learning_rate}], [], []
-    for _ in fit(groups, head, data.splits["train"], loss, task.epochs, task.batch, seed):
+    parameters, valid, tests = list(head.parameters()), [], []
+    groups, train = [{"params": parameters, "lr": task.learning_rate}], data.splits["train"]
+    for _ in fit(groups, head, train, loss, task.epochs, task.batch, seed):
         valid.append(mean(measure("valid"), figure))
         tests.append(measure("test"))
-    scores = {name: {**row, f"{figure} after epoch 1": tests[0][name][figure]}
-              for name, row in tests[valid.index(max(valid))].items()}  # fmt: skip
-    facts = {"parameters": sum(p.numel() for p in head.parameters()), "cpu_seconds": round(time.process_time() - start)}
-    curve = [round(100 * mean(each, figure), 2) for each in tests]
-    return {"valid": [round(100 * value, 2) for value in valid], "test": curve, **facts, "scores": scores}
+    curves = {"valid": valid, "test": [mean(each, figure) for each in tests]}
+    best, first = tests[valid.index(max(valid))], f"{figure} after epoch 1"
+    result: dict[str, Any] = {split: [round(100 * value, 2) for value in curve] for split, curve in curves.items()}
+    result |= {"parameters": sum(p.numel() for p in parameters), "cpu_seconds": round(time.process_time() - start)}
+    return result | {"scores": {name: {**row, first: tests[0][name][figure]} for name, row in best.items()}}
 
 
 def main() -> None:
