@@ -4,11 +4,11 @@
     python benchmarks/continued_pretraining.py data-bin/roles/bin minilm/model.pt --root PUBMED
 
 All start from all-MiniLM-L6-v2 as `hat_roberta_minilm`, whose attention to the markers starts from random values. `MLM`
-and `MLM and markers` go on for 2,000 updates of a row of whole sentences, at most 256 tokens, from the 1,100 papers of
+and `MLM and markers` go on for 2,000 updates of a row of whole sentences, at most 128 tokens, from the 1,100 papers of
 the training part of SumPubmed; learning rate 1e-4, fp32, one seed. The first predicts masked words, the second also
 predicts them from the marker of their sentence alone (`marker_masked_lm`, weight 1). `untrained` does not go on;
-`no hierarchy` is MiniLM without the attention to markers. Then the encoder is frozen. The vector of a sentence is the
-state of its marker in such a row, of length 1, and a head without neighbours learns its role (as in the task `roles`)
+`no hierarchy` is MiniLM without the attention to markers. Then the encoder is frozen and reads rows of 256 tokens. The
+vector of a sentence is the state of its marker, of length 1. A head without neighbours learns its role (as in `roles`)
 from the first 80 papers of the training part, whose texts are among the 1,100. The first 20 papers of `val` choose the
 epoch, the first 100 of `test` are for the figures; no text of these two was pre-trained on.
 
@@ -41,13 +41,13 @@ from torch import Tensor
 
 from hat_fairseq.criterions.self_attention_regularization import symmetric_divergence
 
-HAT, LONGEST, ROLLS = "hat_roberta_minilm", 256, (0, 32)
+HAT, LONGEST, PRETRAINED, ROLLS = "hat_roberta_minilm", 256, 128, (0, 32)  # tokens of a row
 ARMS = {"no hierarchy": f"{HAT} --no-hierarchy", "untrained": HAT, "MLM": HAT, "MLM and markers": HAT}
 ARMS |= {"blocks": SPARSE, "blocks, SAR": SPARSE}  # their heads learn from two passes
 CRITERIONS = {"MLM": "masked_lm", "MLM and markers": "marker_masked_lm"}
 COMMAND = (sys.executable, "-m", "hat_fairseq.cli")
 PAPERS = {"train": 80, "valid": 20, "test": 100}
-TRAIN = f"--task masked_document_lm --arch {HAT} --max-positions 512 --tokens-per-sample {LONGEST} "
+TRAIN = f"--task masked_document_lm --arch {HAT} --max-positions 512 --tokens-per-sample {PRETRAINED} "
 TRAIN += "--sample-break-mode eos --batch-size 1 --optimizer adam --lr 1e-4 --lr-scheduler polynomial_decay "
 TRAIN += "--warmup-updates 100 --total-num-update 2000 --max-update 2000 --clip-norm 1 --weight-decay 0.01 --cpu "
 TRAIN += "--disable-validation --no-epoch-checkpoints --save-interval-updates 500 --keep-interval-updates 1 "
@@ -62,7 +62,7 @@ def pretrained(criterion: str, root: Path, minilm: Path, cache: Path) -> Path:
         with gzip.open(root / "train.jsonl.gz", "rt", encoding="utf-8") as papers:
             rows = ({"id": p["article_id"], "segments": sum(p["sections"], [])} for p in map(json.loads, papers))
             (texts / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        bpe = ("--bpe", "tokenizer", "--bpe-dir", minilm.parent, "--max-source-tokens", str(LONGEST))
+        bpe = ("--bpe", "tokenizer", "--bpe-dir", minilm.parent, "--max-source-tokens", str(PRETRAINED))
         words = [texts, "--kind", "mlm", "--splitter", "given", "--out", data, *bpe]
         subprocess.run([*COMMAND, "preprocess", *words], check=True)
     words = [data / "bin", *TRAIN.split(), "--criterion", criterion, "--finetune-from-model", minilm]
