@@ -117,11 +117,11 @@ def section(name: str) -> str:
 
 
 def records() -> list[Record]:
-    """All results; the runs of `pretrained_hierarchy`, a file each, are joined to a result for each task."""
+    """All results; the runs of questions `WITH_ARMS`, a file each, are joined to a result for each task."""
     results = [json.loads(path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.json"))]
-    for folder in sorted((FOLDER / "results/pretrained_hierarchy").glob("*")):
+    for folder in (each for question in WITH_ARMS for each in sorted((FOLDER / "results" / question).glob("*"))):
         runs = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
-        results.append({"question": "pretrained_hierarchy", "task": folder.name, "runs": runs})
+        results.append({"question": folder.parent.name, "task": folder.name, "runs": runs})
     return results
 
 
@@ -231,7 +231,8 @@ def pretrained_articles(record: Record) -> str:
     return begin(record, seeds(record), machine(record)) + table(columns, rows)
 
 
-ORDER = ("rules", "head", "upper")  # what is trained
+WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries")
+ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
     "evidence": [
         ("head", "chunks", "head", "first 512"),
@@ -265,6 +266,18 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("upper", "chunks", "head", "chunks"),
         ("upper", "SD", "upper", "S"),
     ],
+    "markers": [
+        ("head", "untrained", "head", "no hierarchy"),
+        ("head", "MLM", "head", "untrained"),
+        ("head", "MLM and markers", "head", "MLM"),
+        ("head", "MLM and markers", "head", "no hierarchy"),
+        ("head", "blocks, SAR", "head", "blocks"),
+    ],
+    "summaries": [
+        ("all", "HAT", "all", "baseline"),
+        ("all", "HAT", "rules", "lead"),
+        ("all", "HAT", "rules", "constant"),
+    ],
 }
 Cell = tuple[str, str]
 
@@ -293,7 +306,7 @@ def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()
     return f"{interval.mean:{sign}.1f} [{interval.low:{sign}.1f}, {interval.high:{sign}.1f}]"
 
 
-def pretrained_hierarchy(record: Record) -> str:
+def arms(record: Record) -> str:
     """A row for each arm, and for each difference."""
     cells = cells_of(record)
     names = list(next(iter(record["runs"][0]["scores"].values())))
@@ -318,7 +331,30 @@ def pretrained_hierarchy(record: Record) -> str:
             missing.append(name)
     if rows:
         text += "\n" + table(["difference", "seeds", *names], rows)
+    text += learning_curves(cells) + different_texts(cells)
     return text + (f"\nNot run yet: {'; '.join(missing)}.\n" if missing else "")
+
+
+def learning_curves(cells: dict[Cell, list[Record]]) -> str:
+    """The first figure on the test part after each epoch, if the runs have it."""
+    runs_of = {arm: runs for (_, arm), runs in cells.items() if "test" in runs[0]}
+    if not runs_of:
+        return ""
+    rows = [
+        [escaped(arm), *(f"{value:.1f}" for value in np.mean([run["test"] for run in runs], axis=0))]
+        for arm, runs in runs_of.items()
+    ]
+    return "\nAccuracy on the test part after each epoch, mean over the seeds:\n\n" + table(
+        ["arm", *map(str, range(1, len(rows[0])))], rows
+    )
+
+
+def different_texts(cells: dict[Cell, list[Record]]) -> str:
+    """How many different texts each arm wrote, seed by seed, if the runs say it."""
+    written = {arm: [run["different_texts"] for run in runs] for (_, arm), runs in cells.items()
+               if "different_texts" in runs[0]}  # fmt: skip
+    told = "; ".join(f"{arm} {', '.join(map(str, numbers))}" for arm, numbers in written.items())
+    return f"\nDifferent texts that each wrote, seed by seed: {told}.\n" if told else ""
 
 
 def escaped(text: str) -> str:
@@ -352,9 +388,8 @@ def draw_pretrained_hierarchy() -> None:
     figure.savefig(FOLDER.parent / "docs/pretrained_hierarchy.svg", metadata={"Date": None})
 
 
-OWN_TABLES = {
-    each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles, pretrained_hierarchy)
-}
+OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles)}
+OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 TIMED = ("gpu", "long_encoders", "ablation", "training", "generation", "precision")  # with tables of `interleaved`
 
 

@@ -7,6 +7,7 @@ from . import fairseq_fixes
 MODULES = (
     "criterions.chunked_label_smoothed_cross_entropy",
     "criterions.labels",
+    "criterions.marker_masked_lm",
     "criterions.self_attention_regularization",
     "models.architectures",
     "tasks.document_to_text",

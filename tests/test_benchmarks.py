@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bert_summaries
+import continued_pretraining
 import harness
 import pretrained_data
 import pretrained_hierarchy
@@ -185,4 +187,16 @@ def test_differences_are_of_arms_that_exist() -> None:
     names = {
         arm for pairs in render.PAIRS.values() for _, one, other, arm in pairs for arm in (one, arm) if other != "rules"
     }
-    assert names <= {*pretrained_hierarchy.ARMS}
+    assert names <= {*pretrained_hierarchy.ARMS, *continued_pretraining.ARMS, *bert_summaries.ARMS}
+
+
+def test_rows_have_all_sentences_whole() -> None:
+    """And a sentence that is longer than a row loses its end."""
+    sizes = [3, 255, 90, 90, 90, 400, 1]
+    units = [torch.cat([torch.tensor([0]), torch.full((size - 1,), 4 + n)]) for n, size in enumerate(sizes)]
+    document = pretrained_tasks.Document("a", torch.cat(units), [], torch.zeros(len(sizes)))
+    rows = list(continued_pretraining.rows_of(document))
+    whole = torch.cat([unit[:255] for unit in units])
+    assert torch.equal(torch.cat([row[:-1] for row in rows]), whole)
+    assert all(len(row) <= 256 and row[0] == 0 and row[-1] == 2 for row in rows)
+    assert [int(row.eq(0).sum()) for row in rows] == [1, 1, 2, 1, 1, 1]

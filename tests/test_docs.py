@@ -89,7 +89,12 @@ def fairseq_flags() -> frozenset[str]:
     parsers = [options.get_training_parser(), options.get_generation_parser(), options.get_validation_parser()]
     parsers.append(options.get_preprocessing_parser())
     chosen = [("criterion", "label_smoothed_cross_entropy"), ("criterion", "self_attention_regularization")]
-    chosen += [("optimizer", "adam"), ("bpe", "document"), ("lr_scheduler", "polynomial_decay")]
+    chosen += [
+        ("criterion", "marker_masked_lm"),
+        ("optimizer", "adam"),
+        ("bpe", "document"),
+        ("lr_scheduler", "polynomial_decay"),
+    ]
     for kind, name in chosen:
         parsers.append(argparse.ArgumentParser())
         gen_parser_from_dataclass(parsers[-1], REGISTRIES[kind]["dataclass_registry"][name]())
