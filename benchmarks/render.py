@@ -399,10 +399,10 @@ def draw_pretrained_length() -> None:
             axis.fill_between(list(runs), low, high, color=f"C{color}", alpha=0.15)
             axis.plot(list(runs), means, "o-", color=f"C{color}", label=arm)
             axis.set(title=f"{quality}, %")
-        seconds = [costs["summary"][f"{length} tokens"][arm]["median"] for length in lengths]
+        seconds = [costs["summary"][f"{length} tokens"][arm]["cpu_median"] for length in lengths]
         axes[2].plot(lengths, seconds, "o-", color=f"C{color}", label=arm)
         axes[3].plot(lengths, [peaks[arm, f"{length} tokens"] for length in lengths], "o-", color=f"C{color}")
-    axes[2].set(title="seconds, one thread", ylim=0)
+    axes[2].set(title="CPU seconds, one thread", ylim=0)
     axes[3].set(title="peak memory, GB", ylim=0)
     axes[0].legend()
     for axis in axes:
