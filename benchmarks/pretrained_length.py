@@ -9,8 +9,8 @@ read chunks of 512 tokens in the four lower layers. `chunks, N|D`: chunks in the
 second layer reads all turns. `window`: windows of 128 tokens on either side, and a head that reads 24 neighbours.
 Weights and tokens are random; a turn has 24 tokens, about as in QMSum. The longest setting is about the mean of its
 meetings. What the length brings is in the rows with `tokens` in their names under `evidence` in
-`pretrained_hierarchy.py`; the plot has both, with CPU seconds, because other
-work shared the machine.
+`pretrained_hierarchy.py`; the plot has both, with CPU seconds, because other work shared
+the machine.
 """
 
 from typing import Any
