@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
-from pretrained_tasks import ALONE, BOS, QUESTIONS, WIDTH, Document
+from pretrained_tasks import ALONE, BOS, QUESTIONS, WIDTH, Document, Splits
 from torch import Tensor
 
 from hat_fairseq.data.ids import read_ids
@@ -55,6 +55,10 @@ class Data:
                 questions = [torch.cat([part, part.new_tensor([EOS])]) for part in parts]
             gold = torch.tensor(sample["target"]).view(*([len(questions)] * bool(questions)), -1)
             yield Document(line.document_id, tokens, questions, gold)
+
+    def parts(self, seed: int) -> Splits:
+        """The documents for training, validation and test; of some tasks these are drawn, by the seed."""
+        return self.task.split(self.splits, seed) if hasattr(self.task, "split") else self.splits
 
     def model(self, flags: str, seed: int) -> Any:
         """The encoder that these flags say, from MiniLM; new parts have the initial values of the seed."""

@@ -3,7 +3,8 @@
 Legend: Q questions, N units (turns or sentences) of a document, T tokens, K roles.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from torch import Tensor, nn
 
 from hat_fairseq.criterions.evidence import THRESHOLDS, average_precision, f1_by_threshold
@@ -24,7 +26,7 @@ from hat_fairseq.modules.segments import SegmentAttention
 from hat_fairseq.scoring.baselines import best_of_chunk, first_chunk
 
 ALONE, QUESTIONS = "hat_evidence_minilm", "questions"  # names of vectors
-BOS, WIDTH, PARTS, UNREAD = 0, 384, 20, -20.0
+BOS, WIDTH, PARTS, UNREAD, FIRST = 0, 384, 20, -20.0, 512
 Figures = dict[str, tuple[float, int]]  # sums, and of how many
 Rule = Callable[[Any], np.ndarray]
 
@@ -55,6 +57,9 @@ class Document:
         """In which twentieth of the document each unit is."""
         count = self.gold.size(-1)
         return np.arange(count) * PARTS // count
+
+
+Splits = dict[str, list[Document]]
 
 
 class Evidence:
@@ -129,19 +134,23 @@ class Evidence:
                 for name, rule in rules.items()}  # fmt: skip
 
 
-class RolesHead(nn.Module):
-    """Logits of roles for each unit, from vectors of length 1 and the places of units."""
+class UnitsHead(nn.Module):
+    """Logits of K classes for each unit, or with `pooled` for the document, from vectors of length 1 and their places.
 
-    def __init__(self, layout: str, neighbours: int, roles: int, dim: int = 64) -> None:
+    Those of a document are of the mean of its units.
+    """
+
+    def __init__(self, layout: str, neighbours: int, classes: int, pooled: bool = False, dim: int = 64) -> None:
         super().__init__()
+        self.pooled = pooled
         sizes = LayerSizes(dim, 2 * dim, 4, 0.1, activation="gelu", normalize_before=True)
         self.unit_proj, self.place_proj = nn.Linear(WIDTH, dim), nn.Linear(3, dim)
         near, far = (lambda: SegmentAttention(dim, 4, 0.0, neighbours)), (lambda: FullAttention(dim, 4, 0.0))
         self.layers = nn.ModuleList(EncoderLayer(sizes, {"N": near, "D": far}[kind]()) for kind in layout.split("|"))
-        self.dropout, self.norm, self.out_proj = nn.Dropout(0.1), nn.LayerNorm(dim), nn.Linear(dim, roles)
+        self.dropout, self.norm, self.out_proj = nn.Dropout(0.1), nn.LayerNorm(dim), nn.Linear(dim, classes)
 
     def forward(self, questions: Tensor, units: Tensor) -> Tensor:
-        """Maps (N, C) vectors -> (N, K); there are no questions."""
+        """Maps (N, C) vectors -> (N, K), or (1, K) with `pooled`; there are no questions."""
         x, count = self.unit_proj(self.dropout(units) * 8), len(units)
         share = torch.arange(count) / max(1, count - 1)
         x = x + self.place_proj(torch.stack([share, share.square(), torch.full_like(share, count / 200)], dim=1))
@@ -149,7 +158,20 @@ class RolesHead(nn.Module):
         layout = BatchLayout()
         for layer in self.layers:
             x = layer(x, layout)
-        return self.out_proj(self.norm(x)).squeeze(0)
+        x = self.norm(x).squeeze(0)
+        return self.out_proj(x.mean(dim=0, keepdim=True) if self.pooled else x)
+
+
+class MeanHead(nn.Module):
+    """Logits of K classes for a document: a linear layer over the mean of the vectors of its units."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.dropout, self.out_proj = nn.Dropout(0.1), nn.Linear(WIDTH, classes)
+
+    def forward(self, questions: Tensor, units: Tensor) -> Tensor:
+        """Maps (N, C) vectors -> (1, K)."""
+        return self.out_proj(self.dropout(units.mean(dim=0, keepdim=True)) * 8)
 
 
 class Roles:
@@ -160,7 +182,7 @@ class Roles:
     roles: ClassVar = 3
 
     def head(self, layout: str, neighbours: int) -> nn.Module:
-        return RolesHead(layout, neighbours, self.roles)
+        return UnitsHead(layout, neighbours, self.roles)
 
     def loss(self, logits: Tensor, gold: Tensor) -> Tensor:
         return F.cross_entropy(logits, gold)
@@ -200,4 +222,76 @@ class Roles:
                 for name, rule in rules.items()}  # fmt: skip
 
 
-TASKS = {"evidence": Evidence, "roles": Roles}
+class Papers:
+    """Which class a document has; a head gives (1, K) logits."""
+
+    name, figures = "document_classification", ("accuracy",)
+    learning_rate, batch, epochs = 2e-3, 8, 8
+    classes: ClassVar = 4
+    folds: ClassVar = 1  # of `parts`, which are tested, each with a seed of its own
+    parts: ClassVar = 3
+
+    def head(self, layout: str, neighbours: int) -> nn.Module:
+        return UnitsHead(layout, neighbours, self.classes, pooled=True) if layout else MeanHead(self.classes)
+
+    def loss(self, logits: Tensor, gold: Tensor) -> Tensor:
+        return F.cross_entropy(logits, gold)
+
+    def count(self, logits: Tensor) -> int:
+        """The document has one label, of whatever is read."""
+        return 1
+
+    def completed(self, logits: Tensor, document: Document) -> Tensor:
+        return logits
+
+    def decide(self, outputs: Sequence[Tensor], documents: Sequence[Document]) -> int:
+        return 0
+
+    def measure(self, output: Tensor, document: Document, decision: int) -> Figures:
+        return {"accuracy": (int(output.argmax() == document.gold), 1)}
+
+    def rules(self, train: Sequence[Document]) -> dict[str, Callable[[Document], Tensor]]:
+        """Rules without trained layers; they give logits."""
+        gold = np.concatenate([each.gold.numpy() for each in train])
+        rules: dict[str, Rule] = {"majority": lambda each: np.bincount(gold, minlength=self.classes)}
+        for name, most in {"bag of words": None, "bag of words, first 512": FIRST}.items():
+            bag = TfidfVectorizer(analyzer=lambda ids: pairs(map(str, ids)), sublinear_tf=True, min_df=2)
+            model = LogisticRegression(C=10.0, max_iter=2000)
+            model.fit(bag.fit_transform([each.tokens[:most].tolist() for each in train]), gold)
+            rules[name] = lambda each, bag=bag, model=model, most=most: model.predict_proba(
+                bag.transform([each.tokens[:most].tolist()])
+            )
+        return {name: lambda each, rule=rule: torch.tensor(np.array(rule(each), dtype=float)).view(1, -1)
+                for name, rule in rules.items()}  # fmt: skip
+
+    def split(self, splits: Splits, seed: int) -> Splits:
+        """Draws the parts anew: one of `parts` is the test part, and a tenth of the others the validation part."""
+        documents = [each for part in splits.values() for each in part]
+        labels = [int(each.gold) for each in documents]
+        drawn = list(StratifiedKFold(self.parts, shuffle=True, random_state=1).split(labels, labels))
+        others, test = drawn[(seed - 1) % self.folds]
+        train, valid = train_test_split(others, test_size=0.1, random_state=1, stratify=[labels[n] for n in others])
+        numbers = {"train": train, "valid": valid, "test": test}
+        return {name: [documents[number] for number in part] for name, part in numbers.items()}
+
+
+def pairs(words: Iterable[str]) -> list[str]:
+    """The words, and the pairs of neighbours."""
+    words = list(words)
+    return words + [f"{one} {other}" for one, other in itertools.pairwise(words)]
+
+
+class Articles(Papers):
+    """Whether an article is hyperpartisan; seeds 1 to 5 each test another fifth."""
+
+    figures = ("accuracy", "accuracy, long")
+    classes: ClassVar = 2
+    folds: ClassVar = 5
+    parts: ClassVar = 5
+
+    def measure(self, output: Tensor, document: Document, decision: int) -> Figures:
+        is_right, is_long = int(output.argmax() == document.gold), int(len(document.tokens) > FIRST)
+        return {"accuracy": (is_right, 1), "accuracy, long": (is_right * is_long, is_long)}
+
+
+TASKS = {"evidence": Evidence, "roles": Roles, "articles": Articles, "papers": Papers}

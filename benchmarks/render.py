@@ -278,7 +278,34 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("all", "HAT", "rules", "lead"),
         ("all", "HAT", "rules", "constant"),
     ],
+    **dict.fromkeys(
+        ("articles", "papers"),
+        [
+            ("head", "chunks", "head", "first 512"),
+            ("head", "chunks, N|D", "head", "chunks"),
+            ("head", "alone", "head", "chunks"),
+            ("head", "alone, N|D", "head", "alone"),
+            ("head", "window", "head", "chunks"),
+            ("head", "S", "head", "chunks"),
+            ("rules", "bag of words", "rules", "bag of words, first 512"),
+            ("head", "chunks", "rules", "bag of words"),
+            ("head", "mean of chunks", "head", "first 512"),
+            ("upper", "chunks", "head", "chunks"),
+            ("upper", "chunks", "upper", "first 512"),
+            ("upper", "window", "upper", "chunks"),
+            ("upper", "S", "upper", "chunks"),
+            ("upper", "SD", "upper", "S"),
+            ("upper", "HAT", "upper", "window"),
+        ],
+    ),
 }
+LENGTHS = (1024, 2048, 4096, 8192)  # tokens of `--longest`
+for shorter, longer in zip(LENGTHS, (*LENGTHS[1:], None), strict=True):
+    for arm in ("chunks, N|D", "window"):
+        one = f"{arm}, {longer} tokens" if longer else arm
+        PAIRS["evidence"].append(("head", one, "head", f"{arm}, {shorter} tokens"))
+for length in LENGTHS:
+    PAIRS["evidence"].append(("head", f"window, {length} tokens", "head", f"chunks, N|D, {length} tokens"))
 Cell = tuple[str, str]
 
 
@@ -292,15 +319,22 @@ def cells_of(record: Record) -> dict[Cell, list[Record]]:
 
 def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()) -> str:
     """The mean of a figure over the seeds in percent, with its interval; or the difference from those of others."""
-    first = runs[0]["scores"]
-    counts = [row[figure][1] for row in first.values()]
 
-    def sums(runs: Sequence[Record]) -> np.ndarray:
-        assert all(run["scores"].keys() == first.keys() for run in runs)
-        return np.mean([[run["scores"][name][figure][0] for name in first] for run in runs], axis=0)
+    def sums(runs: Sequence[Record]) -> dict[str, np.ndarray]:
+        """Sum and count of each document, the mean over the runs that tested it: all of them, or those of its fold."""
+        by_document: dict[str, list[Any]] = {}
+        for run in runs:
+            for name, row in run["scores"].items():
+                by_document.setdefault(name, []).append(row[figure])
+        assert len({len(each) for each in by_document.values()}) == 1
+        return {name: np.mean(each, axis=0) for name, each in by_document.items()}
 
-    values = sums(runs) - (sums(others) if others else 0)
-    rows = np.stack([100 * values, counts], axis=1)
+    values = sums(runs)
+    if others:
+        subtrahend = sums(others)
+        assert values.keys() == subtrahend.keys()
+        values = {name: each - subtrahend[name] * [1, 0] for name, each in values.items()}
+    rows = np.array(list(values.values())) * [100, 1]
     (interval,) = bootstrap(rows, lambda drawn: drawn[:, :1].sum(axis=0) / drawn[:, 1].sum(), 2000, 1)
     sign = "+" if others else ""
     return f"{interval.mean:{sign}.1f} [{interval.low:{sign}.1f}, {interval.high:{sign}.1f}]"
@@ -321,7 +355,7 @@ def arms(record: Record) -> str:
     rows, missing = [], []
     for *minuend, trained, arm in PAIRS[record["task"]]:
         one, other = cells.get((minuend[0], minuend[1]), []), cells.get((trained, arm), [])
-        if trained != "rules":
+        if trained != "rules" or len(other) > 1:
             common = {run["seed"] for run in one} & {run["seed"] for run in other}
             one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
         name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
@@ -363,12 +397,7 @@ def escaped(text: str) -> str:
 
 def draw_pretrained_hierarchy() -> None:
     """The first figure of each arm and seed, a panel for each task, as docs/pretrained_hierarchy.svg."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    matplotlib.rcParams |= {"svg.hashsalt": "pretrained_hierarchy", "svg.fonttype": "none"}  # the same bytes each time
-    from matplotlib import pyplot
-
+    pyplot = pyplot_of("pretrained_hierarchy")
     answers = [record for record in records() if record["question"] == "pretrained_hierarchy"]
     heights = [len(cells_of(record)) for record in answers]
     figure, axes = pyplot.subplots(
@@ -388,9 +417,52 @@ def draw_pretrained_hierarchy() -> None:
     figure.savefig(FOLDER.parent / "docs/pretrained_hierarchy.svg", metadata={"Date": None})
 
 
+def draw_pretrained_length() -> None:
+    """Quality, seconds and memory of each number of tokens, as docs/pretrained_length.svg."""
+    pyplot = pyplot_of("pretrained_length")
+    (evidence,) = (record for record in records() if record.get("task") == "evidence")
+    (costs,) = (record for record in records() if record["question"] == "pretrained_length")
+    cells, most = cells_of(evidence), costs["settings"][-1]["length"]
+    peaks = {(row["contender"], row["setting"]): row["peak_bytes"] / 1e9 for row in costs["processes"]}
+    lengths = [setting["length"] for setting in costs["settings"]]
+    figure, axes = pyplot.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
+    for color, arm in enumerate(("chunks, N|D", "window")):
+        names = {length: f"{arm}, {length} tokens" for length in LENGTHS} | {most: arm}
+        for axis, quality in zip(axes[:2], ("average precision", "F1"), strict=True):
+            runs = {length: cells[cell] for length, name in names.items() if (cell := ("head", name)) in cells}
+            rows = [[float(part.strip("[], ")) for part in figure_of(each, quality).split()] for each in runs.values()]
+            means, low, high = zip(*rows, strict=True)
+            axis.fill_between(list(runs), low, high, color=f"C{color}", alpha=0.15)
+            axis.plot(list(runs), means, "o-", color=f"C{color}", label=arm)
+            axis.set(title=f"{quality}, %")
+        seconds = [costs["summary"][f"{length} tokens"][arm]["cpu_median"] for length in lengths]
+        axes[2].plot(lengths, seconds, "o-", color=f"C{color}", label=arm)
+        axes[3].plot(lengths, [peaks[arm, f"{length} tokens"] for length in lengths], "o-", color=f"C{color}")
+    axes[2].set(title="CPU seconds, one thread", ylim=0)
+    axes[3].set(title="peak memory, GB", ylim=0)
+    axes[0].legend()
+    for axis in axes:
+        axis.set(xlabel="tokens that are read (last: all)")
+        axis.grid(alpha=0.3)
+    figure.savefig(FOLDER.parent / "docs/pretrained_length.svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def pyplot_of(salt: str) -> Any:
+    """matplotlib's pyplot, which draws the same bytes each time."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    matplotlib.rcParams |= {"svg.hashsalt": salt, "svg.fonttype": "none"}
+    from matplotlib import pyplot
+
+    return pyplot
+
+
 OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles)}
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
-TIMED = ("gpu", "long_encoders", "ablation", "training", "generation", "precision")  # with tables of `interleaved`
+# With tables of `interleaved`.
+TIMED = ("gpu", "long_encoders", "pretrained_length", "ablation", "training", "generation", "precision")
 
 
 def interleaved(record: Record) -> str:
@@ -478,4 +550,5 @@ def verified(record: Record) -> list[str]:
 
 if __name__ == "__main__":
     draw_pretrained_hierarchy()
+    draw_pretrained_length()
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")

@@ -11,6 +11,7 @@ from pathlib import Path
 import bert_summaries
 import continued_pretraining
 import harness
+import paper_organisms
 import pretrained_data
 import pretrained_hierarchy
 import pretrained_tasks
@@ -187,7 +188,42 @@ def test_differences_are_of_arms_that_exist() -> None:
     names = {
         arm for pairs in render.PAIRS.values() for _, one, other, arm in pairs for arm in (one, arm) if other != "rules"
     }
+    names = {re.sub(r", \d+ tokens$", "", name) for name in names}
     assert names <= {*pretrained_hierarchy.ARMS, *continued_pretraining.ARMS, *bert_summaries.ARMS}
+
+
+def test_each_article_is_tested_once_and_counts_once() -> None:
+    documents = [
+        pretrained_tasks.Document(str(number), torch.zeros(1 + 600 * (number % 2)), [], torch.tensor([number % 3 // 2]))
+        for number in range(60)
+    ]
+    task, runs = pretrained_tasks.Articles(), []
+    for seed in range(1, 6):
+        parts = task.split({"train": documents[:40], "test": documents[40:]}, seed)
+        assert sorted(int(each.id) for part in parts.values() for each in part) == list(range(60))
+        constant = torch.tensor([[1.0, 0.0]])
+        runs.append({"scores": {each.id: task.measure(constant, each, 0) for each in parts["test"]}})
+    assert len({name for run in runs for name in run["scores"]}) == 60
+    assert render.figure_of(runs, "accuracy").startswith("66.7 [")
+    assert render.figure_of(runs, "accuracy, long").startswith("66.7 [")
+    assert render.figure_of(runs, "accuracy", runs) == "+0.0 [+0.0, +0.0]"
+    with pytest.raises(AssertionError):
+        render.figure_of(runs, "accuracy", runs[:4])
+
+
+def test_a_head_of_documents_reads_each_unit() -> None:
+    task, units = pretrained_tasks.Papers(), torch.nn.functional.normalize(torch.randn(5, 384), dim=1)
+    for layout in ("", "N|D"):
+        head = task.head(layout, 24).eval()
+        logits = head(torch.zeros(0, 384), units)
+        assert logits.shape == (1, 4) and torch.isfinite(task.loss(logits, torch.tensor([3])))
+        assert not torch.allclose(logits, head(torch.zeros(0, 384), units[:4]))
+
+
+def test_the_group_of_a_paper_is_named_twice_as_often_as_any_other() -> None:
+    assert paper_organisms.group_of("Rats, a rat and Mice were fed with rice.") == "animal"
+    assert paper_organisms.group_of("Patients with bacterial disease.") is None
+    assert paper_organisms.group_of("An algorithm for alignment.") is None
 
 
 def test_rows_have_all_sentences_whole() -> None:
