@@ -48,7 +48,10 @@ POOLED = "--encoder-attention-layers 0 --attention-window 16 --pooling-window 64
 LAYERS = {
     "hat_roberta_base": "--encoder-layers 2",
     "ernie_sparse_base": "--encoder-layers 2",
-    "poolingformer_large": "--encoder-layers 2 --encoder-attention-layers 1 --attention-window 32",
+    **dict.fromkeys(
+        ("poolingformer_base", "poolingformer_large"),
+        "--encoder-layers 2 --encoder-attention-layers 1 --attention-window 32",
+    ),
     "hierarchical_transformer_base_4096": "--layout S|SD",
 }
 LONGER = {"tydi_qa": "--max-source-tokens 1024 --window-overlap 100"}  # whole articles
@@ -148,6 +151,7 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
         figures = dict.fromkeys(EVIDENCE, "average precision") | {
             "squad2": "exact",
             "natural_questions": "long",
+            "natural_questions_base": "long",
             "tydi_qa": "passage F1",
         }
         assert (figures | {"ernie_sparse_triviaqa": "exact_match"}).get(name, "accuracy") in outputs["score"]
