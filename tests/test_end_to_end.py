@@ -54,7 +54,7 @@ def test_raw_documents_give_the_texts_of_fairseq_generate(run, ami: Path, traine
 
 
 NO_DOCUMENTS = {
-    '{"id": "a", "text": "Not cut into turns ."}': "no given sentences",
+    '{"id": "a", "text": "Not cut into turns ."}': "has no roles, which the data or the model need: give turns",
     '{"id": "a", "sentences": ["Nobody says who speaks ."]}': "role",
     '{"id": "a", "turns": [{"role": "QA", "text": "Hello ."}]}': "QA",
 }

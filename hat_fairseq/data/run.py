@@ -34,6 +34,7 @@ from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
 from hat_fairseq.workers import progress
 
 MAX_WITHOUT_SYMBOL = 0.25  # of the letters of the training texts, from which a warning is given
+LEAST_CODES = 100  # fewer are hardly too many
 EXPANSION = 6  # bytes of the results, and of the blocks beside them, for each byte of records
 
 
@@ -222,7 +223,7 @@ class Run:
     def check_codes(self, dictionary: Dictionary) -> None:
         """Warns of a BPE with more codes than the texts support, whose dictionary has words and few letters."""
         missing = letters_without_symbol(dictionary.counts)
-        if missing >= MAX_WITHOUT_SYMBOL:
+        if missing >= MAX_WITHOUT_SYMBOL and self.options.num_codes >= LEAST_CODES:
             print(
                 f"warning: --num-codes {self.options.num_codes} is too much for these training texts: {missing:.0%} of "
                 "their letters are no symbols of their own, so the model will not know most other words; give fewer "

@@ -37,4 +37,4 @@ def test_python() -> None:
     for blank in BLANKS:
         for document in ({"text": blank}, {"sentences": [blank]}, {"turns": [{"role": "PM", "text": blank}]}):
             with pytest.raises(ValueError, match="document '1'.* has an empty source"):
-                model.generate([document], splitter="punctuation")
+                model.generate([document], **({"splitter": "punctuation"} if "text" in document else {}))

@@ -84,7 +84,7 @@ def test_running_text_is_split_as_asked(fine_tuned: Make, tmp_path: Path) -> Non
     model = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu")
     assert model.look(texts[1], splitter="punctuation").unit == "segment"
     assert [each.label for each in model.predict(texts, splitter="punctuation")] == [r["label"] for r in predictions[0]]
-    error = "running text has no given sentences; give sentences or turns, or --splitter punctuation"
+    error = 'running text has no given sentences; give sentences or turns, or splitter="punctuation"'
     for splitter, message in ((None, error), ("words", "unknown sentence splitter 'words'")):
         with pytest.raises(ValueError, match=message):
             model.predict(texts, splitter=splitter)
