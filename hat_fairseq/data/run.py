@@ -34,7 +34,7 @@ from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
 from hat_fairseq.workers import progress
 
 MAX_WITHOUT_SYMBOL = 0.25  # of the letters of the training texts, from which a warning is given
-LEAST_CODES = 100  # fewer are hardly too many
+LEAST_CODES = 100  # with fewer no warning is given
 EXPANSION = 6  # bytes of the results, and of the blocks beside them, for each byte of records
 
 

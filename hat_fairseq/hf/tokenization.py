@@ -253,7 +253,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
             )
         encoded = [self._row(row, number) for row in rows]
         if problem := next(filter(None, (mostly_unknown(each.ids) for each in encoded)), ""):
-            self._warn("unknown", f"document {number + 1}: {problem}; hat predict refuses such a text", options.verbose)
+            self._warn("unknown", f"document {number + 1}: {problem}; its result is worth little", options.verbose)
         for row, each in zip(rows, encoded, strict=True):
             each.places = places_of_row(row, document.begins) if encoder.places else None
         return [self._chosen_tokens(row, options) for row in encoded]

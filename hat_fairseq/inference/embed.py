@@ -271,7 +271,8 @@ def main(args: argparse.Namespace) -> int:
         if args.out.suffix == ".npz":
             number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
         else:
-            lines = read.in_order(iter([*results]), empty=True)
+            embedded = list(results)
+            lines = read.in_order(iter(embedded), empty=True)
             number = sum(len(line.get("spans", ())) for line in lines)
             command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
     command.say(args.out, f"{number} vectors of {len(read.with_text)} documents")

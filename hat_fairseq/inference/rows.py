@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..data.dictionary import EOS, MAX_UNKNOWN, PAD, UNKNOWN, WHY_UNKNOWN, Dictionary
+from ..data.kinds.documents import check_roles
 from ..data.long_input import LongInputError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
@@ -53,6 +54,9 @@ def encode_documents(documents: Iterable[Record], loaded: Loaded) -> list[list[E
         ValueError: an empty document, one that is longer than the model takes, or one without the roles it needs.
     """
     documents = list(documents)
+    for document in documents if loaded.roles is not None else ():  # before running text is divided, which has none
+        loaded.pipeline.kind.check_texts(document)
+        check_roles(document)
     encoded = [[_encode(row, document, loaded) for row in loaded.pipeline.encode(document)] for document in documents]
     for document, rows in zip(documents, encoded, strict=True):
         count_unknown(document.name, [each.tokens for each in rows], loaded.pipeline)
@@ -91,9 +95,6 @@ def _encode(row: Row, document: Record, loaded: Loaded) -> Encoded:
         )
     if loaded.roles is None:
         return Encoded(row, tokens, None)
-    if "role" not in row.streams:
-        roles = "the model needs a role for every sentence; give turns with roles as JSON"
-        raise ValueError(f"document {row.id}: {roles}")
     return Encoded(row, tokens, row_of(row.streams["role"], loaded.roles))
 
 

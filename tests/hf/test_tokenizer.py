@@ -132,6 +132,7 @@ def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:
             peer(documents)
     with pytest.raises(ValueError, match="unknown arguments max_len: "):
         peer([[turn]], max_len=3)
+    assert peer(text_target=["One string has no roles, and is a target ."])["input_ids"]
     (ids,) = peer([[turn]])["input_ids"]
     peer.limit = len(ids)
     assert peer([[turn]])["input_ids"] == [ids]

@@ -92,8 +92,6 @@ class DocumentKind(Kind):
         if question and settings.aligned:
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
-        if settings.role_labels:  # those that a model knows
-            _roles_of(record)
         if record.text is None:
             sentences = _normalised(record.elements, counts)
         else:
@@ -175,12 +173,17 @@ def role_token(role: str) -> str:
     return escape_control_tokens("_".join(role.split()))
 
 
-def _roles_of(record: Any, known: Texts | None = None) -> Texts:
-    """The roles of a record; ValueError if it has none, or one that is not known."""
+def check_roles(record: Any) -> None:
+    """Raises ValueError for a record without roles."""
     if record.roles is None:
         raise ValueError(
             f"{record.name} has no roles, which the data or the model need: give turns, each with its role"
         )
+
+
+def _roles_of(record: Any, known: Texts | None = None) -> Texts:
+    """The roles of a record; ValueError if it has none, or one that is not known."""
+    check_roles(record)
     for role in record.roles:
         if known is not None and role not in known:
             raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")
