@@ -59,11 +59,12 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
 def scores_of(record: dict[str, Any]) -> str:
     """Returns a table of what `hat score --json` wrote: a row for each score, a column for each file.
 
-    Of the files of this machine the names are enough. What has no scores is shown as it is.
+    Of the paths of this machine the names are shown, from where they differ. What has no scores is shown as it is.
     """
-    files = {Path(name).name: each for name, each in record.get("systems", record).items() if isinstance(each, dict)}
-    shown = [(name, each.get("scores", each.get("figures"))) for name, each in files.items()]
-    figures = {name: each for name, each in shown if isinstance(each, dict)}
+    systems = {name: each for name, each in record.get("systems", record).items() if isinstance(each, dict)}
+    files = dict(zip(names_of(list(systems)), systems.values(), strict=True))
+    shown = [(name, each.get("scores", each.get("figures")), each.get("intervals")) for name, each in files.items()]
+    figures = {name: each | (intervals or {}) for name, each, intervals in shown if isinstance(each, dict)}
     if not figures:
         text = re.sub(r'(?<=")/[^"]*/', "", json_text(record, indent=1))
         return f"Scores:\n\n```\n{text}\n```\n"
@@ -74,6 +75,15 @@ def scores_of(record: dict[str, Any]) -> str:
     signatures |= dict.fromkeys(record.get("signatures", {}).values())
     lines = [f"\n`{each}`\n" for each in signatures if each]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + "".join(lines)
+
+
+def names_of(paths: list[str]) -> list[str]:
+    """Returns the names of files, with as many folders before them as tell them apart."""
+    for depth in range(1, 2 + max((len(Path(path).parts) for path in paths), default=0)):
+        names = ["/".join(Path(path).parts[-depth:]) for path in paths]
+        if len({*names}) == len(names):
+            break
+    return names
 
 
 def cell(score: Any) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..data.checksums import Checksums
 from ..data.dictionary import EOS, SPECIAL_IDS
-from ..data.files import json_text, parse_object, read_json
+from ..data.files import Fields, json_text, parse_object
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..generation.settings import EXPRESSED, add_generation, flag, for_transformers, packaged_options, stated_options
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
     stated, chosen = stated_options(args), parse_object(args.card, "--card")
-    scores = read_json(args.score) if args.score else None
+    scores = dict(Fields.read(Path(args.score)).record) if args.score else None
     model = Path(local_path(args.model))
     if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")

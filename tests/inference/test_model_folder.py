@@ -137,6 +137,13 @@ def test_the_card_shows_the_scores_of_every_metric(tmp_path: Path) -> None:
         assert table.startswith("| score | hypotheses.jsonl |\n| --- | --- |\n") and row in table
         assert str(tmp_path) not in table
     assert '"other": 1' in scores_of({"other": 1})
+    of_both = {f"/data/{name}/test.jsonl": {"scores": {"em": 1.0}, "intervals": {}} for name in ("one", "two")}
+    assert scores_of(of_both).startswith("| score | one/test.jsonl | two/test.jsonl |\n")
+    answers = {"scores": {"exact": 1.5}, "intervals": {"exact": {"mean": 1.5, "low": 1.0, "high": 2.0}}}
+    assert scores_of({"h.jsonl": answers}).endswith("| exact | 1.50 [1.00, 2.00] |\n")
+    path = tmp_path / "list.json"
+    path.write_text("[1]")
+    assert str(path) in refusal("export", "demo", "--out", tmp_path / "P", "--score", path)
 
 
 def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
