@@ -22,6 +22,8 @@ from fairseq.models.bart.hub_interface import BARTHubInterface
 from fairseq.models.ema.ema import EMA
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.optim.amp_optimizer import AMPOptimizer
+from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
 from . import checkpoints, data, launching, log, resuming, settings, signals
@@ -54,7 +56,9 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (EpochBatchIterator, "load_state_dict", resuming.load_state_dict),
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
     # training
+    (AMPOptimizer, "__init__", settings.build_amp),
     (Trainer, "train_step", data.train_step),
+    (FairseqTask, "train_step", settings.train_step),
     (EMA, "_step_internal", checkpoints.update_averages),
     (Trainer, "valid_step", signals.valid_step),
     (progress_bar, "progress_bar", log.make_progress_bar),

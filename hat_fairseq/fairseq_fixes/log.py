@@ -35,7 +35,9 @@ WARNINGS = (
     r"\n'config' is validated against ConfigStore schema with the same name",
     r"\nThe strict flag in the compose API is deprecated",
     r"'pin_memory' argument is set as true but no accelerator is found",
-    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
+    r"`torch\.cuda\.amp\.(autocast|GradScaler)\(args\.\.\.\)` is deprecated",
+    r"CUDA is not available or torch_xla is imported\. Disabling autocast",
+    r"torch\.cuda\.amp\.GradScaler is enabled, but CUDA is not available",
 )
 #: How lines begin that tell nothing of this training, by logger.
 HIDDEN = {

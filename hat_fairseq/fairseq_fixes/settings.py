@@ -21,9 +21,11 @@ import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
+from ..kernels.torch_private import BF16
 from ..model_folder import ModelFolder, is_model_folder
 from ..suggestions import with_suggestion
 from .checkpoints import CheckpointError, check_file
@@ -212,12 +214,45 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
     """Checks the settings of a training, and changes those for its device; ValueError for one without effect.
 
     `--fp16` on a CPU trains without fairseq's flat copy of the weights, which only GPUs can have; the result is the
-    same.
+    same. `--amp` is there autocast to bf16, see `train_step`.
     """
     for (section, name), reason in (WITHOUT_EFFECT | ({} if cfg.ema.store_ema else WITHOUT_AVERAGES)).items():
         if cfg[section][name] != getattr(getattr(FairseqConfig, section), name):
             raise ValueError(f"--{name.replace('_', '-')} has no effect on a training: {reason}; remove it")
-    if on_cpu and cfg.common.amp:
-        raise ValueError("--amp has no effect on a CPU: give --bf16 or --fp16, or remove it")
+    if on_cpu and cfg.common.amp and not BF16:
+        raise ValueError("--amp: this CPU cannot multiply bf16; remove it")
     if on_cpu and cfg.common.fp16:
         cfg.common.fp16_no_flatten_grads = True
+
+
+def build_amp(original: Callable[..., Any], self: Any, cfg: Any, params: Any, optimizer: Any, **kwargs: Any) -> None:
+    """Builds the optimizer of `--amp`; on a CPU the loss is not scaled, because bf16 has the range of fp32.
+
+    An update whose gradients are not finite is left out, as on a GPU.
+    """
+    original(self, cfg, params, optimizer, **kwargs)
+    if next(iter(optimizer.params)).device.type == "cpu":
+        self._grad_scaler = torch.amp.GradScaler("cpu", init_scale=1.0, growth_interval=2**31 - 1)
+
+
+def train_step(
+    original: Callable[..., Any],
+    self: Any,
+    sample: Any,
+    model: Any,
+    criterion: Any,
+    optimizer: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Computes loss and gradients of a batch; with `--amp` on a CPU under autocast to bf16.
+
+    fairseq's autocast is for GPUs alone. Weights, gradients and the states of the optimizer stay in fp32.
+    """
+
+    def in_bf16(*inputs: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return criterion(*inputs)
+
+    on_cpu = isinstance(optimizer, AMPOptimizer) and next(iter(optimizer.fp32_optimizer.params)).device.type == "cpu"
+    return original(self, sample, model, in_bf16 if on_cpu else criterion, optimizer, *args, **kwargs)

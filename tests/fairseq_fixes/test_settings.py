@@ -93,7 +93,6 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> Non
         (["--shard-id", 1, "--num-shards", 2], "hat_fairseq: error: --num-shards has no effect on a training: "),
         (["--ema-decay", 0.5], "hat_fairseq: error: --ema-decay has no effect on a training: "),
         (["--save-async"], "hat_fairseq: error: --write-checkpoints-asynchronously has no effect on a training: "),
-        (["--amp"], "hat_fairseq: error: --amp has no effect on a CPU: "),
         (["--use-plasma-view"], "fairseq-train: error: --use-plasma-view: it needs Plasma"),
         (["--tpu"], "fairseq-train: error: --tpu: hat_fairseq runs on GPUs and CPUs"),
         (["--quantization-config-path", "missing.yaml"], "missing.yaml"),

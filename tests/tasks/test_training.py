@@ -139,10 +139,30 @@ def test_padding_does_not_change_the_loss(train, tmp_path: Path) -> None:
     assert losses(padded) == pytest.approx(losses(train(tmp_path, *common)), abs=2e-3)
 
 
-@pytest.mark.parametrize("flag", ["--bf16", "--fp16"])
+@pytest.mark.parametrize("flag", ["--bf16", "--fp16", "--amp"])
 def test_reduced_precision_trains(train, tmp_path: Path, uninterrupted, flag: str) -> None:
     result = train(tmp_path, flag, "--max-update", 3, "--disable-validation", "--no-save")
     assert losses(result) == pytest.approx(losses(uninterrupted[1])[:3], rel=0.02)
+
+
+def test_amp_on_a_cpu_keeps_weights_in_fp32_and_resumes_exactly(train, tmp_path: Path, uninterrupted) -> None:
+    flags, results = ["--amp", "--disable-validation", "--max-update"], []
+    for name, stop in (("whole", 6), ("parts", 2), ("parts", 6)):
+        results.append(losses(train(tmp_path / name, *flags, stop)))
+    assert [*results[1], *results[2]] == results[0] != losses(uninterrupted[1])[:6]
+    assert_same_result(tmp_path / "whole", tmp_path / "parts")
+    state = checkpoint(tmp_path / "whole")
+    moments = [entry["exp_avg"] for entry in state["last_optimizer_state"]["state"].values()]
+    assert {tensor.dtype for tensor in [*state["model"].values(), *moments] if tensor.is_floating_point()} == {
+        torch.float32
+    }
+
+
+def test_amp_leaves_out_an_update_whose_gradients_are_not_finite(train, tmp_path: Path) -> None:
+    result = train(
+        tmp_path, "--amp", "--max-update", 3, "--disable-validation", "--lr", 1e38, "--clip-norm", 0, check=False
+    )
+    assert "AMP: overflow detected" in result.stdout + result.stderr, result.stderr[-2000:]
 
 
 def test_a_missing_restore_file_is_an_error(train, tmp_path: Path) -> None:
