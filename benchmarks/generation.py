@@ -56,25 +56,42 @@ POSITIONS = 3072  # at least, on both sides: transformers' BART has one number
 SIZES = {"width": 768, "heads": 12, "layers": 6, "vocabulary": 50265}
 LARGE = {"width": 1024, "heads": 16, "layers": 12}
 WARM_UP = 8  # tokens
+ABSTRACTS = (  # GPT-2 tokens of the first 64 abstracts of SumPubmed's test part, with a marker for each sentence
+    "438 370 298 373 387 481 386 364 279 416 450 415 494 422 306 559 429 587 313 229 494 392 366 329 588 286 396 508 "
+    "410 292 507 524 319 560 713 369 438 475 280 384 349 467 566 409 317 387 518 495 471 346 313 368 365 506 572 294 "
+    "468 369 314 216 518 474 531 565"
+)
 TOLERANCE = 1e-4  # of a score, which is the mean log-probability of a token
 FAIRSEQ = ("fairseq transformer", "fairseq bart")
 CACHES = {"transformers": None, "transformers, static cache": "static"}
 WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
 LONG = ("led", "longt5", "t5gemma2")  # of transformers, with weights of their own
-PACKAGE = ("hat", *["hat int8"] * ("int8" in cpu_precisions()), "plain")
+PACKED = {f"hat {precision}": precision for precision in cpu_precisions() if precision != "fp32"}
+PACKAGE = ("hat", *PACKED, "plain")
+ALL_DOCUMENTS = (*PACKAGE, "fairseq bart", "transformers", *WHOLE, *SPLIT)
+GROUPS = dict.fromkeys(PACKAGE, 16)
 CONTENDERS = (*PACKAGE, *FAIRSEQ, *CACHES, *WHOLE, *SPLIT, *LONG)
 
 
 def setting(source: int, batch: int, new: int = 64, **more: Any) -> Setting:
-    """A setting of `harness.py`; `new` tokens are generated, `more` replaces sizes or adds entries."""
+    """A setting of `harness.py`; `new` tokens are generated, `more` replaces sizes or adds entries.
+
+    Without `lengths` each document has `source` tokens. `groups`: documents in a batch, by contender; else all.
+    """
     name = "{source:,} tokens x {batch}, {new} new, {layers} + {layers} layers"
     return {"name": name, "source": source, "batch": batch, "new": new, **SIZES, **more}
 
 
+def of_lengths(lengths: list[int], **more: Any) -> Setting:
+    """A setting for documents of these lengths."""
+    name = f"{len(lengths)} documents of {min(lengths)} to {max(lengths)} tokens, {{new}} new"
+    return setting(max(lengths), len(lengths), name=name, lengths=lengths, **more)
+
+
 SETTINGS = [
-    setting(3072, 1, contenders=("hat", "plain", *FAIRSEQ)),
-    setting(3072, 4, contenders=("hat", "plain", "fairseq bart"), rounds=2),
-    setting(512, 4, contenders=("hat", "plain", *FAIRSEQ)),
+    setting(3072, 1, contenders=(*PACKAGE, *FAIRSEQ)),
+    setting(3072, 4, contenders=(*PACKAGE, "fairseq bart"), rounds=2),
+    setting(512, 4, contenders=(*PACKAGE, *FAIRSEQ)),
     setting(64, 8, new=32, contenders=("hat", "plain", *FAIRSEQ)),
     setting(3072, 1, new=16, **LARGE, contenders=("hat", "plain", "fairseq bart"), rounds=2),
     setting(3072, 4, contenders=("hat", "plain", "transformers"), rounds=2),
@@ -83,11 +100,13 @@ SETTINGS = [
     setting(3072, 4, contenders=(*PACKAGE, *WHOLE, *SPLIT), rounds=2),
     setting(512, 4, new=128, contenders=(*PACKAGE, *WHOLE, *SPLIT)),
     setting(3072, 1, contenders=("hat", *LONG), rounds=2),
+    of_lengths([*map(int, ABSTRACTS.split())], contenders=ALL_DOCUMENTS, groups=GROUPS, rounds=1),
 ]
 
 
 def build(name: str, chosen: Setting) -> Job:
-    """The search of a contender; of ours, "int8" is of the linear maps on the CPU, "fp16" of all weights on a GPU."""
+    """The search of a contender; of ours, `PACKED` is of the linear maps on the CPU, "fp16" of all weights on a GPU."""
+    chosen = {**chosen, "group": chosen.get("groups", {}).get(name, chosen["batch"])}
     if name in CACHES:
         return transformers_job(transformers_bart(plain(chosen)), CACHES[name], chosen)
     if name in LONG:
@@ -100,8 +119,7 @@ def build(name: str, chosen: Setting) -> Job:
         model = stock(chosen, "transformer", **BART) if name == "fairseq transformer" else stock(chosen)
         return job(model, fairseqs_search, chosen)
     model = plain(chosen) if name == "plain" else hat(chosen)
-    precision = "int8" if name == "hat int8" else "fp32"
-    return job(model, our_search, chosen, precision, torch.float16 if name == "hat fp16" else dtype())
+    return job(model, our_search, chosen, PACKED.get(name, "fp32"), torch.float16 if name == "hat fp16" else dtype())
 
 
 def hat(chosen: Setting) -> Any:
@@ -125,8 +143,17 @@ def sizes(chosen: Setting) -> dict[str, Any]:
 
 
 def sources(chosen: Setting) -> Tensor:
-    """(batch, source) token ids."""
-    return documents(chosen["batch"], chosen["source"], chosen["vocabulary"])
+    """(batch, source) token ids, the longest document first, with padding after its `</s>`."""
+    tokens = documents(chosen["batch"], chosen["source"], chosen["vocabulary"])
+    for row, length in zip(tokens, sorted(chosen.get("lengths", []), reverse=True), strict=False):
+        row[length - 1], row[length:] = EOS, PAD
+    return tokens
+
+
+def batches(chosen: Setting) -> list[Tensor]:
+    """The batches of a contender, each without columns of padding."""
+    groups = sources(chosen).split(chosen.get("group", chosen["batch"]))
+    return [tokens[:, : int(tokens.ne(PAD).sum(1).max())].to(where()) for tokens in groups]
 
 
 def job(
@@ -140,17 +167,18 @@ def job(
     kind, parameters = kind or dtype(), parameters_of(model)
     model.to(where(), kind)
     model.prepare_for_inference_(Namespace(generation=Namespace(beam=BEAM), task=Namespace(cpu_precision=precision)))
-    tokens = sources(chosen).to(where())
+    rows = batches(chosen)
     last: list[Any] = []
 
     def step(new: int = chosen["new"]) -> Facts:
-        last[:] = search(model, tokens, new)
-        return {"tokens": len(tokens) * new}
+        last[:] = [beams for tokens in rows for beams in search(model, tokens, new)]
+        return {"tokens": len(last) * new}
 
     def finish() -> Facts:
-        # In bfloat16 every implementation rounds scores differently, so hypotheses are compared in fp32.
-        exact = last if kind is torch.float32 else search(model.float(), tokens, chosen["new"])
-        return hypotheses(exact)
+        if kind is not torch.float32:  # in bfloat16 every implementation rounds scores differently
+            model.float()
+            step()
+        return hypotheses(last)
 
     forget_peak()
     return Job(warmed_up(step), {"parameters": parameters}, finish)
@@ -174,8 +202,7 @@ def fairseqs_search(model: Any, tokens: Tensor, new: int) -> list[list[dict[str,
     """The same by fairseq's generator."""
     limits = {"max_len_b": new, "min_len": new, "max_len": new + 1}
     generator = SequenceGenerator([model], model.decoder.dictionary, beam_size=BEAM, **limits)
-    lengths = torch.full((len(tokens),), tokens.size(1), device=tokens.device)
-    return generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": lengths}})
+    return generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1)}})
 
 
 def hypotheses(output: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
@@ -189,12 +216,16 @@ def hypotheses(output: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
 def transformers_job(model: Any, cache: str | None, chosen: Setting) -> Job:
     parameters = parameters_of(model)
     model.to(where(), dtype())
-    tokens = sources(chosen).to(where())
+    rows = batches(chosen)
+    masks = [tokens.ne(PAD).long() if bool(tokens.eq(PAD).any()) else None for tokens in rows]  # None is faster
     last: list[Tensor] = []
 
     def step(new: int = chosen["new"]) -> Facts:
-        last[:] = [model.generate(tokens, generation_config=transformers_search(new, cache))]
-        return {"tokens": len(tokens) * new}
+        options = transformers_search(new, cache)
+        pairs = zip(rows, masks, strict=True)
+        outputs = [model.generate(ids, attention_mask=mask, generation_config=options) for ids, mask in pairs]
+        last[:] = [beams for output in outputs for beams in output.split(BEAM)]
+        return {"tokens": len(last) * new}
 
     @torch.no_grad()
     def finish() -> Facts:
@@ -202,12 +233,13 @@ def transformers_job(model: Any, cache: str | None, chosen: Setting) -> Job:
         if dtype() is not torch.float32:
             model.float()
             step()
-        output, scores = last[0].view(len(tokens), BEAM, -1), []
-        for source, beams in zip(tokens, output, strict=True):
-            logits = model(input_ids=source.expand(BEAM, -1), decoder_input_ids=beams[:, :-1]).logits
+        scores = []
+        for source, beams in zip((row for tokens in rows for row in tokens), last, strict=True):
+            ids = source[source.ne(PAD)].expand(BEAM, -1)
+            logits = model(input_ids=ids, decoder_input_ids=beams[:, :-1]).logits
             each = logits.log_softmax(-1).gather(-1, beams[:, 1:, None])
             scores.append(each.mean((1, 2)).tolist())
-        return {"_hypotheses": output[:, :, 1:].tolist(), "_scores": scores}
+        return {"_hypotheses": [beams[:, 1:].tolist() for beams in last], "_scores": scores}
 
     forget_peak()
     return Job(warmed_up(step), {"parameters": parameters}, finish)
@@ -230,6 +262,7 @@ def ctranslate2_job(name: str, chosen: Setting) -> Job:
     kind = "int8" if "int8" in name else "float16" if "fp16" in name and where() == "cuda" else "float32"
     split, threads = name in SPLIT, torch.get_num_threads()
     each = -(-chosen["batch"] // threads) if split else 0  # documents of one translator; 0: all
+    each = chosen.get("groups", {}).get(name, each)
     workers = {"inter_threads": threads, "intra_threads": 1} if split else {"intra_threads": threads}
     kinds = dict.fromkeys((kind, "float32" if kind == "float16" else kind))  # that of `step`, that of `finish`
     with tempfile.TemporaryDirectory() as folder:
@@ -238,7 +271,7 @@ def ctranslate2_job(name: str, chosen: Setting) -> Job:
         saved = save_ctranslate2(model, Path(folder) / "model", "int8" if kind == "int8" else "float32")
         del model
         translators = [ctranslate2.Translator(saved, where(), compute_type=k, **workers) for k in kinds]
-    rows = [[symbols[i] for i in row] for row in sources(chosen).tolist()]
+    rows = [[symbols[i] for i in row if i != PAD] for row in sources(chosen).tolist()]
     options = {"beam_size": BEAM, "num_hypotheses": BEAM, "length_penalty": 1, "return_scores": True}
     options |= {"max_batch_size": each, "max_input_length": 0}  # 0: none is cut
     last: list[ctranslate2.TranslationResult] = []

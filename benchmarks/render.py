@@ -33,7 +33,8 @@ the rounds; *times* is the median [least, most] of the ratio, within a round, to
 
 GENERATION = {
     "hat": "`hat_bart_base`, our generator",
-    "hat int8": "`hat_bart_base` with `--cpu-precision int8`",
+    "hat bf16": "`hat_bart_base` with `--precision bf16`",
+    "hat int8": "`hat_bart_base` with `--precision int8`",
     "hat fp16": "`hat_bart_base`, our generator, fp16",
     "plain": "baseline without hierarchy, our generator",
     "fairseq transformer": "fairseq's `transformer`",
@@ -86,6 +87,7 @@ LABELS: dict[str, dict[str, str]] = {
     },
     "training": {
         "hat": "`hat_bart_base`",
+        "hat, amp": "the same with `--amp`: products in bf16",
         "hat, checkpointed": "the same with `--checkpoint-activations`",
         "plain": "`hat_bart_base --no-hierarchy`",
         "fairseq": "fairseq's `bart_base`",

@@ -30,7 +30,8 @@ from torch import Tensor
 STOCK, CHUNKED = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
 SIZES = {768: {"width": 768, "heads": 12}, 1024: {"width": 1024, "heads": 16}}
 CHECKPOINTED = "hat, checkpointed"
-CONTENDERS = ("hat", CHECKPOINTED, "plain", "fairseq")
+AMP = "hat, amp"
+CONTENDERS = ("hat", AMP, CHECKPOINTED, "plain", "fairseq")
 
 
 def setting(source: int, width: int, layers: int, dropout: float, *others: str, **more: Any) -> Setting:
@@ -42,10 +43,10 @@ def setting(source: int, width: int, layers: int, dropout: float, *others: str, 
 
 
 SETTINGS = [
-    setting(3072, 768, 6, 0.1, CHECKPOINTED, "fairseq"),
-    setting(3072, 768, 6, 0.0, "fairseq"),
+    setting(3072, 768, 6, 0.1, AMP, CHECKPOINTED, "fairseq"),
+    setting(3072, 768, 6, 0.0, AMP, "fairseq"),
     setting(3072, 1024, 12, 0.0, "fairseq", rounds=1),
-    setting(512, 768, 6, 0.1, "fairseq"),
+    setting(512, 768, 6, 0.1, AMP, "fairseq"),
     setting(3072, 768, 6, 0.0, "fairseq", documents=4, rounds=1),
     *(setting(source, width, 2, 0.1, "plain") for source in (3072, 512) for width in SIZES),
 ]
@@ -57,11 +58,14 @@ def build(name: str, chosen: Setting) -> Job:
         job = update_job(model_of("bart_base", **sizes), STOCK, chosen)
         return Job(job.step, job.facts, lambda: {**job.finish(), **same_loss(chosen)})
     flags = {"no_hierarchy": name == "plain", "checkpoint_activations": name == CHECKPOINTED}
-    return update_job(model_of("hat_bart_base", **flags, **sizes), CHUNKED, chosen)
+    return update_job(model_of("hat_bart_base", **flags, **sizes), CHUNKED, chosen, amp=name == AMP)
 
 
-def update_job(model: Any, criterion: str, chosen: Setting) -> Job:
-    """Updates of `model` on `documents` documents of `source` tokens with targets of `target` tokens."""
+def update_job(model: Any, criterion: str, chosen: Setting, amp: bool = False) -> Job:
+    """Updates of `model` on `documents` documents of `source` tokens with targets of `target` tokens.
+
+    `amp`: under autocast to bf16, as `--amp` on a CPU.
+    """
     model.to(where(), dtype()).train()
     loss_of, batch = criterion_of(criterion), sample(chosen)
     tokens = int(batch["net_input"]["src_lengths"].sum()) + batch["ntokens"]
@@ -71,7 +75,8 @@ def update_job(model: Any, criterion: str, chosen: Setting) -> Job:
 
     def step() -> Facts:
         optimizer.zero_grad()
-        loss, size, _ = loss_of(model, batch)
+        with torch.autocast(where(), torch.bfloat16, enabled=amp):
+            loss, size, _ = loss_of(model, batch)
         optimizer.backward(loss)
         optimizer.multiply_grads(1 / size)
         optimizer.clip_grad_norm(0.1)

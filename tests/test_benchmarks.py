@@ -120,6 +120,7 @@ def test_times_are_compared_within_a_round() -> None:
         ("generation", 0, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
         ("generation", 6, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
         ("generation", 9, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
+        ("generation", 11, "source=64 batch=3 new=8 lengths=[64,30,41]", "the same 4 hypotheses of every document"),
         ("training", 5, "source=70 target=20 layers=1", "more of the hierarchy in HAT"),
         ("training", 0, "source=70 target=20 layers=1", "the same loss (1e-5) and gradient (1e-4)"),
         ("gpu", 4, "source=70 target=20 layers=1", "the same loss (1e-5) and gradient (1e-4)"),
@@ -133,7 +134,7 @@ def test_contenders_compute_the_same(script: str, index: int, sizes: str, senten
         if package in ("transformers", "ctranslate2"):
             pytest.importorskip(package)
     setting = {**module.SETTINGS[index], "width": 48, "heads": 4, "vocabulary": 500}
-    setting |= {name: int(value) for name, value in (pair.split("=") for pair in sizes.split())}
+    setting |= {name: json.loads(value) for name, value in (pair.split("=") for pair in sizes.split())}
     setting["name"] = setting["name"].format(**setting)
     runs, ends = [], {}
     for name in setting.get("contenders", module.CONTENDERS):
