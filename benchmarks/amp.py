@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import sys
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from harness import RESULTS, flags, write_result

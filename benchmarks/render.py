@@ -193,6 +193,21 @@ def lra(record: Record) -> str:
     return text + table(["model", *starts], rows)
 
 
+def amp(record: Record) -> str:
+    """A row for each recipe: scores seed by seed, and the difference."""
+    rows = []
+    for recipe in dict.fromkeys(run["recipe"] for run in record["runs"]):
+        scores: dict[str, list[float]] = {"fp32": [], "amp": []}
+        for run in record["runs"]:
+            if run["recipe"] == recipe:
+                scores[run["precision"]].append(run["score"])
+        differences = [two - one for one, two in zip(*scores.values(), strict=True)]
+        columns = [f"{np.mean(each):.2f} ({', '.join(f'{x:.2f}' for x in each)})" for each in scores.values()]
+        rows.append([recipe, *columns, f"{np.mean(differences):+.2f} ± {np.std(differences, ddof=1):.2f}"])
+    columns = ["recipe", "fp32", "`--amp`", "difference, with its standard deviation over seeds"]
+    return begin(record, seeds(record), machine(record)) + table(columns, rows)
+
+
 def load(record: Record) -> str:
     """A row for each command."""
     names = ("run", "amount", "seconds", "peak_mb", "growth_mb")
@@ -461,7 +476,7 @@ def pyplot_of(salt: str) -> Any:
     return pyplot
 
 
-OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, pretrained_articles)}
+OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, amp, pretrained_articles)}
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 # With tables of `interleaved`.
 TIMED = ("gpu", "long_encoders", "pretrained_length", "ablation", "training", "generation", "precision")
