@@ -17,8 +17,8 @@ from fine_tuned import FineTuned, fine_tune, write_meetings
 from ray_cluster import cluster, head, private  # noqa: F401 fixtures
 from warm import WarmPython
 
-WARM = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in ("train", "generate", "preprocess", "validate")}
-WARM["hat"] = "hat_fairseq.cli"
+COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
+WARM = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}
 Command = Callable[..., subprocess.CompletedProcess]
 
 
@@ -38,12 +38,12 @@ def run(warm: WarmPython) -> Command:
 
 
 @pytest.fixture(scope="session")
-def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ami(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six meetings a split, at most 120 source and 60 target tokens, roles, BPE learned on the training part."""
     out = tmp_path_factory.mktemp("ami") / "data"
     flags = "--limit 6 --bpe learned --num-codes 300 --role-in-text --max-source-tokens 121 --max-target-tokens 61 "
     flags += "--long-source truncate --long-target truncate"
-    run_command(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", out, *flags.split())
+    warm.completed(["hat_fairseq.cli", "preprocess", "ami", "--out", str(out), *flags.split()], REPOSITORY)
     return out
 
 
