@@ -21,8 +21,8 @@ from warm import WarmPython
 COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
 WARM = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}
 Command = Callable[..., subprocess.CompletedProcess]
-# The files that take longest, in `make test-all` and then in `make test`: the processes begin with them, so that all end
-# at about the same time.
+# The files that take longest in `make test-all`, then in `make test`: the processes begin with them, so that all end at
+# about the same time.
 LONGEST = (
     "test_tutorials.py",
     "test_restarts.py",
