@@ -239,9 +239,6 @@ def peers(folder: Path) -> dict[str, Peer]:
 
 def table() -> str:
     """Returns the rows of the table."""
-    transformers.logging.set_verbosity_error()
-    logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         kinds = peers(Path(folder))
         rows = [
@@ -251,4 +248,7 @@ def table() -> str:
 
 
 if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
     print(table())

@@ -1,5 +1,6 @@
 """Commands as fixtures, and a few real AMI meetings preprocessed once for all tests that train."""
 
+import logging
 import os
 import re
 import subprocess
@@ -17,9 +18,65 @@ from fine_tuned import FineTuned, fine_tune, write_meetings
 from ray_cluster import cluster, head, private  # noqa: F401 fixtures
 from warm import WarmPython
 
-WARM = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in ("train", "generate", "preprocess", "validate")}
-WARM["hat"] = "hat_fairseq.cli"
+COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
+WARM = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}
 Command = Callable[..., subprocess.CompletedProcess]
+# The files that take longest in `make test-all`, then in `make test`: the processes begin with them, so that all end at
+# about the same time.
+LONGEST = (
+    "test_tutorials.py",
+    "test_restarts.py",
+    "test_chaos_data.py",
+    "recipes/test_recipe_runs.py",
+    "test_cluster_commands.py",
+    "test_workers_on_ray.py",
+    "test_notebook.py",
+    "test_demo.py",
+    "test_wheel.py",
+    "test_benchmarks.py",
+    "data/test_option_effects.py",
+    "planning/test_plan.py",
+    "tasks/test_interruptions.py",
+    "tasks/test_several_processes.py",
+    "tasks/test_training.py",
+    "weights/test_export_hat.py",
+    "test_cli.py",
+    "inference/test_faults.py",
+    "preprocess/test_release_readers.py",
+    "inference/test_model_folder.py",
+    "models/test_precisions.py",
+    "inference/test_embed.py",
+    "analysis/test_ask_page.py",
+    "data/test_preprocessing_faults.py",
+    "hf/test_tokenizer_call.py",
+    "hostile/test_drawn_input.py",
+    "analysis/test_page.py",
+    "inference/test_generate.py",
+    "fairseq_fixes/test_fairseq_tasks.py",
+    "weights/test_bert_models.py",
+    "test_bad_input.py",
+    "inference/test_without_effect.py",
+    "recipes/test_command.py",
+    "inference/test_texts.py",
+    "data/test_moses_languages.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # else the files with most tests come first
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.relative_to(REPOSITORY / "tests").as_posix(), len(places)))
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Undoes that a command which runs in the process of the tests has silenced logs for good."""
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
@@ -38,12 +95,12 @@ def run(warm: WarmPython) -> Command:
 
 
 @pytest.fixture(scope="session")
-def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ami(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six meetings a split, at most 120 source and 60 target tokens, roles, BPE learned on the training part."""
     out = tmp_path_factory.mktemp("ami") / "data"
     flags = "--limit 6 --bpe learned --num-codes 300 --role-in-text --max-source-tokens 121 --max-target-tokens 61 "
     flags += "--long-source truncate --long-target truncate"
-    run_command(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", out, *flags.split())
+    warm.completed(["hat_fairseq.cli", "preprocess", "ami", "--out", str(out), *flags.split()], REPOSITORY)
     return out
 
 

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commands import HEEDING, USER_DIR, run_command, training_words, write_lines
+from warm import WarmPython
 
 import hat_fairseq
 from hat_fairseq import cli, threads
@@ -99,18 +101,17 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
         cli.main(["import", "bart", str(missing), "--out", str(tmp_path / "model.pt")])
 
 
-@pytest.mark.parametrize("name", cli.LEFT)
-def test_what_left_says_what_replaces_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    verb, *option = name.split()
-    assert cli.main([verb, *(f"{word}=1" if word.startswith("--") else word for word in option)]) == 2
-    assert capsys.readouterr().err == f"hat: error: `hat {name}` left; instead: {cli.LEFT[name]}\n"
-    assert re.search(rf"{name.split()[-1]}\b", (ROOT / "docs/upgrading.md").read_text(encoding="utf-8"))
-    if option:
-        parser = argparse.ArgumentParser(verb)
-        cli.import_verb(verb).add_arguments(parser)
-        assert f"{option[0]} " not in parser.format_help()
-    else:
-        assert verb not in cli.VERBS
+def test_what_left_says_what_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """The page on upgrading has each name, and no command takes it."""
+    assert cli.main(["look", "--input=1"]) == 2
+    assert capsys.readouterr().err == "hat: error: `hat look --input` left; instead: hat look MODEL INPUT --out FILE\n"
+    page = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
+    for name in cli.LEFT:
+        verb, word = name.split()
+        assert cli.main([verb, f"{word}=1" if word.startswith("--") else word]) == 2, name
+        assert re.search(rf"{word}\b", page), name
+        cli.import_verb(verb).add_arguments(parser := argparse.ArgumentParser(verb))
+        assert f"{word} " not in parser.format_help() or not word.startswith("--"), name
 
 
 @pytest.mark.fault("Installation", "Ctrl-C", "one line, exit 130")
@@ -166,7 +167,15 @@ def test_a_bar_in_a_terminal_before_the_first_document(tmp_path: Path, columns: 
     assert "read" not in run_command(*words, tmp_path / "two").stderr
 
 
-def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Path) -> None:
+@pytest.fixture
+def fairseq(warm: WarmPython, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
+    """What `hat train` and `hat validate` become, without the seconds of its imports."""
+    return lambda *words, check=True: warm.completed(
+        ["hat_fairseq.fairseq_commands", *map(str, words)], tmp_path, check
+    )
+
+
+def test_train_is_fairseqs_command_with_the_plugin(ami: Path, fairseq, tmp_path: Path) -> None:
     """`hat train` needs no --user-dir, as `hat validate`, whose loss is the training's; fairseq gets all flags."""
     out = tmp_path / "out"
     train = [*MODULE, "train", *training_words(ami / "bin", out, "--max-update", 1)]
@@ -175,9 +184,9 @@ def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Pat
     assert "tensorboardX" not in log
     (loss,) = re.findall(r'"valid_loss": "([\d.]+)"', log)
     words = ["validate", ami / "bin", *f"--path {out}/checkpoint_last.pt --batch-size 2 --cpu".split()]
-    assert f"valid on 'valid' subset | loss {loss} | " in run("hat", *words, cwd=tmp_path).stdout
+    assert f"valid on 'valid' subset | loss {loss} | " in fairseq(*words).stdout
     words[3] = tmp_path / "none.pt"
-    refused = run_command(*MODULE, *words, cwd=tmp_path, check=False)
+    refused = fairseq(*words, check=False)
     assert refused.returncode == 2 and "none.pt names no task of hat_fairseq: add --task" in refused.stderr
     assert "Traceback" not in refused.stderr
 
@@ -186,32 +195,30 @@ def test_the_help_of_train_names_a_command_that_shows_the_flags_of_model_and_tas
     said = " ".join(run("hat", "train", "--help", cwd=tmp_path).stdout.split())
     program, *words = said.partition("all, with those of the task and the model that you name: ")[2].split()
     assert program == "fairseq-train" and words[-1] == "--help"
-    code = "from fairseq_cli.train import cli_main; cli_main()"
-    shown = run_command(sys.executable, "-c", code, *words, cwd=tmp_path).stdout
+    shown = run(program, *words, cwd=tmp_path).stdout
     assert "--no-hierarchy" in shown and "--eval-rouge" in shown and "--max-epoch" in shown
 
 
-def test_help_on_a_model_and_a_task(tmp_path: Path) -> None:
+def test_help_on_a_model_and_a_task(fairseq) -> None:
     """Its own flags alone, and what an architecture sets."""
-    words = [*MODULE, "train", "--arch", "hat_bart_base", "--task=document_classification", "--help"]
-    shown = run_command(*words, cwd=tmp_path).stdout
+    shown = fairseq("train", "--arch", "hat_bart_base", "--task=document_classification", "--help").stdout
     assert "\n--task document_classification:\n" in shown and "\n--arch hat_bart_base:\n" in shown
     assert "--no-hierarchy" in shown and "--max-epoch" not in shown
     assert "hat_bart_base sets " in shown and "--decoder-layers 6," in " ".join(shown.split())
-    wrong = run_command(*MODULE, "validate", "--task", "document_to_texts", "-h", cwd=tmp_path, check=False)
+    wrong = fairseq("validate", "--task", "document_to_texts", "-h", check=False)
     assert wrong.returncode == 2 and not wrong.stdout
     assert wrong.stderr.endswith("there is no --task document_to_texts; did you mean document_to_text?\n")
 
 
 @pytest.mark.fault("Training", "no `--arch`, or a misspelt flag or model", "one line that names it, exit 2")
-def test_a_training_says_which_flag_or_model_may_have_been_meant(tmp_path: Path) -> None:
+def test_a_training_says_which_flag_or_model_may_have_been_meant(fairseq, tmp_path: Path) -> None:
     task, arch = ["--task", "document_to_text"], ["--arch", "hat_transformer_tiny"]
     for words, message in (
         ([*task, "--archh", "hat_transformer_tiny"], "--arch is missing: name a model, such as --arch hat_tra"),
         ([*task, "--arch", "hat_transformer_tinny"], "did you mean hat_transformer_tiny?"),
         ([*task, *arch, "--no-hierachy"], "--no-hierachy; did you mean --no-hierarchy instead of --no-hierachy?"),
     ):
-        wrong = run_command(*MODULE, "train", tmp_path, *words, cwd=tmp_path, check=False)
+        wrong = fairseq("train", tmp_path, *words, check=False)
         assert wrong.returncode == 2 and message in wrong.stderr and "Traceback" not in wrong.stderr
 
 

@@ -48,7 +48,7 @@ def test_a_step_that_fails_shows_the_end_of_what_it_printed(tmp_path: Path) -> N
     assert "failed with status 3; everything that it printed is in demo.log" in run.stderr
 
 
-@pytest.mark.parametrize("part", [[], ["summaries"]])
+@pytest.mark.parametrize("part", [pytest.param([], marks=pytest.mark.slow), ["summaries"]])
 def test_a_flag_that_no_training_has(part: list[str], tmp_path: Path) -> None:
     words = [sys.executable, "-m", "hat_fairseq.cli", "demo", *part, "--max-updte", "2"]
     run = run_command(*words, cwd=tmp_path, check=False)

@@ -48,6 +48,7 @@ def problems(table: dict[str, list[str]]) -> dict[str, str]:
     return {name: detail for name, (state, detail) in table.items() if state == doctor.PROBLEM}
 
 
+@pytest.mark.slow
 def test_this_environment_is_in_order() -> None:
     status, table, output = run_doctor(sys.executable)
     assert status == 0 and output.endswith("everything that is required is in order\n"), output

@@ -5,11 +5,13 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from commands import REPOSITORY, environment, run_command
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_of_fairseq_run_as_printed(tmp_path: Path) -> None:
     section = README.partition("## With fairseq's own commands")[2]
     block = re.search(r"^```bash\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)

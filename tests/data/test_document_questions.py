@@ -1,14 +1,11 @@
 """Questions on whole documents: windows of paragraphs, what their tokens stand for, labels, share of negatives."""
 
-import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hat_fairseq import cli
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.kinds import DocumentQuestion
 from hat_fairseq.data.kinds.document_questions import choose_annotation
@@ -16,7 +13,6 @@ from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Annotation, Answer, Record
-from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.rows import Row
 
 Examples = dict[str, list[Record]]
@@ -164,30 +160,3 @@ def test_which_annotation_is_trained_on() -> None:
         "a", question="q", paragraphs=("a b c", "d"), annotations=(Annotation(0, (Answer("c", 4), Answer("b", 2))),)
     )
     assert record.annotations and choose_annotation(record.annotations).spans[0].end == 5
-
-
-REFUSED = [
-    ({"paragraph": 2}, "an annotation has paragraph 2, not one from 0 to 1"),
-    ({"paragraph": -1}, "has paragraph -1"),
-    ({"yes_no": "yes"}, "an annotation with an answer needs its paragraph"),
-    ({"paragraph": 0, "yes_no": "perhaps"}, "an annotation has spans, or yes_no 'yes' or 'no'"),
-    ({"paragraph": 0, "yes_no": "no", "spans": [{"text": "x", "start": 0}]}, "has spans, or yes_no 'yes' or 'no'"),
-    ({"paragraph": 1, "spans": [{"text": "x", "start": 0}]}, "1: the answer 'x' does not stand at character 0, where"),
-    ({"paragraph": "1"}, "annotations: paragraph must be a number, not '1'"),
-    ({"number": 1}, "annotations: unknown key 'number'; known are paragraph, yes_no, spans"),
-]
-
-
-def test_wrong_annotations_are_refused() -> None:
-    for annotation, message in REFUSED:
-        record = {"id": "a", "question": "q", "paragraphs": ["x", "y"], "annotations": [{}, annotation]}
-        with pytest.raises(ValueError, match=f"^here: .*{message}"):
-            record_from_json(record, "here", "document_qa")
-
-
-def test_a_training_part_without_a_window_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = {"id": "a", "question": "q", "paragraphs": ["x y"], "annotations": [{}]}
-    (tmp_path / "train.jsonl").write_text(json.dumps(record) + "\n")
-    words = ["preprocess", str(tmp_path), "--kind", "document_qa", "--out", str(tmp_path / "out"), "--num-codes", "9"]
-    assert cli.main([*words, "--negative-windows", "0"]) == 2
-    assert "train: no window has an answer, and the others are dropped" in capsys.readouterr().err

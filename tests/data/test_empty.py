@@ -200,12 +200,6 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         parquet.write_table(pyarrow.Table.from_pylist(rows, types), path)
 
 
-def test_a_record_without_the_key_of_its_text_stays_an_error(tmp_path: Path) -> None:
-    write_lines(tmp_path / "in/train.jsonl", [{"id": "a", "target": "x"}])
-    words = ["preprocess", tmp_path / "in", "--on-empty", "drop", "--out", tmp_path / "out"]
-    assert "give exactly one of text, turns, sentences, not none" in refusal(*words)
-
-
 @pytest.mark.parametrize("flag", ["--roles", "--role-in-text"])
 def test_an_empty_role_is_called_empty(flag: str, tmp_path: Path) -> None:
     for number, blank in enumerate(["", *drawn("roles"), *INVISIBLE]):

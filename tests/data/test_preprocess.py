@@ -29,68 +29,6 @@ def figures(out: Path) -> dict[str, dict]:
     return json.loads((out / "manifest.json").read_text())["splits"]
 
 
-DOCUMENT = b'{"id": "a", "sentences": ["x y"], "target": "x"}'
-LABELLED = b'{"id": "a", "text": "x", "label": "b"}'
-SPLITS = "--splitter punctuation"
-REFUSED = [  # kind, lines, flags, message
-    ("text", DOCUMENT.replace(b"x y", b"caf\xe9"), "", "{}:1: invalid UTF-8"),
-    ("text", b'{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or --splitter library"),
-    ("text", DOCUMENT, "--splitter library", "use --splitter given"),
-    ("text", b'{"id": "a", "sentences": ["x"]}', "", "({}:1) has no target"),
-    ("text", DOCUMENT, "--roles", "use --no-roles"),
-    ("text", DOCUMENT, "--max-source-tokens 3", "({}:1): its source is too long"),
-    ("text", DOCUMENT, "--workers 0", "--workers 0: the number of workers must be from 1 to 1,024"),
-    ("text", DOCUMENT, "--limit 0", "--limit must be at least 1, not 0"),
-    ("text", b"", "", "the split train has no documents"),
-    ("text", DOCUMENT, "--segments none", "--segments none has no effect with --kind text"),
-    ("text", DOCUMENT, "--aligned --splitter punctuation", "--aligned is for given segments, not for --splitter"),
-    ("text", DOCUMENT, "--aligned --roles", "--aligned does not go together with --roles"),
-    ("text", DOCUMENT, "--bpe gpt2 --target-separator", "the dictionary of --bpe gpt2 has no <sep>"),
-    ("text", DOCUMENT, "--bpe sentencepiece", "--bpe sentencepiece needs --bpe-dir DIR"),
-    ("text", DOCUMENT.replace(b"x y", b" "), "--on-empty drop", "every document was dropped (--on-empty drop"),
-    (
-        "classification",
-        b'{"id": "a", "text": "x"}\n' + LABELLED.replace(b'"a"', b'"c"'),
-        SPLITS,
-        "'c' ({}:2) has label, ",
-    ),
-    ("classification", LABELLED + b"\n" + LABELLED, SPLITS, "document 'a' ({}:2) occurs twice"),
-    ("classification", LABELLED.replace(b'"x"', b'" "'), "", "has an empty part: no sentence with text in it; "),
-    (
-        "classification",
-        LABELLED,
-        "",
-        "or --splitter punctuation or --splitter library; or `hat preprocess --segments none`",
-    ),
-    ("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),
-    ("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
-    ("segments", b'{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),
-    ("mlm", b'{"text": "x"}', "--long-source truncate", "documents go on in the next row"),
-    (
-        "qa",
-        b'{"id": "a", "text": "x y", "question": "q", "answers": [{"text": "y", "start": 1}]}',
-        "",
-        "{}:1: document 'a': the answer 'y' does not stand at character 1",
-    ),
-]
-
-
-@fault("Input", "invalid UTF-8", "refused with file, line and byte")
-@fault(
-    "Input", "a document without target, roles or sentences that the options need", "refused with its id and the flag"
-)
-@fault("Input", "an empty split", "refused")
-@fault("Input", "a split all of whose documents are dropped", "refused")
-@fault("Input", "a source longer than the limit", "refused with its id; truncate, drop or chunk by a flag")
-def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "train.jsonl"
-    for kind, lines, flags, message in REFUSED:
-        path.write_bytes(lines + b"\n" if lines else b"")
-        error = failure(tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
-        assert message.format(path) in error
-        assert list(tmp_path.iterdir()) == [path]
-
-
 @fault("Input", "a document without text", "refused with its id and line; --on-empty drop counts it")
 def test_empty_documents_are_refused_or_counted(tmp_path: Path) -> None:
     kinds = {"text": {"sentences": ["a b"], "target": "a"}, "classification": {"segments": ["a b"], "label": "c"}}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, WITHOUT_LOCKS, environment, hat, refusal, run_command, write_lines
+from commands import HEEDING, WITHOUT_LOCKS, environment, hat, run_command, write_lines
 
 fault = pytest.mark.fault
 AREA = "Preprocessing"
@@ -172,25 +172,6 @@ def test_what_works(documents: Path, tmp_path: Path) -> None:
     assert hat(*words, "--out", tmp_path / "link", "--overwrite") == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", "full", "link", "real"]
     assert (tmp_path / "link").is_symlink() and hat("doctor", "--data", tmp_path / "real") == 0
-
-
-@fault(AREA, "a colon in --out, which fairseq takes for the end of a path", "refused")
-@fault("Input", "a dangling link, a link to itself or a pipe as a split", "refused with its name")
-@fault("Input", "a line of more than 100 MB", "refused with file and line")
-@fault("Input", "a key twice in a JSON object", "refused with file, line and key")
-def test_refused_in_one_line(documents: Path, tmp_path: Path) -> None:
-    words = ["preprocess", documents, "--out", tmp_path / "out"]
-    error = refusal("preprocess", documents, "--out", tmp_path / "a:b")
-    assert "fairseq takes ':' for the end of a path; choose another name" in error
-    valid = documents / "valid.jsonl"
-    for make in (lambda: valid.symlink_to("nowhere"), lambda: valid.symlink_to(valid), lambda: os.mkfifo(valid)):
-        make()
-        assert "has valid.jsonl, which is no split, or no file" in refusal(*words)
-        valid.unlink()
-    os.truncate(documents / "train.jsonl", 10**9)  # zeros, which take no space
-    assert "train.jsonl:601: the line has more than 100,000,000 bytes; a line is one document" in refusal(*words)
-    (documents / "train.jsonl").write_text('{"id": "a", "text": "x", "id": "b", "target": "y"}\n')
-    assert "train.jsonl:1: the key 'id' occurs twice in one object" in refusal(*words)
 
 
 @fault("Input", "one sentence without an end", "counted in the report")

@@ -66,35 +66,6 @@ def test_releases_of_cnn_dm_as_tables(form: Form, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("other.csv", "", "expected url_lists/ .* or one file train.csv or train.jsonl .*, found none"),
-        ("train.csv", "article,summary\na,b\n", r"train\.csv:2: expected id, article, highlights, and this has"),
-        ("train.jsonl", '{"id": "a", "document": "b"}\n', r"train\.jsonl:1: expected id, article, highlights"),
-    ],
-)
-def test_what_is_no_release_of_cnn_dm_is_refused(name: str, content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=message):
-        list(find_reader("cnn_dm").read("train", tmp_path, Counter()))
-
-
-def test_unknown_readers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match="no reader 'amy': give one of ami, ami_questions, arxiv, arxiv_categories, c4, cnn_dm"
-    ):
-        find_reader("amy")
-    with pytest.raises(ValueError, match=r"has no train\.jsonl, valid\.jsonl, test\.jsonl"):
-        find_reader(str(tmp_path))
-    (tmp_path / "mine.py").write_text("SPLITS = ()\n")
-    with pytest.raises(ValueError, match=r"mine\.py is no reader: it has no function read"):
-        find_reader(str(tmp_path / "mine.py"))
-    (tmp_path / "mine.py").write_text("KIND = 'novel'\ndef read(split, root, counts): ...\n")
-    with pytest.raises(ValueError, match=r"mine\.py: unknown kind 'novel'"):
-        find_reader(str(tmp_path / "mine.py"))
-
-
 def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ami").mkdir()
@@ -141,22 +112,6 @@ def test_further_test_splits_have_numbers(tmp_path: Path) -> None:
     assert find_reader(str(tmp_path)).splits == ("train", "test", *(f"test{number}" for number in range(1, 11)))
 
 
-def test_other_files_are_named(tmp_path: Path, capsys) -> None:
-    for names, message in [
-        (["train.jsonl", "dev.jsonl", "valid.jsonl"], "has the split valid twice"),
-        (["train.jsonl", "train.source", "train.target"], "has the split train twice"),
-        (["train.jsonl", "test1.jsonl"], "fairseq cannot number the splits train, test1; use test, test1"),
-        (["train.jsonl", "extra.jsonl"], "has extra.jsonl, which is no split"),
-        (["train.jsonl", "test.txt"], "test.txt is plain text, and neither JSON nor a table"),
-        (["train.jsonl", "Valid.jsonl.gz"], "has Valid.jsonl.gz, which is no split"),
-        (["train.jsonl", "test01.jsonl"], "has test01.jsonl, which is no split"),
-        (["README.md"], "has no train.jsonl, valid.jsonl, test.jsonl"),
-    ]:
-        raw = folder(tmp_path / names[-1], *names)
-        assert cli.main(["preprocess", str(raw), "--out", str(tmp_path / "out")]) == 2
-        assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
-
-
 @pytest.fixture(scope="module")
 def rows(pages: list[dict[str, list[str]]]) -> Rows:
     return [{"id": f"page {n}", "text": "\n".join(page["en"]), "label": f"{n % 2}"} for n, page in enumerate(pages)]
@@ -186,18 +141,6 @@ def test_lists_and_empty_cells(translations: list[Record], tmp_path: Path) -> No
     assert str(read[1].origin).endswith("train.parquet, row 2")
     (tmp_path / "test.csv").write_text("id,text,label\na,b,\n")
     assert [record.label for record in read_records(tmp_path / "test.csv", "classification")] == [None]
-
-
-def test_damaged_tables_are_refused(tmp_path: Path) -> None:
-    for name, content, message in [
-        ("train.csv", 'id,text,label\na,"b', "train.csv:2: unexpected end of data"),
-        ("train.csv", "id,text,label\na,b\n", "train.csv:2: 2 columns instead of 3"),
-        ("train.csv", "id,text,colour\na,b,c\n", "train.csv:2: unknown key 'colour'"),
-        ("train.parquet", "PAR1 id,text", "train.parquet: "),
-    ]:
-        (tmp_path / name).write_text(content)
-        with pytest.raises(ValueError, match=message):
-            list(read_records(tmp_path / name, "classification"))
 
 
 def test_the_manifest_names_what_was_read(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

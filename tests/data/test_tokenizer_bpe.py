@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import transformers
 from byte_level_bpe import write_byte_level_bpe
-from commands import run_command
+from commands import hat
 from drawn import draws
 from hypothesis import given
 from hypothesis import strategies as st
@@ -241,7 +241,7 @@ def test_preprocess_from_a_folder(folders: dict[str, Path], tmp_path: Path) -> N
         )
     out = tmp_path / "out"
     flags = ["--bpe", "tokenizer", "--bpe-dir", folders["uncased WordPiece"]]
-    run_command("hat", "preprocess", f"{data}/", "--out", out, *flags)
+    assert hat("preprocess", f"{data}/", "--out", out, *flags) == 0
     treatments = json.loads((out / "manifest.json").read_text())["splits"]["train"]["treatments"]
     assert treatments["capital_letters_lowered"] == 4 and treatments["accents_removed"] == 2
     assert treatments["source_tokens_unknown_to_dictionary"] and "😀x" in (out / "text/train.source").read_text()
@@ -250,7 +250,7 @@ def test_preprocess_from_a_folder(folders: dict[str, Path], tmp_path: Path) -> N
     pipeline = TextPipeline.load(out / "bin")
     assert pipeline.bpe.encode("Ein Été.") == bpe.encode("Ein Été.")
     again = tmp_path / "again"
-    run_command("hat", "preprocess", f"{data}/", "--out", again, "--vocabulary", out / "bin", "--workers", "2")
+    assert hat("preprocess", f"{data}/", "--out", again, "--vocabulary", out / "bin", "--workers", 2) == 0
     for name in ("train.source-target.source.bin", "dict.source.txt", "bpe.json"):
         assert (again / "bin" / name).read_bytes() == (out / "bin" / name).read_bytes()
 

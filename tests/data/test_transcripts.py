@@ -156,38 +156,7 @@ def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         assert transcript.speakers == speakers and transcript.name == "standard input"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "m.txt has no text: nothing to ask about"),
-        (" \n\u200b\n", "m.txt has no text"),
-        ("WEBVTT\n\nNOTE nothing\n", r"has no text \(left out: 1 notes\)"),
-        ("Ann:\nBob:\nCid:\n", "has no text"),
-        ('{"id": "a", "turns": [{"speaker": "A"}]}', "m.txt, turn 1|turn 1: there is no text"),
-        ('{"id": "a", "turns": [{"text": "A", "start": "soon"}]}', "turn 1: start must be seconds or a clock"),
-        ('{"id": "a", "turns": [{"text": "A", "start": -1}]}', "start must be seconds"),
-        ('{"id": "a", "turns": ["a"], "sentences": ["b"]}', "document a has turns and sentences; give one of them"),
-        ('{"id": "a", "turns": "b"}', "document a: turns must be a list"),
-        ('{"id": "a", "text": "b"}\n{"id": "c", "text": "d"}', "has 2 documents: choose one of a, c with --id"),
-        ('{"id": "a", "turns": ["b"]}\n{"text": "d"}', "has documents and turns side by side"),
-        ('[{"text": "a"}, 3]', "expected a JSON object, found 3"),
-        ('[{"text": "a"}', "is the file cut off"),
-        ("a\x00b", "it has null bytes"),
-        ("Gr\udcfc\udcdfe", "m.txt:1: invalid UTF-8"),
-    ],
-)
-def test_what_cannot_be_read(content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "m.txt").write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(ValueError, match=message):
-        read_transcript(tmp_path / "m.txt")
-
-
-def test_an_id_without_effect(tmp_path: Path) -> None:
-    (tmp_path / "m.txt").write_text("Ann: Hi.\n")
-    with pytest.raises(ValueError, match="--id x has no effect: .*m.txt is plain text, one document"):
-        read_transcript(tmp_path / "m.txt", "x")
-    with pytest.raises(ValueError, match="has no document 'x'; it has d"):
-        read_transcript(write(tmp_path / "d.jsonl", {"id": "d", "turns": TURNS}), "x")
+def test_a_folder_has_no_format(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is a folder; name a file"):
         read_transcript(tmp_path)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import USER_DIR, run_command
+from commands import USER_DIR
 from fairseq.data import ListDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 
@@ -19,8 +19,8 @@ from hat_fairseq.register import register
 register()  # applies the corrections
 
 SAMPLES = {"train": 21, "valid": 13, "test": 11}  # none is a multiple of the sizes below, nor of fairseq's 8
-SIZES = [*(f"--batch-size {size}" for size in (1, 3, 4, 8)), "--max-tokens 40", "--max-tokens 4000"]
-SIZES.append("--max-tokens 100 --num-batch-buckets 3")
+SIZES = ["--batch-size 3", "--batch-size 8", "--max-tokens 40"]
+MORE_SIZES = ["--batch-size 1", "--batch-size 4", "--max-tokens 4000", "--max-tokens 100 --num-batch-buckets 3"]
 ALL_IN_ONE = "--batch-size 64 --max-epoch 1"
 COMMON = "--optimizer adam --lr 0 --dropout 0 --cpu --log-format json --log-interval 1 --no-epoch-checkpoints"
 ENCODER = "--arch hat_roberta_tiny --max-positions 64"
@@ -94,7 +94,7 @@ def mean_loss(log: list[dict[str, str]]) -> float:
     return float([line["valid_loss"] for line in log if "valid_loss" in line][-1])
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [*SIZES, *(pytest.param(size, marks=pytest.mark.slow) for size in MORE_SIZES)])
 def test_translation_uses_every_sample(run, data, trained, size: str) -> None:
     log = trained("translation", f"{size} --max-epoch 1")
     assert samples(log) == SAMPLES["train"]
@@ -116,13 +116,13 @@ def test_other_tasks_use_every_sample(trained, task: str, size: str) -> None:
 def test_fairseq_validate_and_interactive_use_every_sample(run, data, trained) -> None:
     trained("translation")
     losses, model = set(), data("translation-model/checkpoint_last.pt")
-    for size in ("--batch-size 1", "--batch-size 3", "--batch-size 8", "--max-tokens 40"):
+    for size in ("--batch-size 1", *SIZES):
         words = [data("translation"), "--user-dir", USER_DIR, "--task", "translation", "--path", model, *size.split()]
         printed = run("fairseq-validate", *words, "--cpu", "--log-format", "json")
         losses.add(re.findall(r'"valid_loss": "([\d.]+)"', printed.stdout + printed.stderr)[-1])
     assert len(losses) == 1
     flags = generation(data, "--batch-size", 4, "--buffer-size", 4, "--input", data("text/test.en"))
-    printed = run_command("fairseq-interactive", *flags).stdout
+    printed = run("fairseq-interactive", *flags).stdout
     assert len(re.findall(r"^H-\d+\t", printed, re.M)) == SAMPLES["test"]
 
 

@@ -58,11 +58,11 @@ def test_a_training_with_averages_goes_on(ami: Path, tmp_path: Path) -> None:
     assert 0 < max(distances) < 0.1
 
 
-def test_averages_start_from_those_of_a_checkpoint_only(ami: Path, tmp_path: Path) -> None:
+def test_averages_start_from_those_of_a_checkpoint_only(run, ami: Path, tmp_path: Path) -> None:
     words = training_words(
         ami / "bin", tmp_path, "--max-update", 1, "--store-ema", "--ema-seed-model", USER_DIR / "demo_model"
     )
-    result = run_command("fairseq-train", *words, check=False)
+    result = run("fairseq-train", *words, check=False)
     assert result.returncode == 1
     assert result.stderr == (
         f"hat_fairseq: error: {USER_DIR}/demo_model has no averages of weights: it was trained without --store-ema\n"
@@ -93,16 +93,22 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> Non
         (["--shard-id", 1, "--num-shards", 2], "hat_fairseq: error: --num-shards has no effect on a training: "),
         (["--ema-decay", 0.5], "hat_fairseq: error: --ema-decay has no effect on a training: "),
         (["--save-async"], "hat_fairseq: error: --write-checkpoints-asynchronously has no effect on a training: "),
-        (["--use-plasma-view"], "fairseq-train: error: --use-plasma-view: it needs Plasma"),
-        (["--tpu"], "fairseq-train: error: --tpu: hat_fairseq runs on GPUs and CPUs"),
+        (["--use-plasma-view"], "error: --use-plasma-view: it needs Plasma"),
+        (["--tpu"], "error: --tpu: hat_fairseq runs on GPUs and CPUs"),
         (["--quantization-config-path", "missing.yaml"], "missing.yaml"),
         (["--model-parallel-size", 2], "fairseq: error: Please install the megatron submodule"),
     ],
 )
 def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
-    ami: Path, tmp_path: Path, flags: list[object], message: str
+    run, ami: Path, tmp_path: Path, flags: list[object], message: str
 ) -> None:
     words = training_words(ami / "bin", tmp_path, "--max-update", 1, *flags)
-    result = run_command("fairseq-train", *words, check=False)
+    result = run("fairseq-train", *words, check=False)
     assert result.returncode and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
     assert not list(tmp_path.glob("*.pt"))
+
+
+def test_the_line_begins_with_the_name_of_the_command(ami: Path, tmp_path: Path) -> None:
+    """In a process of its own."""
+    result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, "--tpu"), check=False)
+    assert result.stderr.startswith("fairseq-train: error: --tpu: ") and result.stderr.count("\n") == 1

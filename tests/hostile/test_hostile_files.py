@@ -7,7 +7,6 @@ import re
 import resource
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import pyarrow
 import pytest
 from commands import REPOSITORY, environment, run_command, write_lines
 from pyarrow import parquet
-from releases import write_release
 
 from hat_fairseq import cli
 
@@ -68,37 +66,6 @@ RECORD = '{"id": "a", "target": "One.", %s}\n'
 DEEP = "[" * 200_000
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        fault("JSON with brackets in brackets, 200,000 deep", DEEP, "nested too deeply"),
-        fault("`meta` of many levels", '"text": "a", "meta": {"a": ' + "[" * 500 + "]" * 500 + "}", "meta has a lone"),
-        fault("NaN or Infinity in JSON", '"text": "a", "meta": {"a": NaN}', "it has the number NaN"),
-        fault(
-            "a number above 1.8e308 in JSON",
-            '"text": "a", "meta": {"a": [1, -2e400]}',
-            "the number -2e400 is too large",
-        ),
-        fault("a number of 5,000 digits in JSON", f'"text": {"9" * 5000}', "Exceeds the limit"),
-        fault("a lone surrogate in `meta`", r'"text": "a", "meta": {"a": "\ud800"}', "meta has a lone surrogate"),
-    ],
-)
-def test_records(line: str, message: str, tmp_path: Path) -> None:
-    stderr = preprocess(tmp_path, (RECORD % line if line[0] == '"' else line).encode())
-    assert f"{tmp_path / 'in/train.jsonl'}:6: " in stderr and message in stderr
-
-
-@pytest.mark.fault("Security", "a lone surrogate in an id or a label", "file and line, exit 2")
-@pytest.mark.parametrize("field", ["id", "label"])
-def test_surrogates_in_names(field: str, tmp_path: Path) -> None:
-    record = {"id": "a", "text": "One two.", "label": "b"} | {field: "\ud800"}
-    folder(tmp_path / "in")
-    for split in ("train", "valid", "test"):
-        write_lines(tmp_path / f"in/{split}.jsonl", [record])
-    words = ["preprocess", tmp_path / "in", "--kind", "classification", "--out", tmp_path / "out", *LEARNED]
-    assert "its id or label has a lone surrogate" in hat(*words)
-
-
 @pytest.mark.fault("Security", "a lone surrogate in a text", "becomes U+FFFD, which is counted")
 def test_surrogates_in_texts(tmp_path: Path) -> None:
     preprocess(tmp_path, (RECORD % r'"text": "One \ud800 two."').encode(), expected=0)
@@ -140,58 +107,11 @@ def test_too_little_memory(tmp_path: Path) -> None:
     assert "out of memory" in preprocess(tmp_path, record, preexec_fn=little)
 
 
-@pytest.mark.fault("Input", "a column of a table twice", "file and name of the column, exit 2")
-def test_a_column_twice(tmp_path: Path) -> None:
-    stderr = preprocess(tmp_path, b"id,id,text,target\na,b,One.,Two.\n", name="train.csv")
-    assert "train.csv: the column 'id' occurs twice" in stderr
-
-
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("vocabulary")
     hat("preprocess", folder(path / "in"), "--out", path / "out", "--splitter", "punctuation", *LEARNED, expected=0)
     return path / "out/bin"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        fault("a dictionary with a word twice", b"zz 1\nzz 1\n", ":2: the symbol 'zz' occurs twice"),
-        fault("a dictionary with a count that is none", b"zz --5\n", ":1: expected 'symbol count'"),
-        fault("a dictionary with a count of 5,000 digits", b"zz " + b"9" * 5000 + b"\n", ":1: expected 'symbol count'"),
-        fault("a dictionary with a control token", b"<pad> 1\n", ":1: the symbol '<pad>' occurs twice"),
-        fault("a dictionary that is not UTF-8", b"zz 1\n\xff 1\n", ":2: invalid UTF-8"),
-        fault("deep JSON in the settings of a vocabulary", DEEP.encode(), "cannot be read (it is nested too deeply)"),
-    ],
-)
-def test_vocabularies(content: bytes, message: str, vocabulary: Path, tmp_path: Path) -> None:
-    shutil.copytree(vocabulary, tmp_path / "in/bin")
-    path = tmp_path / "in/bin" / ("pipeline.json" if content == DEEP.encode() else "dict.source.txt")
-    path.write_bytes(content)
-    stderr = hat("preprocess", folder(tmp_path / "d"), "--out", tmp_path / "out", "--vocabulary", path.parent)
-    assert str(path) in stderr and message in stderr
-
-
-LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
-
-
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
-        fault("entities in XML that multiply", f'<!ENTITY a0 "aaaaaaaaaa">{LAUGHS}', "amplification factor"),
-        fault("an entity of XML that names a file", '<!ENTITY a9 SYSTEM "SECRET">', "undefined entity"),
-    ],
-)
-def test_xml(declared: str, message: str, tmp_path: Path) -> None:
-    write_release("hyperpartisan", tmp_path)
-    (secret := tmp_path / "secret").write_text("a secret")
-    (path,) = tmp_path.glob("articles-*.xml")
-    declared = declared.replace("SECRET", secret.as_uri())
-    head, body = re.match(r"(?s)(<\?xml.*?\?>)?(.*)", path.read_text()).groups("")  # type: ignore[union-attr]
-    body = re.sub(r"(<article [^>]*>)", r"\1&a9;", body, count=1)
-    path.write_text(f"{head}<!DOCTYPE articles [{declared}]>{body}")
-    stderr = hat("preprocess", "hyperpartisan", "--root", tmp_path, "--out", tmp_path / "out", *LEARNED)
-    assert f"{path}:" in stderr and message in stderr
 
 
 RECIPES = {
@@ -256,26 +176,6 @@ def test_terminals(tmp_path: Path) -> None:
     shown = run_command("hat", *words).stdout
     assert "one" in shown and "two" in shown and "\x1b" not in shown and "\x07" not in shown
     assert "\x1b" not in hat("score", "rouge", "--hypotheses", tmp_path / evil, "--references", tmp_path / "h.jsonl")
-
-
-NUMBER = '{"id": "a", "question": "?", "text": "x", "answers": [{"text": 3, "start": 0}]}'
-scoring = partial(fault, area="Scoring")
-SCORED = [
-    scoring("texts with deep JSON", "rouge", "h.jsonl", DEEP, "nested too deeply"),
-    scoring("texts with NaN", "bleu", "h.jsonl", '{"id": "a", "text": NaN}', "has the number NaN"),
-    scoring("an answer twice in a JSON object", "squad", "r.jsonl", '{"a": "", "a": "1"}', "key 'a' occurs twice"),
-    scoring("answers that are numbers", "squad", "r.jsonl", NUMBER, "text must be a string, not 3"),
-]
-VALID = {"id": "a", "text": "one", "target": "one", "label": "b", "answer": "one"}
-
-
-@pytest.mark.parametrize(("metric", "name", "text", "message"), SCORED)
-def test_scores(metric: str, name: str, text: str, message: str, tmp_path: Path) -> None:
-    paths = {side: write_lines(tmp_path / f"{side}.jsonl", [VALID]) for side in "hr"}
-    paths[name[0]] = tmp_path / name
-    paths[name[0]].write_text(text)
-    stderr = hat("score", metric, "--hypotheses", paths["h"], "--references", paths["r"])
-    assert f"{tmp_path / name}:" in stderr and message in stderr
 
 
 def test_nothing_of_the_package_unpacks_or_evaluates() -> None:

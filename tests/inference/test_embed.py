@@ -38,18 +38,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "package"
 
 
-def peer_vectors(folder: Path, texts: list[str], longest: int) -> np.ndarray:
-    """The mean of the states of all tokens, of length 1: modules.json and 1_Pooling/config.json of MiniLM say so."""
-    tokenizer, model = (
-        transformers.AutoTokenizer.from_pretrained(folder),
-        transformers.AutoModel.from_pretrained(folder),
-    )
-    batch = tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
-    with torch.no_grad():
-        states, mask = model.eval()(**batch).last_hidden_state, batch["attention_mask"].unsqueeze(-1)
-    return torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1).numpy()
-
-
 def embed(model: Path, source: Path, out: Path, *flags: object) -> list[dict[str, Any]]:
     assert hat("embed", model, source, "--out", out, "--device", "cpu", *flags) == 0
     return read_lines(out)
@@ -60,31 +48,23 @@ def vectors_of(lines: list[dict[str, Any]]) -> np.ndarray:
 
 
 @needs_minilm
-@pytest.mark.parametrize("longest", [512, 1500])
+@pytest.mark.parametrize("longest", [512, pytest.param(1500, marks=pytest.mark.slow)])
 def test_sentences_alone_are_those_of_sentence_transformers(longest: int, tmp_path: Path) -> None:
-    assert MINILM is not None
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'hat_fairseq[minilm]'")
     package, texts = tmp_path / "package", [" ".join(text.split()) for text in SENTENCES]
     assert hat("import", "minilm", "--package", package, "--max-positions", longest) == 0
-    expected = peer_vectors(MINILM, texts, 256)
+    expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(texts)
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "segments": SENTENCES}])
     alone = embed(package, tmp_path / "in.jsonl", tmp_path / "alone.jsonl", "--alone")
     assert np.abs(vectors_of(alone) - expected).max() < 1e-5
     write_lines(tmp_path / "each.jsonl", [{"id": str(n), "segments": [text]} for n, text in enumerate(SENTENCES)])
     each = embed(package, tmp_path / "each.jsonl", tmp_path / "each_out.jsonl")
     assert np.abs(vectors_of(each) - expected).max() < 1e-5
-    together = embed(package, tmp_path / "in.jsonl", tmp_path / "together.jsonl")
-    assert np.abs(vectors_of(together) - expected).max() > 0.05
-
-
-@needs_minilm
-def test_the_library_itself(tmp_path: Path) -> None:
-    library = pytest.importorskip("sentence_transformers", reason="pip install 'hat_fairseq[minilm]'")
-    assert hat("import", "minilm", "--package", tmp_path / "package") == 0
-    texts = [" ".join(text.split()) for text in SENTENCES]
-    expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(texts)
-    model = hat_fairseq.load(tmp_path / "package", device="cpu")
+    model = hat_fairseq.load(package, device="cpu")
     (embedding,) = model.embed([{"segments": SENTENCES}], alone=True)
     assert np.abs(embedding.vectors - expected).max() < 1e-5
+    together = embed(package, tmp_path / "in.jsonl", tmp_path / "together.jsonl")
+    assert np.abs(vectors_of(together) - expected).max() > 0.05
 
 
 def test_the_package_never_imports_sentence_transformers(small: Path, tmp_path: Path) -> None:

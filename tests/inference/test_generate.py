@@ -26,12 +26,12 @@ register()  # the tests read checkpoints, whose types the plugin allows
 FLAGS = "--beam 2 --min-len 20 --max-len-b 20 --device cpu"
 AREA = "Generation and prediction"
 SLOW_BATCHES = """
-import sys, time
+import itertools, sys, time
 from hat_fairseq import cli
 from hat_fairseq.inference.generate import Texts
-compute = Texts.__call__
+compute, number = Texts.__call__, itertools.count()
 def slow(self, documents):
-    time.sleep(1)
+    time.sleep(next(number) > 1)
     return compute(self, documents)
 Texts.__call__ = slow
 if __name__ == "__main__":
@@ -62,7 +62,7 @@ def rows(results: Path) -> list[dict]:
 
 
 def slow_run(script: Path, words: list[str], *flags: object) -> subprocess.Popen[str]:
-    """The command with a second for each batch, which prints to a pipe."""
+    """The command with a second for each batch after the first two of a process, which prints to a pipe."""
     script.write_text(SLOW_BATCHES)
     command = [sys.executable, str(script), *words, *map(str, flags), "--batch-size", "1"]
     return subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True)

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from building import TINY_ENCODER, Vocabulary, build
-from commands import hat, read_lines, run_command, training_words, write_lines
+from commands import hat, read_lines, training_words, write_lines
 from helpers import assert_close
 from minilm import MINILM, needs_minilm
 from torch import Tensor
@@ -140,7 +140,7 @@ def test_figures_are_those_of_scikit_learn() -> None:
 
 
 @needs_minilm
-def test_vectors_are_those_of_sentence_transformers(tmp_path: Path) -> None:
+def test_vectors_are_those_of_sentence_transformers(run, tmp_path: Path) -> None:
     library = pytest.importorskip("sentence_transformers")
     texts = ["Good morning.", "Which colour does the remote have? " * 12, "Yes ."]
     record = {"id": "a", "questions": ["What is it about?"], "sentences": texts, "evidence": [[1]]}
@@ -152,9 +152,7 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path: Path) -> None:
     flags = "--task document_evidence --arch hat_evidence_minilm --max-positions 512 --freeze-encoder --max-update 1"
     flags += " --optimizer adam --lr 0 --batch-size 1 --cpu --num-workers 0 --no-epoch-checkpoints"
     start = ["--finetune-from-model", tmp_path / "minilm.pt", "--save-dir", tmp_path / "ck"]
-    run_command(
-        "fairseq-train", tmp_path / "data/bin", *training_words(tmp_path, tmp_path)[1:3], *flags.split(), *start
-    )
+    run("fairseq-train", tmp_path / "data/bin", *training_words(tmp_path, tmp_path)[1:3], *flags.split(), *start)
     loaded = hat_fairseq.load(tmp_path / "ck/checkpoint_last.pt", data=tmp_path / "data/bin")
     encoded = loaded.pipeline.encode(loaded._record(1, record))[0]
     ids = torch.tensor([[*map(loaded.loaded.source.numbers.__getitem__, encoded.tokens), EOS]])
@@ -162,7 +160,7 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path: Path) -> None:
     torch.testing.assert_close(loaded.models[0].encode(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)
 
 
-def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
+def test_a_training_keeps_its_threshold_in_the_package(run, tmp_path: Path) -> None:
     """Units of the question's word are evidence; a few updates find that, and the package predicts the same."""
     words = ["red", "green", "blue", "black", "white", "brown"]
     for split, count in (("train", 12), ("valid", 3), ("test", 2)):
@@ -181,14 +179,14 @@ def test_a_training_keeps_its_threshold_in_the_package(tmp_path: Path) -> None:
     )
     flags += " --cpu --num-workers 0 --no-epoch-checkpoints --log-format simple --validate-interval 5"
     user_dir = training_words(tmp_path, tmp_path)[1:3]
-    done = run_command("fairseq-train", tmp_path / "data/bin", *user_dir, *flags.split(), "--save-dir", tmp_path / "ck")
+    done = run("fairseq-train", tmp_path / "data/bin", *user_dir, *flags.split(), "--save-dir", tmp_path / "ck")
     assert "average_precision" in done.stdout and "evidence_f1" in done.stdout
     state = torch.load(tmp_path / "ck/checkpoint_last.pt", weights_only=True)["model"]
     threshold = float(state["classification_heads.evidence.threshold"])
     assert threshold in [pytest.approx(float(each)) for each in THRESHOLDS]
     checkpoint = tmp_path / "ck/checkpoint_last.pt"
     words = ["--task", "document_evidence", "--criterion", "evidence", "--cpu", "--batch-size", 4, "--path", checkpoint]
-    done = run_command("fairseq-validate", tmp_path / "data/bin", *user_dir, *words)
+    done = run("fairseq-validate", tmp_path / "data/bin", *user_dir, *words)
     assert "average_precision" in done.stdout
     assert hat("export", checkpoint, "--data", tmp_path / "data/bin", "--out", tmp_path / "model") == 0
     lines = []

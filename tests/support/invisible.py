@@ -4,6 +4,7 @@ import random
 
 import regex
 
+CHARACTERS = "".join(map(chr, [*range(0x20000), *range(0xE0000, 0xE1000)]))  # no others have these properties
 _PROPERTIES = (
     r"\p{White_Space}",
     r"\p{Cc}",
@@ -12,7 +13,7 @@ _PROPERTIES = (
     r"\p{DI}",
     "\u2800",
 )
-GROUPS = [regex.findall(f"(?V1){each}", "".join(map(chr, range(0x110000)))) for each in _PROPERTIES]
+GROUPS = [regex.findall(f"(?V1){each}", CHARACTERS) for each in _PROPERTIES]
 INVISIBLE = ["\ufeff", "\u3164", "\u2800 \u200f", "\ufe0f", "\u034f\u00a0"]
 VISIBLE = ["می‌خواهم", "क्‍ष", "👩‍👩‍👧 ❤️", "Donau\u00addampf\u00adschiff", "\u2060x\u200b y\ufeff", "\u0301", "\u0600"]
 

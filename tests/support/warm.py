@@ -12,12 +12,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from commands import HEEDING, REPOSITORY
 
 IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.data.preprocess")
+# What a training imports when it makes its optimizer and reads its settings: half a second each.
+IMPORTED += ("torch._dynamo", "torch.distributed.fsdp", "hydra.experimental.compose")
 
 
 class WarmPython:
@@ -69,6 +72,9 @@ def serve() -> None:
     os.dup2(2, 1)  # what modules print when they are imported is no answer
     for module in IMPORTED:
         __import__(module)
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    OverridesParser.create().parse_overrides(["a=1", "b=[c,d]", "e=0.5", "f=null"])  # reads the tables of its grammar
     for line in sys.stdin:
         words, *places = json.loads(line)
         child = os.fork()
@@ -86,6 +92,7 @@ def become(words: list[str], cwd: str, output: str, errors: str) -> None:
     with open(errors, "ab") as file:  # after what is in the file of both
         os.dup2(1 if errors == output else file.fileno(), 2)
     sys.argv = list(words)
+    warnings.filterwarnings("ignore", ".* found in sys.modules after import", RuntimeWarning)  # so it is
     try:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     except SystemExit as error:

@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from commands import hat, refusal, write_lines
 from fairseq.data import Dictionary, data_utils, indexed_dataset
 
 from hat_fairseq.data.binarize import binarize_text
@@ -46,31 +45,3 @@ def test_half_of_a_further_part_is_named(tmp_path: Path) -> None:
     (tmp_path / "test1.bin").unlink()
     with pytest.raises(ValueError, match=r"test1\.bin is missing; run hat preprocess again"):
         indexed_dataset.dataset_exists(str(tmp_path / "test1"), "mmap")
-
-
-@pytest.mark.fault(
-    "Preprocessing",
-    "more than half of the tokens are not in the dictionary",
-    "refused with --bpe and --vocabulary as the way out",
-)
-def test_preprocessing_refuses_text_of_another_language(tmp_path: Path) -> None:
-    row = {"id": "a", "text": "One cat runs after two dogs.", "target": "A cat runs."}
-    write_lines(tmp_path / "mine/train.jsonl", [row])
-    words = ["preprocess", tmp_path / "mine", "--splitter", "punctuation", "--num-codes", 5]
-    assert hat(*words, "--out", tmp_path / "a") == 0
-    write_lines(tmp_path / "other/test.jsonl", [{"id": "b", "text": "今天天气很好。", "target": "天气"}])
-    words = ["preprocess", tmp_path / "other", "--out", tmp_path / "b", "--vocabulary", tmp_path / "a/bin"]
-    message = "tokens are not in the dictionary: text of another language than the vocabulary is of"
-    assert message in refusal(*words, "--splitter", "punctuation") and not (tmp_path / "b").exists()
-
-
-@pytest.mark.fault("Input", "parallel text without blank lines", "refused above 500 lines")
-def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path) -> None:
-    for lines in (500, 501):
-        folder = tmp_path / str(lines)
-        folder.mkdir()
-        for side in ("source", "target"):
-            (folder / f"train.{side}").write_text(f"a segment of the {side} .\n" * lines)
-        words = ["preprocess", folder, "--out", folder / "out", "--num-codes", 5]
-        assert lines == 501 or hat(*words) == 0
-    assert "has 501 lines and no blank line, so it is one document" in refusal(*words)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from commands import hat, read_lines, write_lines
+from commands import USER_DIR, hat, read_lines, write_lines
 from small_peers import ENCODER_SIZES, small_peer
 from tokenizers_on_the_spot import write_tokenizer
 from warm import WarmPython
@@ -17,6 +17,7 @@ import hat_fairseq
 from hat_fairseq.model_folder import MANIFEST
 
 TEXTS = ["Zürich is a city. It rains.", "The remote is yellow! Who wants a button?", "Good morning. We begin now."]
+FAIRSEQ_TRAIN = ["fairseq_cli.train", "--user-dir", str(USER_DIR)]
 TRAIN = "--optimizer adam --lr 1e-3 --batch-size 2 --max-update 2 --cpu --num-workers 0 --no-epoch-checkpoints"
 
 
@@ -52,7 +53,7 @@ def test_labels_from_a_package(
     assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--number-ids", *flags) == 0
     task = f"--task document_classification --segment-by marker --disable-validation --save-dir {tmp_path}/save"
     words = [f"{tmp_path}/data/bin", *start, *TRAIN.split(), *task.split()]
-    log = warm.run(["hat_fairseq.cli", "train", *words], tmp_path, tmp_path / "log")
+    log = warm.run([*FAIRSEQ_TRAIN, *words], tmp_path, tmp_path / "log")
     assert "started from RoBERTa: both kinds of layer i from its layer i" in log and "done training" in log
 
 
@@ -83,7 +84,7 @@ def test_labels(
     data = prepared(bert, tmp_path, "label", "--kind", "classification")
     task = ["--task", "document_classification", "--criterion", "document_labels", "--save-dir", tmp_path / "save"]
     words = [*start, *more.split(), *TRAIN.split(), "--disable-validation", *task]
-    printed = warm.run(["hat_fairseq.cli", "train", f"{data}/bin", *map(str, words)], tmp_path, tmp_path / "log")
+    printed = warm.run([*FAIRSEQ_TRAIN, f"{data}/bin", *map(str, words)], tmp_path, tmp_path / "log")
     assert "newly initialised" in printed, "what is new is listed"
     checkpoint, common = tmp_path / "save/checkpoint_last.pt", ["--device", "cpu"]
     rows = {}
@@ -141,7 +142,7 @@ def test_another_vocabulary(
         else ("--task document_to_text --criterion chunked_label_smoothed_cross_entropy --max-target-positions 30")
     )
     words = [f"{data}/bin", *start, *TRAIN.split(), *task.split(), "--save-dir", str(tmp_path / "save")]
-    done = warm.completed(["hat_fairseq.cli", "train", *words], tmp_path, check=False)
+    done = warm.completed([*FAIRSEQ_TRAIN, *words], tmp_path, check=False)
     error = done.stderr.splitlines()[-1]
     assert done.returncode and "the checkpoint was trained with another dictionary" in error, error
     assert not [*(tmp_path / "save").glob("*.pt")]
@@ -153,9 +154,7 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
     data = prepared(bert, tmp_path, "target", "--kind", "text")
     task = "--task document_to_text --criterion chunked_label_smoothed_cross_entropy --max-target-positions 30"
     words = [*start, *TRAIN.replace("1e-3", "0").split(), "--disable-validation", *task.split(), "--save-dir"]
-    printed = warm.run(
-        ["hat_fairseq.cli", "train", f"{data}/bin", *words, str(tmp_path / "save")], tmp_path, tmp_path / "log"
-    )
+    printed = warm.run([*FAIRSEQ_TRAIN, f"{data}/bin", *words, str(tmp_path / "save")], tmp_path, tmp_path / "log")
     assert start[-2] == "--encoder-from" and "the encoder is started from RoBERTa; newly initialised" in printed
     checkpoint = tmp_path / "save/checkpoint_last.pt"
     state = torch.load(checkpoint, weights_only=False)["model"]
@@ -164,7 +163,7 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
             own = state[name.replace("sentence_encoder.", "")]
             assert torch.equal(own, tensor[: len(own)]), name
     more = [*words, str(tmp_path / "save"), "--max-update", "3"]
-    log = warm.run(["hat_fairseq.cli", "train", f"{data}/bin", *more], tmp_path, tmp_path / "log")
+    log = warm.run([*FAIRSEQ_TRAIN, f"{data}/bin", *more], tmp_path, tmp_path / "log")
     assert f"Loaded checkpoint {tmp_path / 'save/checkpoint_last.pt'} (epoch 2 @ 2 updates)" in log, "it goes on"
     assert hat("export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
     without, other = start[:-2], [str(tmp_path / "other")]
@@ -174,7 +173,7 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
         (start[-2:] + ["--finetune-from-model", checkpoint], "give --encoder-from or --finetune-from-model, not both"),
     ):
         words = [f"{data}/bin", *without, *map(str, flags), *TRAIN.split(), *task.split(), "--save-dir", *other]
-        done = warm.completed(["hat_fairseq.cli", "train", *words], tmp_path, check=False)
+        done = warm.completed([*FAIRSEQ_TRAIN, *words], tmp_path, check=False)
         assert done.returncode and problem in done.stderr.splitlines()[-1]
         assert not [*Path(*other).glob("*.pt")]
     for flags in ([], ["--bf16"]):
