@@ -281,6 +281,7 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("head", "chunks", "head", "alone"),
         ("head", "chunks, N|D", "head", "chunks"),
         ("upper", "chunks", "head", "chunks"),
+        ("upper", "chunks, N|D", "upper", "chunks"),
         ("upper", "SD", "upper", "S"),
     ],
     "markers": [
@@ -307,6 +308,7 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
             ("rules", "bag of words", "rules", "bag of words, first 512"),
             ("head", "chunks", "rules", "bag of words"),
             ("head", "mean of chunks", "head", "first 512"),
+            ("head", "chunks", "head", "mean of chunks"),
             ("upper", "chunks", "head", "chunks"),
             ("upper", "chunks", "upper", "first 512"),
             ("upper", "window", "upper", "chunks"),
