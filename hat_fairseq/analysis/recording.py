@@ -55,9 +55,9 @@ class Recorder:
     """
 
     def __init__(self, encoder: Encoder, tokens: Tensor, first_token: bool = False, decoder: Any = None) -> None:
-        self.unit, numbers = units(encoder, tokens)
-        self.numbers = numbers.cpu()  # (T,) the unit of each token, -1 for none
-        self.num_units = int(self.numbers.max()) + 1
+        self.unit, unit_of_token = units(encoder, tokens)
+        self.unit_of_token = unit_of_token.cpu()  # (T,) the unit of each token, -1 for none
+        self.num_units = int(self.unit_of_token.max()) + 1
         self._shown = [*([] if decoder is None else _of_decoder(decoder, self.unit)), *_of_encoder(encoder)]
         self._first_token = first_token
         self._weights: dict[tuple[int, str], dict[int, Tensor]] = {}  # by number of `_shown` and queries
@@ -76,12 +76,12 @@ class Recorder:
     @property
     def lengths(self) -> tuple[int, ...]:
         """Returns the number of tokens of each unit."""
-        return tuple(self.numbers[self.numbers >= 0].bincount().tolist())
+        return tuple(self.unit_of_token[self.unit_of_token >= 0].bincount().tolist())
 
     def by_unit(self, words: Sequence[str]) -> list[list[str]]:
         """Groups the words of all tokens, or their roles, by unit."""
         grouped: list[list[str]] = [[] for _ in range(self.num_units)]
-        for word, unit in zip(words, self.numbers.tolist(), strict=True):
+        for word, unit in zip(words, self.unit_of_token.tolist(), strict=True):
             if unit >= 0:
                 grouped[unit].append(word)
         return grouped
@@ -101,7 +101,7 @@ class Recorder:
             self._weights.setdefault((number, queries), {})[layer] = values
 
         shown, (weights,) = self._shown[number], module.weights(*inputs).float().cpu()  # H x Q x K
-        of_tokens = self.numbers
+        of_tokens = self.unit_of_token
         if shown.keys == "cells":
             of_tokens = of_tokens[module.middle_tokens(weights.size(-1)).clamp(max=len(of_tokens) - 1)]
         if shown.keys != "units":
@@ -111,7 +111,7 @@ class Recorder:
         if shown.queries == "tokens":
             if self._first_token:
                 store("document", weights[:, :1])
-            weights = averaged(weights, self.numbers, self.num_units)
+            weights = averaged(weights, self.unit_of_token, self.num_units)
         store("source", weights)
 
 
@@ -127,10 +127,10 @@ def units(encoder: Encoder, tokens: Tensor) -> tuple[str, Tensor]:
     positions = torch.arange(tokens.size(1), device=tokens.device)
     if (where := layout.representatives) is not None:
         slots = positions if layout.slots is None else layout.slots.index[0]
-        numbers = torch.searchsorted(where.positions[0].contiguous(), slots.contiguous(), right=True) - 1
+        unit_of_token = torch.searchsorted(where.positions[0].contiguous(), slots.contiguous(), right=True) - 1
         if where.inserted and where.padding is not None and bool(where.padding.all()):
-            numbers = torch.zeros_like(numbers)  # no representatives: the text is one unit
-        return where.unit, numbers
+            unit_of_token = torch.zeros_like(unit_of_token)  # no representatives: the text is one unit
+        return where.unit, unit_of_token
     starts = sentence_starts(tokens, encoder.vocabulary.bos, encoder.vocabulary.pad)[0]
     if int(starts.sum()) > 1:
         return "sentence", starts.cumsum(dim=0) - 1
@@ -181,7 +181,7 @@ def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str
     with torch.no_grad(), Recorder(model.core, tokens, model.core.reads_first_token) as recorder:
         spans = model.encode(tokens).spans
     values: dict[str, Tensor] = {}
-    maps = [one for one in recorder.maps() if not one.to_tokens and bool((recorder.numbers >= 0).all())]
+    maps = [one for one in recorder.maps() if not one.to_tokens and bool((recorder.unit_of_token >= 0).all())]
     if maps:  # that of the document comes before that of the units
         queries = maps[0].weights[:, :, :1] if model.core.reads_first_token else maps[0].weights
         values["weight"] = queries.mean(dim=(0, 1, 2))
@@ -191,12 +191,12 @@ def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str
     return recorder, [dict(zip(values, row, strict=True)) for row in rows]
 
 
-def summed(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:
+def summed(weights: Tensor, unit_of_token: Tensor, num_units: int) -> Tensor:
     """Maps (..., K) weights and the (K,) unit of each key -> (..., S) sums; keys of the unit -1 are left out."""
-    return weights @ one_hot(numbers + 1, num_units + 1)[:, 1:].to(weights)
+    return weights @ one_hot(unit_of_token + 1, num_units + 1)[:, 1:].to(weights)
 
 
-def averaged(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:
+def averaged(weights: Tensor, unit_of_token: Tensor, num_units: int) -> Tensor:
     """Maps (H, T, S) weights and the (T,) unit of each query -> (H, S, S) means over the tokens of a unit."""
-    of_unit = one_hot(numbers + 1, num_units + 1)[:, 1:].T.to(weights)
+    of_unit = one_hot(unit_of_token + 1, num_units + 1)[:, 1:].T.to(weights)
     return of_unit @ weights / of_unit.sum(dim=1, keepdim=True).clamp(min=1)

@@ -16,7 +16,7 @@ from hat_fairseq.data.kinds import Kind
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
 LABELS = Path("text", "label.labels")  # likewise of the labels of examples
-_SMALL = 65500  # below it fairseq writes a dictionary's numbers in 16 bits
+_SMALL = 65500  # below it fairseq writes a dictionary's ids in 16 bits
 _CODES = {"<u2": 8, "<u4": 9}  # how the index names the type
 
 
@@ -103,7 +103,7 @@ def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, i
 
     `block`: a file, and where its lines begin and end, in bytes.
     """
-    id_of = dictionary.numbers.__getitem__
+    id_of = dictionary.ids.__getitem__
     ids, lengths, unknown = [], [], 0
     for line in lines_of_block(block):
         tokens = [*line.split(), SPECIAL[EOS]]

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from hat_fairseq.data.text import CONTROL_TOKENS
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every dictionary
 BOS, PAD, EOS, UNKNOWN = range(4)
 SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
 MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
@@ -49,7 +49,7 @@ class Dictionary:
     def __init__(self, counts: Iterable[tuple[str, int]] = ()):
         self.counts = list(counts)
         self.symbols = [*SPECIAL, *(symbol for symbol, _ in self.counts)]
-        self.numbers = _Numbers((symbol, number) for number, symbol in enumerate(self.symbols))
+        self.ids = _Ids((symbol, number) for number, symbol in enumerate(self.symbols))
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -122,7 +122,7 @@ def check_fingerprints(
             )
 
 
-class _Numbers(dict[str, int]):
+class _Ids(dict[str, int]):
     """Symbol to index; all other strings have the index of `<unk>`."""
 
     def __missing__(self, symbol: str) -> int:

@@ -51,13 +51,13 @@ class SentencePieceBpe(Lossless):
         shutil.copyfile(self.model, path)
 
     def pieces(self) -> dict[str, int]:
-        """Returns all pieces that a text can have, with their numbers.
+        """Returns all pieces that a text can have, with their ids.
 
         Raises ValueError for one that no dictionary can have.
         """
         model = self._processor
-        numbers = range(model.piece_size())
-        pieces = {model.id_to_piece(i): i for i in numbers if not (model.is_control(i) or model.is_unknown(i))}
+        ids = range(model.piece_size())
+        pieces = {model.id_to_piece(i): i for i in ids if not (model.is_control(i) or model.is_unknown(i))}
         if unfit := [piece for piece in pieces if piece in SPECIAL or any(end in piece for end in " \r\n")]:
             raise ValueError(
                 f"{self.model} has the piece {unfit[0]!r}, which a dictionary of fairseq cannot have; use a model "

@@ -259,10 +259,10 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         return [self._chosen_tokens(row, options) for row in encoded]
 
     def _row(self, row: Row, number: int) -> EncodedRow:
-        ids = [*map(self.source.numbers.__getitem__, row.tokens), EOS]
+        ids = [*map(self.source.ids.__getitem__, row.tokens), EOS]
         encoded = EncodedRow(number, [*map(str, row.tokens), SPECIAL[EOS]], ids)
         if self.roles is not None:
-            encoded.roles = [*map(self.roles.numbers.__getitem__, row.streams["role"]), EOS]
+            encoded.roles = [*map(self.roles.ids.__getitem__, row.streams["role"]), EOS]
         if "target" in row.streams:
             encoded.labels = self._target_ids(row)
         return encoded
@@ -273,7 +273,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         return row.without_markers(options.max_length if options.truncates else None)
 
     def _target_ids(self, row: Row) -> list[int]:
-        return [*map(self.target.numbers.__getitem__, row.streams["target"]), EOS]
+        return [*map(self.target.ids.__getitem__, row.streams["target"]), EOS]
 
     def _target_row(self, target: Any, number: int, options: CallOptions) -> EncodedRow:
         """Returns the row of a target alone, which is whole where chunks of a document would divide it."""
@@ -435,7 +435,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
 
     def _check_known(self, tokens: Iterable[Any]) -> None:
         """Raises ValueError for a token that the dictionary does not have."""
-        if missing := [str(token) for token in tokens if str(token) not in self.target.numbers]:
+        if missing := [str(token) for token in tokens if str(token) not in self.target.ids]:
             raise ValueError(
                 f"add_tokens: {missing[0]!r} is not in the dictionary, and the BPE would never make it of a text; "
                 "train with a dictionary that has it"
@@ -477,11 +477,11 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
 
     def get_vocab(self) -> dict[str, int]:
         """Returns the dictionary of the target, whose ids `decode` reads."""
-        return dict(self.target.numbers)
+        return dict(self.target.ids)
 
     def _convert_token_to_id(self, token: str) -> int:
         """Looks up a token of `tokenize`, which is one of the source."""
-        return self.source.numbers[token]
+        return self.source.ids[token]
 
     def _convert_id_to_token(self, index: int) -> str:
         if not 0 <= index < len(self.target):

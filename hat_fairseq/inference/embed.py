@@ -90,7 +90,7 @@ class Embedding:
         return cls(line["id"], spans, flat.reshape(len(spans), -1), line["texts"])
 
 
-Owned = list[tuple[str, int]]  # tokens with the numbers of their vectors
+Owned = list[tuple[str, int]]  # tokens with the indices of their vectors
 
 
 @dataclass
@@ -205,13 +205,13 @@ class Embedder:
 
     def pool(self, document: Pieces, states: Iterator[Tensor]) -> Tensor:
         """Takes the states of a document's rows and returns its (N, C) vectors."""
-        numbers = [torch.tensor([*(n for _, n in row), row[-1][1]]) for row in document.rows]  # `</s>` with the last
+        indices = [torch.tensor([*(n for _, n in row), row[-1][1]]) for row in document.rows]  # `</s>` with the last
         chosen = []
-        for number, state in zip(numbers, states, strict=False):
+        for index, state in zip(indices, states, strict=False):
             if self.options.pooling == "marker":  # the first token of each vector in a row
-                first = F.pad(number[1:] != number[:-1], (1, 0), value=True)
-                number, state = number[first], state[first]
-            chosen.append((number, state))
+                first = F.pad(index[1:] != index[:-1], (1, 0), value=True)
+                index, state = index[first], state[first]
+            chosen.append((index, state))
         owners, values = torch.cat([n for n, _ in chosen]), torch.cat([s for _, s in chosen])
         sums = values.new_zeros(len(document.spans), values.size(1)).index_add(0, owners, values)
         means = sums / owners.bincount(minlength=len(sums)).unsqueeze(1)

@@ -36,7 +36,7 @@ class Loaded:
         labels: the names of the classes of an encoder with labels.
         architecture: the registered name of the network.
         precision: one of `kernels.precision.PRECISIONS`.
-        parameters: how many numbers the models have.
+        parameters: how many scalars the models have.
         task: that of fairseq; None for networks that were built without it.
     """
 

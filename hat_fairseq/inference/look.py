@@ -318,8 +318,8 @@ def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..
 
     `score` maps rows of each stream to (B, N) numbers. Returns (N, 1 + S) on the CPU.
     """
-    numbers = recorder.numbers.to(streams[0].device)
-    keep = [numbers >= -1, *(numbers != unit for unit in range(recorder.num_units))]
+    unit_of_token = recorder.unit_of_token.to(streams[0].device)
+    keep = [unit_of_token >= -1, *(unit_of_token != unit for unit in range(recorder.num_units))]
     batches = [keep[start : start + batch_size] for start in range(0, len(keep), batch_size)]
     return torch.cat([score(*([stream[mask] for mask in batch] for stream in streams)) for batch in batches]).T.cpu()
 

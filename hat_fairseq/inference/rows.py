@@ -37,7 +37,7 @@ class Encoded(NamedTuple):
 
 def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
     """Returns (T,) ids of tokens, `</s>` at the end."""
-    return torch.tensor([*map(dictionary.numbers.__getitem__, tokens), EOS])
+    return torch.tensor([*map(dictionary.ids.__getitem__, tokens), EOS])
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:

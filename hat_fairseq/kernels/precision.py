@@ -135,7 +135,7 @@ class PackedLinear(nn.Module):
 
 
 def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rounds each row of the (..., I) fp32 `x` to one of 255 equidistant numbers, 0 among them.
+    """Rounds each row of the (..., I) fp32 `x` to one of 255 equidistant values, 0 among them.
 
     Returns:
         (..., I) uint8 integers, (..., 1) scales and (..., 1) offsets: `x` is about integers x scales + offsets.

@@ -70,7 +70,7 @@ class BlockPattern:
 
 @lru_cache(maxsize=512)
 def visible_blocks(pattern: BlockPattern, num_blocks: int, num_heads: int, seed: int) -> Tensor:
-    """Returns (H, N, K) numbers of the key blocks of each query block, each once; -1 for none.
+    """Returns (H, N, K) indices of the key blocks of each query block, each once; -1 for none.
 
     Only for more than `pattern.dense` blocks.
     """

@@ -171,8 +171,8 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
             inputs["roles"] = torch.full_like(tokens, task.role_dictionary.nspecial)
     else:
         gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
-    numbers = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
-    return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **numbers}
+    counts = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
+    return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **counts}
 
 
 def longest_document(

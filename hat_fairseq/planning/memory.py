@@ -21,7 +21,7 @@ class Updates:
     """Updates of a training with Adam.
 
     Attributes:
-        parameters: how many numbers are trained.
+        parameters: how many scalars are trained.
         sizes: bytes that stay from one update to the next: `weights`; `gradients`, with the copy in which DDP sums
             them; `optimizer`, the moments of Adam and fairseq's fp32 copies of weights and gradients.
     """

@@ -179,7 +179,7 @@ class EncoderTask(PluginTask, FairseqTask):
             options = f"--max-segments {config.max_segments} --segment-length {config.segment_length}"
             return (
                 f"It takes {config.max_segments} segments (--max-segments) of up to {config.segment_length} tokens "
-                "(--segment-length); a longer sentence counts as several. Train with greater numbers, or preprocess "
+                "(--segment-length); a longer sentence counts as several. Train with greater values, or preprocess "
                 f"with {options}"
             )
         most = tokens if self._model is None else min(tokens, self._model.core.max_tokens)

@@ -37,11 +37,11 @@ MINILM = "minilm"  # the BERT of an installed package
 
 @dataclass(frozen=True)
 class Release:
-    """How the folder of a release is read; `fixed`, `numbers` and `target` as in `read_config`."""
+    """How the folder of a release is read; `fixed`, `sizes` and `target` as in `read_config`."""
 
     target: str
     fixed: Mapping[str, Any]
-    numbers: Sequence[str]
+    sizes: Sequence[str]
     convert: Callable[..., Converted]  # weights and config to a checkpoint's
     # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
@@ -102,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     release = RELEASES[args.release]
-    config = read_config(args.directory / "config.json", release.fixed, release.numbers, release.target)
+    config = read_config(args.directory / "config.json", release.fixed, release.sizes, release.target)
     options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     if release.tokenizer is None:
         symbols = release.symbols(args.directory, config["vocab_size"])

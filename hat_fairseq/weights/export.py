@@ -123,10 +123,10 @@ def write_folder(
 
 
 def stored(name: str, tensor: Tensor, half: bool) -> Tensor:
-    """Returns a tensor as it is written; ValueError for numbers that fp16 does not have."""
+    """Returns a tensor as it is written; ValueError for values that fp16 does not have."""
     rounded = tensor.half() if half and tensor.is_floating_point() else tensor
     if not torch.equal(rounded.isfinite(), tensor.isfinite()):
-        raise ValueError(f"{name} has numbers up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
+        raise ValueError(f"{name} has values up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
     return rounded
 
 
@@ -148,23 +148,23 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
         }
     description, positions = trained.description(), trained.positions
     settings, heads = description["settings"], description["heads"]
-    numbers: dict[str, Any] = {"vocab_size": description["vocab_size"]} | SPECIAL_IDS
-    numbers |= {"torch_dtype": "float32", "description": description}
+    config: dict[str, Any] = {"vocab_size": description["vocab_size"]} | SPECIAL_IDS
+    config |= {"torch_dtype": "float32", "description": description}
     head = next(iter(heads.values())) if len(heads) == 1 else {}
     about_documents = head.get("level") == "document"
     if about_documents:
         labels = head.get("labels") or [f"LABEL_{number}" for number in range(head["classes"])]
-        numbers |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+        config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     if trained.writes_texts:
-        numbers |= {"is_encoder_decoder": True, "decoder_start_token_id": EOS}
+        config |= {"is_encoder_decoder": True, "decoder_start_token_id": EOS}
         if not description["num_roles"] and len({*positions}) == 1 and bart.SAME.items() <= settings.items():
-            return bart.written_name, numbers | bart.written_config(settings, positions[0])
+            return bart.written_name, config | bart.written_config(settings, positions[0])
     purpose = "ForSequenceClassification" if about_documents else "Model" if heads else "ForMaskedLM"
     plain_head = not heads or (about_documents and head["inner_dim"] == settings["encoder_embed_dim"])
     if roberta.SAME.items() <= settings.items() and plain_head and not trained.writes_texts:
-        return roberta.written_name, numbers | roberta.written_config(settings, purpose)
-    del numbers["description"]  # whose keys are those of `hf.HatConfig`
-    return str, numbers | {
+        return roberta.written_name, config | roberta.written_config(settings, purpose)
+    del config["description"]  # whose keys are those of `hf.HatConfig`
+    return str, config | {
         "architectures": ["HatForConditionalGeneration" if trained.writes_texts else f"Hat{purpose}"],
         "model_type": MODEL_TYPE,
         "auto_map": AUTO_MAP,

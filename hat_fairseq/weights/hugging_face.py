@@ -2,9 +2,9 @@
 
 Nothing in the files is executed. Vocabularies become dictionaries of fairseq: GPT-2's BPE, and XLM-RoBERTa's pieces.
 
-fairseq's GPT-2 BPE writes numbers: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
+fairseq's GPT-2 BPE writes ids: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
 produces; the next one is `<|endoftext|>`. The line of dict.txt on which a number stands, plus four, is the row of the
-embedding. Hugging Face's vocab.json gives that row for the token itself, so tokens have to be turned into numbers.
+embedding. Hugging Face's vocab.json gives that row for the token itself, so tokens have to be turned into ids.
 
 XLM-RoBERTa's dictionary has the pieces of its sentencepiece model in their order. The model numbers them from 3, so a
 row of the embedding is the number plus one.
@@ -37,14 +37,14 @@ PLAIN = {
 }
 
 
-def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], target: str) -> dict[str, Any]:
+def read_config(path: Path, fixed: Mapping[str, Any], sizes: Iterable[str], target: str) -> dict[str, Any]:
     """Reads `config.json`; ValueError if it describes what `target`, the model to convert to, cannot compute.
 
-    `fixed`: settings that `target` cannot change; they may be missing. `numbers`: settings that must be there; whole
+    `fixed`: settings that `target` cannot change; they may be missing. `sizes`: settings that must be there; whole
     numbers, except epsilons and probabilities.
     """
     config = dict(Fields.read(path).record)
-    kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in numbers}
+    kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in sizes}
     for key, value in fixed.items():
         if config.get(key, value) != value:
             raise ValueError(f"{path}: {key} is {config[key]!r}, only {value!r} can be converted to {target}")
@@ -89,7 +89,7 @@ def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     path.chmod(mode)  # safetensors writes for the owner only
 
 
-def gpt2_numbers(merges: Iterable[str]) -> dict[str, int]:
+def gpt2_ids(merges: Iterable[str]) -> dict[str, int]:
     """Numbers every token, from the lines of vocab.bpe (merges.txt): what encoder.json holds."""
     pairs = [line for line in merges if line.strip() and not line.startswith("#version")]
     tokens = sorted(ByteLevel.alphabet()) + [pair.replace(" ", "") for pair in pairs] + ["<|endoftext|>"]
@@ -107,13 +107,13 @@ def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: st
         raise ValueError(f"{source}: the {len(tokens)} ids are not 0 to {len(tokens) - 1}, each once")
     if tuple(tokens[:4]) != SPECIAL:
         raise ValueError(f"{source} starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIAL)}")
-    numbers = gpt2_numbers(merges)
+    ids = gpt2_ids(merges)
     body = tokens[4:-1] if tokens[-1] == MASK else tokens[4:]
-    return [str(numbers.get(token, token)) for token in body]
+    return [str(ids.get(token, token)) for token in body]
 
 
 def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
-    """Returns the lines of dict.txt for the row numbers of these weights; None without tokenizer files.
+    """Returns the lines of dict.txt for the ids that these weights have; None without tokenizer files.
 
     Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead; else ValueError.
     """
@@ -139,7 +139,7 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
 
 
 def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:
-    """Does the same for a sentencepiece model numbered as XLM-RoBERTa's; ValueError for other numbers."""
+    """Does the same for a sentencepiece model numbered as XLM-RoBERTa's; ValueError for other ids."""
     if not (path := directory / MODEL).is_file():
         return None
     pieces = SentencePieceBpe(path).pieces()

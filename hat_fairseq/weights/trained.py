@@ -1,4 +1,4 @@
-"""A trained model that is to be written as a folder: its network in plain numbers, and the settings of its training."""
+"""A trained model that is to be written as a folder: its network's configuration, and the settings of its training."""
 
 from argparse import Namespace
 from dataclasses import asdict, dataclass
@@ -65,7 +65,7 @@ class Trained:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers of the model as JSON has them."""
+        """Returns the configuration of the model as JSON has it."""
         config = self.model.config
         left_out = getattr(config, "training_only", ())
         values = {n: value for n, value in asdict(config).items() if not n.startswith("_") and n not in left_out}

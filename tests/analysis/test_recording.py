@@ -68,8 +68,8 @@ def test_what_is_recorded() -> None:
             assert one.to_tokens == (name == "pooling")
             units = recorder.num_units
             assert one.weights.shape[2:] == (units, units) and one.queries == "source"
-            assert recorder.numbers.shape == (length,) and recorder.numbers.max() == units - 1
-            assert recorder.lengths == tuple(int((recorder.numbers == unit).sum()) for unit in range(units))
+            assert recorder.unit_of_token.shape == (length,) and recorder.unit_of_token.max() == units - 1
+            assert recorder.lengths == tuple(int((recorder.unit_of_token == unit).sum()) for unit in range(units))
             torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:3]))
             assert length == 3 or (units > 4 and one.weights.std() > 0.02), name
 

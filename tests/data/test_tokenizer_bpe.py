@@ -69,7 +69,7 @@ def loaded(folders: dict[str, Path]) -> dict[str, tuple[TokenizerBpe, Any]]:
 
 
 def fairseq_ids(bpe: TokenizerBpe, text: str) -> list[int]:
-    return [Dictionary.of(bpe.symbols).numbers[token] for token in bpe.encode(text)]
+    return [Dictionary.of(bpe.symbols).ids[token] for token in bpe.encode(text)]
 
 
 def has_special_name(text: str) -> bool:
@@ -80,7 +80,7 @@ def has_special_name(text: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_ids_are_those_of_transformers(name: str, loaded: dict[str, tuple[TokenizerBpe, Any]]) -> None:
     bpe, peer = loaded[name]
-    numbers = Dictionary.of(bpe.symbols).numbers
+    numbers = Dictionary.of(bpe.symbols).ids
 
     def check(text: str) -> None:
         if has_special_name(text):

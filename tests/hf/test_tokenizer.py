@@ -63,7 +63,7 @@ def bpe_of(kind: str, folder: Path) -> Bpe:
 
 def ids_of(pipeline: TextPipeline, dictionary: Dictionary, record: dict[str, Any]) -> list[int]:
     (row,) = pipeline.encode(record_from_json({"id": "1", **record}, "here", pipeline.kind))
-    return [*map(dictionary.numbers.__getitem__, row.tokens), EOS]
+    return [*map(dictionary.ids.__getitem__, row.tokens), EOS]
 
 
 @pytest.mark.parametrize(("kind", "tokenizer"), [("learned", "moses"), ("gpt2", "none"), ("sentencepiece", "jieba")])
@@ -78,8 +78,8 @@ def test_ids_and_texts_are_those_of_the_pipeline(kind: str, tokenizer: str, tmp_
         length = int(encoded["attention_mask"][number].sum())
         ids = encoded["input_ids"][number, :length].tolist()
         assert ids == ids_of(pipeline, dictionary, document) and UNKNOWN in ids
-        tokens = [token for token in pipeline.bpe.encode(TEXT) if token in dictionary.numbers]
-        ids = [dictionary.numbers[token] for token in tokens]
+        tokens = [token for token in pipeline.bpe.encode(TEXT) if token in dictionary.ids]
+        ids = [dictionary.ids[token] for token in tokens]
         assert peer.decode([2, *ids, 2, 1]) == pipeline.decode(" ".join(tokens))
         assert peer.batch_decode([ids]) == [peer.decode(ids)]
     assert (peer.bos_token_id, peer.pad_token_id, peer.eos_token_id, peer.unk_token_id) == (0, 1, 2, 3)
@@ -98,7 +98,7 @@ def test_rows_are_those_of_hat_preprocess(kind: str, ami: Path, tmp_path: Path) 
     tokenizer = HatTokenizer(str(out / "pipeline.json"))
     records = [json.loads(line) for line in (tmp_path / "raw/test.jsonl").read_text().splitlines()]
     encoded = tokenizer(records, padding=False, return_overflowing_tokens=True)
-    numbers, lines = tokenizer.source.numbers, (data / "text/test.source").read_text().splitlines()
+    numbers, lines = tokenizer.source.ids, (data / "text/test.source").read_text().splitlines()
     assert encoded["input_ids"] == [[*(numbers[token] for token in line.split()), EOS] for line in lines]
     ids = [records[number]["id"] for number in encoded["overflow_to_sample_mapping"]]
     if kind != "mlm":  # whose rows have no ids

@@ -65,7 +65,7 @@ def preprocessed(tokenizer: Any, stream: str = "source", **record: Any) -> list[
     """The rows of ids that `hat preprocess` writes of a record."""
     pipeline = tokenizer.pipeline
     read = record_from_json({"id": "1", **record}, "here", pipeline.kind)
-    ids = {"source": tokenizer.source.numbers, "target": tokenizer.target.numbers}[stream]
+    ids = {"source": tokenizer.source.ids, "target": tokenizer.target.ids}[stream]
     return [[*map(ids.__getitem__, row.streams[stream]), EOS] for row in pipeline.rows(read)]
 
 

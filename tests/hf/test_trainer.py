@@ -46,7 +46,7 @@ def articles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[s
     Dictionary(Counter(t for text in texts for t in bpe.encode(text)).most_common()).save(folder / "dict.source.txt")
     tokenizer = hf.HatTokenizer(str(folder / "pipeline.json"))
     ids = tokenizer([record["paragraphs"] for record in records], padding=False)["input_ids"]
-    titles = [[*map(tokenizer.target.numbers.__getitem__, bpe.encode(r["title"])), EOS] for r in records]
+    titles = [[*map(tokenizer.target.ids.__getitem__, bpe.encode(r["title"])), EOS] for r in records]
     labels = [int(record["hyperpartisan"] == "true") for record in records]
     return tokenizer, [
         {"input_ids": row, "title": torch.tensor(title), "label": label}

@@ -125,7 +125,7 @@ def test_dictionaries(folder: Path, lines: list, end: str) -> None:
     except (ValueError, RuntimeError):
         assert dictionary is None
     else:
-        assert isinstance(dictionary, Dictionary) and dictionary.numbers == expected.indices
+        assert isinstance(dictionary, Dictionary) and dictionary.ids == expected.indices
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) ->
 def test_what_vectors_are_of(small: Path) -> None:
     """Means and markers by hand, from the states of the model."""
     model = hat_fairseq.load(small, device="cpu")
-    rows = model.pipeline.bpe, model.loaded.source.numbers
+    rows = model.pipeline.bpe, model.loaded.source.ids
     document = {"segments": ["One two.", "Three four five"]}
     parts = [[rows[1][token] for token in rows[0].encode(text)] for text in document["segments"]]
     tokens = torch.tensor([[0, *parts[0], 0, *parts[1], 2]])

@@ -54,7 +54,7 @@ def vector(model: Any, tokens: list[int]) -> torch.Tensor:
 def units(loaded: Loaded, record: Any) -> tuple[list[list[int]], list[list[int]]]:
     """The ids of each question and each turn."""
     (row,) = loaded.pipeline.encode(record)
-    ids = [loaded.source.numbers[token] for token in row.tokens]
+    ids = [loaded.source.ids[token] for token in row.tokens]
     end = ids.index(2)
 
     def divided(part: list[int]) -> list[list[int]]:

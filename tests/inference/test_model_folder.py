@@ -190,7 +190,7 @@ def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, caps
     state["model"]["encoder.embed_tokens.weight"][5, 0] = 1e6
     torch.save(state, tmp_path / "large.pt")
     export(tmp_path / "large.pt", made / "data", tmp_path / "none", "--half", status=2)
-    assert "encoder.embed_tokens.weight has numbers up to 1e+06, too large for fp16" in capsys.readouterr().err
+    assert "encoder.embed_tokens.weight has values up to 1e+06, too large for fp16" in capsys.readouterr().err
 
 
 def test_texts_in_python(made: Path) -> None:

@@ -155,7 +155,7 @@ def test_vectors_are_those_of_sentence_transformers(run, tmp_path: Path) -> None
     run("fairseq-train", tmp_path / "data/bin", *training_words(tmp_path, tmp_path)[1:3], *flags.split(), *start)
     loaded = hat_fairseq.load(tmp_path / "ck/checkpoint_last.pt", data=tmp_path / "data/bin")
     encoded = loaded.pipeline.encode(loaded._record(1, record))[0]
-    ids = torch.tensor([[*map(loaded.loaded.source.numbers.__getitem__, encoded.tokens), EOS]])
+    ids = torch.tensor([[*map(loaded.loaded.source.ids.__getitem__, encoded.tokens), EOS]])
     expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(["What is it about?", *texts])
     torch.testing.assert_close(loaded.models[0].encode(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hat_fairseq import cli
 from hat_fairseq.weights.command import RELEASES
-from hat_fairseq.weights.hugging_face import dictionary_symbols, gpt2_numbers, read_symbols, read_weights
+from hat_fairseq.weights.hugging_face import dictionary_symbols, gpt2_ids, read_symbols, read_weights
 
 TENSORS = {"a": torch.arange(300.0), "b": torch.ones(2, 3)}
 
@@ -148,9 +148,9 @@ def gpt2_files() -> tuple[dict[str, int], list[str]]:
     return json.loads(encoder.read_text(encoding="utf-8")), merges.read_text(encoding="utf-8").split("\n")
 
 
-def test_gpt2_numbers_are_those_of_encoder_json() -> None:
+def test_gpt2_ids_are_those_of_encoder_json() -> None:
     encoder, merges = gpt2_files()
-    assert len(encoder) == 50257 and gpt2_numbers(merges) == encoder
+    assert len(encoder) == 50257 and gpt2_ids(merges) == encoder
 
 
 def test_dictionary_gives_fairseq_the_rows_of_the_tokenizer(tmp_path: Path) -> None:
