@@ -50,7 +50,8 @@ def score_of(recipe: str, seed: int, precision: str) -> float:
         command = [sys.executable, "-m", "hat_fairseq.cli", "score", METRICS[recipe], "--json", report]
         command += ["--references", preprocessed(recipe) / "text/test.jsonl", "--hypotheses", out]
         subprocess.run(list(map(str, command)), check=True)
-    scores: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))["scores"]
+    record = json.loads(report.read_text(encoding="utf-8"))
+    scores: dict[str, Any] = record.get("systems", record)[str(out)]["scores"]
     chosen = [scores[name] for name in FIGURES if name in scores]
     return statistics.mean(figure.get("score", figure.get("mean")) for figure in chosen)
 

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from fairseq import utils
 from fairseq.data import BaseWrapperDataset, NestedDictionaryDataset
+from fairseq.logging import metrics
+from fairseq.logging.meters import safe_round
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import Tensor
@@ -90,6 +92,15 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
             )
         load_pipeline(cfg.data, PretrainingKind.task)  # which refuses data of another kind
         return super().setup_task(cfg, **kwargs)
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """Logs what the criterion does, and as `bpc` the bits of a masked token from its own state, the mean.
+
+        Longformer's code, which the papers follow, computes its "bits per character" so.
+        """
+        super().reduce_metrics(logging_outputs, criterion)
+        name = "nll_loss" if "nll_loss" in logging_outputs[0] else "loss"
+        metrics.log_derived("bpc", lambda meters: safe_round(meters[name].avg, 3))
 
     def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:
         folders = utils.split_paths(self.cfg.data)

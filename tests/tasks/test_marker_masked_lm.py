@@ -104,6 +104,9 @@ def test_training_and_another_task(data_of: Data, run: Callable[..., Any], warm:
     first, last = ({name: float(value) for name, value in epochs[n].items()} for n in (0, -1))
     assert last["train_marker_loss"] < 0.95 * first["train_marker_loss"] and "valid_marker_loss" in valid[0]
     assert last["train_loss"] == pytest.approx(last["train_nll_loss"] + 2 * last["train_marker_loss"], abs=5e-3)
+    assert all(
+        log[f"{which}_bpc"] == log[f"{which}_nll_loss"] for which, log in [("train", epochs[0]), ("valid", valid[0])]
+    )
     flags = f"--user-dir {USER_DIR} --arch hat_roberta_tiny --criterion marker_masked_lm --batch-size 2 --cpu"
     result = run("fairseq-train", data_of("segments"), "--task", "segment_classification", *flags.split(), check=False)
     assert result.returncode and "needs --task masked_document_lm" in result.stderr.splitlines()[-1]

@@ -1,5 +1,6 @@
 """Pre-training `hat_roberta` with fairseq-train on AMI: markers stay, and resuming is exact."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,5 +66,7 @@ def test_resume_is_exact_in_the_second_epoch(pretrain, tmp_path: Path) -> None:
     """Three updates an epoch, dropout on."""
     whole, save = pretrain(tmp_path / "whole", "--max-update", 5), ["--save-interval-updates", 1]
     first, second = (pretrain(tmp_path / "parts", "--max-update", updates, *save) for updates in (4, 5))
+    log = whole.stdout + whole.stderr
+    assert re.findall('"bpc": "(.*?)"', log) == re.findall('"loss": "(.*?)"', log) != []
     assert len(losses(whole)) == 5 and losses(first) + losses(second) == losses(whole)
     assert_same_result(tmp_path / "whole", tmp_path / "parts")
