@@ -20,6 +20,15 @@ def test_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("words", [["demo"], ["demo", "summaries"], ["selftest"], ["train", "bin"]])
+def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
+    """-S leaves out all packages."""
+    run = run_command(sys.executable, "-S", "-m", "hat_fairseq.cli", *words, cwd=tmp_path, check=False)
+    assert run.returncode == 2 and not run.stdout and not list(tmp_path.iterdir())
+    assert "needs fairseq, which is not installed: pip install 'hat_fairseq[train]', or" in run.stderr
+    assert run.stderr.count("\n") == 1 and "hat doctor" in run.stderr
+
+
 @pytest.mark.slow
 def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(tmp_path: Path) -> None:
     """Two updates: about a minute."""
