@@ -151,7 +151,7 @@ def check_extras() -> Iterator[Finding]:
     missing = {extra for name, _, extra in requirements() if name.lower().replace("_", "-") not in packages}
     names = sorted(filter(None, missing.difference({"train"}, DEVELOPER_EXTRAS)))
     if names:
-        advice = f"{pip('hat_fairseq[' + names[0] + ']')}; docs/installation.md says what each is for"
+        advice = f"{pip('hat_fairseq[NAME]')}; docs/installation.md says what each is for"
         yield Finding("extras", NOTE, f"optional, not installed: {', '.join(names)}", advice)
 
 
