@@ -226,8 +226,8 @@ class Run:
         if missing >= MAX_WITHOUT_SYMBOL and self.options.num_codes >= LEAST_CODES:
             print(
                 f"warning: --num-codes {self.options.num_codes} is too much for these training texts: the BPE made "
-                f"whole words of them, and {missing:.0%} of their letters have no token, so most words that are not in these "
-                "texts will be unknown to the model; give fewer codes, or more texts",
+                f"whole words of them, and {missing:.0%} of their letters have no token, so most words that are not in "
+                "these texts will be unknown to the model; give fewer codes, or more texts",
                 file=sys.stderr,
             )
 
