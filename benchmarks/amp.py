@@ -23,7 +23,7 @@ from recipe_runs import RUNS, preprocessed, run_recipe
 VERBS = {"ami_small": "generate", "ami_questions": "predict"}
 METRICS = {"ami_small": "rouge", "ami_questions": "evidence"}
 PRECISIONS: dict[str, list[str]] = {"fp32": [], "amp": ["--amp"]}
-FIGURES = ("average precision", "ROUGE-1", "ROUGE-2", "ROUGE-L")
+FIGURES = ("AP", "rouge1", "rouge2", "rougeLsum")
 
 
 def main() -> None:

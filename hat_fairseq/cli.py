@@ -274,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with ending_signals():
             status = int(args.run(args))
         flush_output()
-        return status
+        return status if status >= 0 else 128 - status  # a child that a signal has ended, as shells say it
     except KeyboardInterrupt:
         print("hat: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from .fairseq_commands import require_fairseq
+
 PASSES_FLAGS_ON = True
 SCRIPTS = {"ask": "examples/ask_demo.sh", "summaries": "examples/ami_demo.sh"}
 RECIPES = {"ask": "ami_questions", "summaries": "ami_small"}  # that the scripts train
@@ -35,6 +37,7 @@ def main(args: argparse.Namespace) -> int:
     scripts = [path for each in places for path in each if path.is_file()]
     if len(scripts) < len(parts) or bash is None:
         raise ValueError("the demo needs bash and the folder examples of this package")
+    require_fairseq("hat demo")
     for part in parts:
         if part in NEEDED and not installed(NEEDED[part][0]):
             extra = NEEDED[part][1]

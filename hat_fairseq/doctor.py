@@ -13,11 +13,13 @@ if sys.version_info < (3, 11):  # noqa: UP036
 
 import argparse
 import importlib.metadata as metadata
+import importlib.util
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sysconfig
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,7 +143,32 @@ def check_requirements() -> Iterator[Finding]:
         yield Finding(name, state, f"{version}, wanted {specifier}", repair)
 
 
+def check_extras() -> Iterator[Finding]:
+    """Yields a finding that names the extras for users that are not installed; none where pip has not installed us."""
+    packages = {each.metadata["Name"].lower().replace("_", "-") for each in metadata.distributions()}
+    if "hat-fairseq" not in packages:
+        return
+    missing = {extra for name, _, extra in requirements() if name.lower().replace("_", "-") not in packages}
+    names = sorted(filter(None, missing.difference({"train"}, DEVELOPER_EXTRAS)))
+    if names:
+        advice = f"{pip('hat_fairseq[NAME]')}; docs/installation.md says what each is for"
+        yield Finding("extras", NOTE, f"optional, not installed: {', '.join(names)}", advice)
+
+
+def check_build(include: Path) -> Iterator[Finding]:
+    """Yields a finding for what a build of fairseq lacks; `include` is the folder of Python's header files."""
+    compilers = [os.environ.get("CXX", "").partition(" ")[0], "c++", "g++", "clang++"]
+    if not any(name and shutil.which(name) for name in compilers):
+        advice = "apt-get install g++ (or your system's package for it), or export CXX=/path/to/the/compiler"
+        yield Finding("C++ compiler", NOTE, "none; building fairseq needs one", advice)
+    if not (include / "Python.h").is_file():
+        advice = "apt-get install python3-dev (or your system's package for it)"
+        yield Finding("Python.h", NOTE, f"not in {include}; building fairseq needs it", advice)
+
+
 def check_fairseq() -> Finding:
+    if importlib.util.find_spec("fairseq") is None:
+        return Finding("import fairseq", NOTE, "not installed; training and checkpoints need it", build_fairseq())
     names = sorted(set(metadata.packages_distributions().get("fairseq", [])))
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names) or "not a pip installation"
     if len(names) > 1:
@@ -150,7 +177,7 @@ def check_fairseq() -> Finding:
         works, text = False, f"{versions}: the release of 2022 fails on Python 3.11; the plugin needs {FAIRSEQ}"
     else:
         works, text = run(FAIRSEQ_AND_EXTENSIONS)
-    if not works:  # also: not installed, or built for another torch
+    if not works:  # also: built for another torch
         return Finding("import fairseq", PROBLEM, text, build_fairseq(*names))
     return Finding("import fairseq", OK if names else NOTE, f"{versions}, {Path(text).parent}")
 
@@ -167,22 +194,21 @@ def check_torchaudio() -> Iterator[Finding]:
 def findings() -> Iterator[Finding]:
     """Yields all findings, in the order in which their repairs should be made."""
     yield Finding("Python", OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
-    names = [os.environ.get("CXX", "").partition(" ")[0], "c++", "g++", "clang++"]
-    if not any(name and shutil.which(name) for name in names):
-        advice = "apt-get install g++ (or your system's package for it), or export CXX=/path/to/the/compiler"
-        yield Finding("C++ compiler", NOTE, "none; building fairseq needs one", advice)
+    yield from check_build(Path(sysconfig.get_path("include")))
     yield from check_requirements()
+    yield from check_extras()
     works, text = run(TORCH)
-    state, repair = (NOTE, "nvidia-smi") if "no GPU" in text else (OK, "")
+    state, repair = (NOTE, "nvidia-smi lists the GPUs; without one, nothing is wrong") if "no GPU" in text else (OK, "")
     if not works:
         state, repair = PROBLEM, f"{pip('torch')} && {build_fairseq()}"
     yield Finding("import torch", state, text, repair)
     yield from check_torchaudio()
     fairseq = check_fairseq()
     yield fairseq
-    works, text = run(PLUGIN) if fairseq.state != PROBLEM else (False, "needs fairseq")
-    repair = "" if works else "repair the problems above, then run `hat doctor` again"
-    yield Finding("plugin", OK if works else PROBLEM, text, repair)
+    if importlib.util.find_spec("fairseq") is not None:
+        works, text = run(PLUGIN) if fairseq.state != PROBLEM else (False, "needs fairseq")
+        repair = "" if works else "repair the problems above, then run `hat doctor` again"
+        yield Finding("plugin", OK if works else PROBLEM, text, repair)
     yield Finding("--user-dir", OK, str(PACKAGE))
 
 

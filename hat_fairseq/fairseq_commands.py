@@ -39,10 +39,18 @@ def main(args: argparse.Namespace) -> int:
     """Becomes the process of fairseq's command, which obeys signals and shows tracebacks as fairseq's does."""
     if not args.others:
         raise ValueError(f"`hat {args.verb}` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
-    if importlib.util.find_spec("fairseq_cli") is None:
-        raise ValueError("fairseq is not installed: pip install 'hat_fairseq[train]'")
+    require_fairseq(f"hat {args.verb}")
     # -P: the current directory is no place to import from
     os.execv(sys.executable, [sys.executable, "-P", __file__, args.verb, *args.others])
+
+
+def require_fairseq(command: str) -> None:
+    """Raises ValueError if fairseq, which `command` needs, is not installed."""
+    if importlib.util.find_spec("fairseq_cli") is None:
+        raise ValueError(
+            f"`{command}` needs fairseq, which is not installed: pip install 'hat_fairseq[train]', "
+            "or the command that `hat doctor` prints, which installs nothing beside it"
+        )
 
 
 def run(verb: str, *flags: str) -> None:

@@ -6,6 +6,8 @@ import sys
 import tempfile
 import time
 
+from .fairseq_commands import require_fairseq
+
 #: Few documents and a narrow model; `hat` runs each in turn.
 COMMANDS = (
     "recipe preprocess ami_small --limit 8 --num-codes 300",
@@ -19,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the commands; the first that fails shows its output and ends with its status."""
+    """Runs the commands; the first that fails shows its output, and the status is 1. ValueError without fairseq."""
+    require_fairseq("hat selftest")
     with tempfile.TemporaryDirectory() as folder:
         for command in COMMANDS:
             start = time.monotonic()

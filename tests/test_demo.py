@@ -1,11 +1,13 @@
 """`hat demo` refuses what it cannot do before anything starts, and shows its steps and their results alone."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY, refusal, run_command
+from commands import REPOSITORY, environment, refusal, run_command
 
 from hat_fairseq import demo
 
@@ -18,6 +20,15 @@ def test_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         message = refusal(*words)
         assert "pip install 'hat_fairseq[minilm]'" in message and "hat demo summaries" in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["demo"], ["demo", "summaries"], ["selftest"], ["train", "bin"]])
+def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
+    """-S leaves out all packages."""
+    run = run_command(sys.executable, "-S", "-m", "hat_fairseq.cli", *words, cwd=tmp_path, check=False)
+    assert run.returncode == 2 and not run.stdout and not list(tmp_path.iterdir())
+    assert "needs fairseq, which is not installed: pip install 'hat_fairseq[train]', or" in run.stderr
+    assert run.stderr.count("\n") == 1 and "hat doctor" in run.stderr
 
 
 @pytest.mark.slow
@@ -46,6 +57,13 @@ def test_a_step_that_fails_shows_the_end_of_what_it_printed(tmp_path: Path) -> N
     assert run.returncode == 3 and not run.stdout
     assert "85\n" in run.stderr and "84\n" not in run.stderr
     assert "failed with status 3; everything that it printed is in demo.log" in run.stderr
+
+
+def test_a_part_that_a_signal_ends_has_the_status_of_shells(tmp_path: Path) -> None:
+    (tmp_path / "bash").write_text("#!/bin/sh\nkill -TERM $$\n")
+    (tmp_path / "bash").chmod(0o755)
+    run = run_command("hat", "demo", cwd=tmp_path, check=False, env=environment(PATH=f"{tmp_path}:{os.defpath}"))
+    assert run.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("part", [pytest.param([], marks=pytest.mark.slow), ["summaries"]])

@@ -63,7 +63,9 @@ def test_an_empty_environment_lists_every_repair(empty_python: str, tmp_path: Pa
     status, table, output = run_doctor(empty_python)
     missing = problems(table)
     required = {name for name, _, extra in doctor.requirements() if extra is None}
-    assert status == 1 and required | {"import torch", "import fairseq", "plugin"} <= missing.keys()
+    assert status == 1 and required | {"import torch"} <= missing.keys()
+    assert table["import fairseq"] == ["note", "not installed; training and checkpoints need it"]
+    assert "plugin" not in table and "extras" not in table
     assert f"{len(missing)} problems" in output and "C++ compiler" not in output
     for package in ("hydra-core==1.3.2", "omegaconf==2.3.0"):
         assert f"-> {empty_python} -m pip install -c {ROOT / 'constraints.txt'} {package}\n" in output
@@ -114,6 +116,30 @@ def test_a_torchaudio_that_does_not_load(empty_python: str, tmp_path: Path) -> N
     assert status == 1 and problems(table)["import torchaudio"] == "OSError: libc10_cuda.so: not there"
     assert f"{empty_python} -m pip uninstall -y torchaudio" in output
     assert "import torchaudio" not in run_doctor(empty_python)[1]
+
+
+def test_what_a_build_lacks(tmp_path: Path) -> None:
+    """Debian has the header files of Python in a package of their own."""
+    missing = {each.name: each for each in doctor.check_build(tmp_path)}
+    assert "python3-dev" in missing["Python.h"].repair and str(tmp_path) in missing["Python.h"].detail
+    (tmp_path / "Python.h").touch()
+    assert "Python.h" not in {each.name for each in doctor.check_build(tmp_path)}
+
+
+def test_an_installation_without_extras_is_in_order(empty_python: str, tmp_path: Path) -> None:
+    """Each requirement is there, and no package of an extra but matplotlib."""
+    for name, _, extra in doctor.requirements():
+        if extra is None and name != "torch":
+            write_distribution(tmp_path, name, "2026", name.replace("-", "_"))
+    source = "class version:\n    cuda = None\nclass cuda:\n    device_count = staticmethod(lambda: 0)\n"
+    write_distribution(tmp_path, "torch", "2.13.0", "torch", source)
+    write_distribution(tmp_path, "hat_fairseq", "0.6.0", "hat_fairseq")
+    write_distribution(tmp_path, "matplotlib", "3.11", "matplotlib")
+    status, table, output = run_doctor(empty_python, tmp_path)
+    assert status == 0 and not problems(table), output
+    state, detail = table["extras"]
+    assert state == "note" and "minilm" in detail and not {"look", "train", "test"} & set(detail.split(", "))
+    assert table["import fairseq"][0] == "note" and "--no-binary fairseq-fixed fairseq-fixed==" in output
 
 
 def test_versions_and_requirements_are_those_of_the_project() -> None:

@@ -48,9 +48,9 @@ MAY_IMPORT = {
     "suggestions": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": {"data"},  # when it compares a folder with its manifest
-    "demo": {"recipes", "weights"},  # to check flags before it starts
+    "demo": {"fairseq_commands", "recipes", "weights"},  # to check flags before it starts
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
-    "selftest": set(),
+    "selftest": {"fairseq_commands"},
     "user_dir": set(),
     "threads": set(),
     "completion": {"cli"},

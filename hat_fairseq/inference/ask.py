@@ -128,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threshold", type=float, metavar="X", help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
-    text = "the same JSON lines to a file, .jsonl; - for the standard output, as --json"
+    text = "the same JSON lines to a file that ends in .jsonl; - for the standard output, as --json"
     group.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "the transcript with all passages as one HTML file, for any browser, without a network"
     group.add_argument("--page", type=Path, metavar="FILE", help=text)
@@ -186,7 +186,7 @@ def check_files(args: argparse.Namespace) -> None:
     """Raises ValueError for files that may not be written, before the work begins."""
     inputs = [args.model, args.data, None if args.transcript == STDIN else args.transcript]
     if args.out not in (None, command.STDOUT) and args.out.suffix != ".jsonl":
-        raise ValueError(f"--out {args.out} must end in .jsonl")
+        raise ValueError(f"--out {args.out} must end in .jsonl: passages are JSON lines")
     named = {"--out": args.out, "--page": args.page}
     wanted = {flag: path for flag, path in named.items() if path not in (None, command.STDOUT)}
     if args.overwrite and not wanted:

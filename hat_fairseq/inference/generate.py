@@ -55,7 +55,7 @@ class Texts(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
-    command.add_out(parser, "texts to write: .jsonl with id, text (and segments)")
+    command.add_out(parser, "texts to write, as JSON lines (.jsonl) with id, text (and segments)")
     command.add_score(parser, "'rouge --like files2rouge' or bleu")
     command.add_batches(parser)
     command.add_machine(parser)

@@ -48,7 +48,7 @@ class Labels(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
-    command.add_out(parser, "predictions to write: .jsonl")
+    command.add_out(parser, "predictions to write, as JSON lines: a file that ends in .jsonl")
     command.add_score(parser, "classification or squad")
     command.add_batches(parser)
     text = "also write the segments of each document with their weights or labels, and the best answers"
@@ -70,7 +70,7 @@ def answer_options() -> dict[str, Any]:
 def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, and files for official scorers."""
     if args.out.suffix != ".jsonl" and args.out != command.STDOUT:  # predictions.json would be SQuAD's own file
-        raise ValueError(f"--out {args.out} must end in .jsonl")
+        raise ValueError(f"--out {args.out} must end in .jsonl: predictions are JSON lines")
     inputs = [args.input, args.data, *args.model.split(os.pathsep)]
     command.check_lines(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)

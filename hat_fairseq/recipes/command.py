@@ -9,7 +9,7 @@
 
 NAME is a recipe of the list, or a YAML file such as ./mine.yaml.
 
-The command is printed and then executed. Flags behind NAME come last and win over the recipe's; `--FLAG=null` removes
+The command is printed and then executed. A flag behind NAME replaces that of the recipe; `--FLAG=null` removes
 a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state the size of an update. A recipe that
 predicts has a second command, `hat score`, which runs when the first has succeeded.
 """
@@ -119,7 +119,8 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         verb: a key of `COMMANDS`.
         name: of a recipe in configs/, or a YAML file.
         extra: trailing flags. `--FLAG=null` removes the recipe's flag; positional arguments are given as flags, too;
-            --gpus, --update-batch-size and --update-max-tokens change the section `update`; others are appended.
+            --gpus, --update-batch-size and --update-max-tokens change the section `update`; others replace the recipe's
+            flags of the same name and are appended.
 
     Raises:
         ValueError: an unknown or malformed recipe, no positional argument, or an infeasible update size.
@@ -142,7 +143,8 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         score = values_of(trailing).get("score", flags.pop("score", ""))
         trailing = [flag for flag in trailing if flag.name != "score"]
     values = {"recipe": files.find(name).stem, **flags, **values_of(trailing)}
-    options = {flag: value for flag, value in flags.items() if flag not in positionals}
+    replaced = {*positionals, *(flag.name for flag in trailing)}
+    options = {flag: value for flag, value in flags.items() if flag not in replaced}
     words = [word for flag, value in options.items() for word in _words(flag, value)]
     command = [*PYTHON, *module, *(_fill(str(flags[each]), values) for each in positionals)]
     command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]

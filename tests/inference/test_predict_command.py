@@ -148,7 +148,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
         ([path, tmp_path / "no.jsonl", "--out", out], "no folder of hat export: give the bin directory"),
         ([path, tmp_path / "no.jsonl", *bin_flag, "--out", out], "no.jsonl"),
         ([path, data, "--split", "x", "--out", out], "is there a split x?"),
-        ([path, data, "--out", tmp_path / "p.json"], "p.json must end in .jsonl"),
+        ([path, data, "--out", tmp_path / "p.json"], "p.json must end in .jsonl: predictions are JSON lines"),
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
         ([reader.checkpoint, reader.data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
         ([path, data, "--out", out, "--n-best", 3], "--n-best has no effect on the kind segments: remove it"),
