@@ -23,7 +23,7 @@ from recipe_runs import RUNS, preprocessed, run_recipe
 VERBS = {"ami_small": "generate", "ami_questions": "predict"}
 METRICS = {"ami_small": "rouge", "ami_questions": "evidence"}
 PRECISIONS: dict[str, list[str]] = {"fp32": [], "amp": ["--amp"]}
-FIGURES = ("AP", "rouge1", "rouge2", "rougeLsum")
+FIGURES = ("average precision", "rouge1", "rouge2", "rougeLsum")
 
 
 def main() -> None:
@@ -51,9 +51,9 @@ def score_of(recipe: str, seed: int, precision: str) -> float:
         command += ["--references", preprocessed(recipe) / "text/test.jsonl", "--hypotheses", out]
         subprocess.run(list(map(str, command)), check=True)
     record = json.loads(report.read_text(encoding="utf-8"))
-    scores: dict[str, Any] = record.get("systems", record)[str(out)]["scores"]
-    chosen = [scores[name] for name in FIGURES if name in scores]
-    return statistics.mean(figure.get("score", figure.get("mean")) for figure in chosen)
+    fields: dict[str, Any] = record[str(out)]
+    figures = fields.get("scores") or fields["figures"]
+    return statistics.mean(figures[name]["mean"] for name in FIGURES if name in figures)
 
 
 if __name__ == "__main__":
