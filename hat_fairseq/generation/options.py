@@ -18,16 +18,16 @@ class Option(NamedTuple):
 
 
 SEARCHED = (  # of our beam search, and of fairseq
-    Option("beam", 5, "number of hypotheses kept in each step", 1),
-    Option("nbest", 1, "texts of a document", 1),
-    Option("max_len_a", 0.0, "A in the greatest length, A times the length of the source plus B", 0),
-    Option("max_len_b", 200, "B in the greatest length", 0),
-    Option("min_len", 1, "least length, without </s>", 0),
-    Option("unnormalized", False, "compare sums of log-probabilities, not their means"),
+    Option("beam", 5, "how many hypotheses are kept in each step", 1),
+    Option("nbest", 1, "how many texts are returned for each document", 1),
+    Option("max_len_a", 0.0, "A: a text has at most A times as many tokens as its source, plus B", 0),
+    Option("max_len_b", 200, "B: see --max-len-a", 0),
+    Option("min_len", 1, "least number of tokens of a text, without </s>", 0),
+    Option("unnormalized", False, "compare the sums of the log-probabilities of hypotheses, not their means"),
     Option("lenpen", 1.0, "length penalty: more than 1 favours longer texts"),
-    Option("unkpen", 0.0, "penalty of <unk>"),
-    Option("no_repeat_ngram_size", 0, "size of n-grams that may not repeat; 0 for none", 0),
-    Option("temperature", 1.0, "divisor of the logits"),
+    Option("unkpen", 0.0, "what is subtracted from the log-probability of <unk>"),
+    Option("no_repeat_ngram_size", 0, "no text repeats an n-gram of this many tokens; 0 allows all", 0),
+    Option("temperature", 1.0, "what logits are divided by; above 1, probabilities become more equal"),
 )
 NOT_SEARCHED = (  # of fairseq's generator alone
     Option("match_source_len", False, "make texts as long as their source"),

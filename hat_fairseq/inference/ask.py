@@ -118,13 +118,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("questions", metavar="QUESTION", nargs="*", help="question, in quotation marks; or several")
     command.add_split(parser)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
-    parser.add_argument("--id", metavar="ID", help="which document of several")
-    text = "plain text without names is running text, split so (default: a line is a turn)"
+    parser.add_argument("--id", metavar="ID", help="id of the document to ask, if INPUT has several")
+    text = "read plain text without names as running text, and split it so (default: a line is a turn)"
     command.add_splitter(parser, text)
     group = parser.add_argument_group("passages")
-    text = "most passages of a question, best first (default: %(default)s)"
+    text = "most passages that are shown for a question, best first (default: %(default)s)"
     group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
-    text = "least probability of what a passage has (default: the model's)"
+    text = "a turn belongs to a passage from this probability on (default: the threshold of the model)"
     group.add_argument("--threshold", type=float, metavar="X", help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")

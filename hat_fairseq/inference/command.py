@@ -47,10 +47,8 @@ from ..workers import Workers, add_workers, progress
 from .loading import Loaded, checked, load, pipeline_of, split_with
 from .rows import BATCH_SIZE, BATCH_TOKENS, Line, check_readable, log_changes
 
-MODEL = (
-    "checkpoint, or folder (also demo, meeting, or USER/NAME of the Hub); several with : between them are an ensemble"
-)
-DATA = "bin directory that it was trained on (default: that of the folder)"
+MODEL = "checkpoint or folder; demo, meeting, or USER/NAME of the Hub; several with : between them are an ensemble"
+DATA = "bin directory of the training data (default: that in the folder of the model)"
 INPUT = "records: JSON lines, a table, a text, - for the standard input, a folder of splits, or one of hat preprocess"
 STDOUT = Path("-")  # as a value of --out: the standard output
 SPLIT = "test"
@@ -123,7 +121,7 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     text += "; - for the standard output"
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
-    empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"
+    empty = "a document without text: refuse the whole input, or write an empty row in its place (default: %(default)s)"
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 

@@ -46,7 +46,7 @@ class SecondLevel:
     )
     cells: str = option(
         OWN_CELLS,
-        "where pooled keys begin: in the token's own window, as in the paper; the one value, which checkpoints record",
+        "where pooled keys begin; the only value is the token's own window, as in the paper",
     )
 
     def __post_init__(self) -> None:

@@ -169,8 +169,10 @@ class TokenEncoderConfig(EncoderConfig):
     """An encoder with an optional hierarchy over the sentences."""
 
     encoder_layers: int = option(6, "token-level encoder layers", least=1)
-    encoder_normalize_before: bool = option(False, "pre-norm encoder")
-    encoder_learned_pos: bool = option(False, "learned instead of sinusoidal source positions")
+    encoder_normalize_before: bool = option(
+        False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
+    )
+    encoder_learned_pos: bool = option(False, "learn the embeddings of source positions; else they are sinusoids")
     layernorm_embedding: bool = option(False, "layer norm after the embedding sum")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")

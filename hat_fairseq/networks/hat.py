@@ -39,10 +39,16 @@ class HatConfig(TokenEncoderConfig):
     decoder_kv_heads: int | None = option(
         None, "heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)"
     )
-    decoder_normalize_before: bool = option(False, "pre-norm decoder")
-    decoder_learned_pos: bool = option(False, "learned instead of sinusoidal target positions")
-    share_all_embeddings: bool = option(False, "one table for source, target and output (needs one joined dictionary)")
-    share_decoder_input_output_embed: bool = option(False, "one table for target input and output")
+    decoder_normalize_before: bool = option(
+        False, "put the layer norms of the decoder before its sub-layers (pre-norm), not after them"
+    )
+    decoder_learned_pos: bool = option(False, "learn the embeddings of target positions; else they are sinusoids")
+    share_all_embeddings: bool = option(
+        False, "share one embedding table among source, target and output; they need one joined dictionary"
+    )
+    share_decoder_input_output_embed: bool = option(
+        False, "share one embedding table between the input and the output of the decoder"
+    )
     hierarchical_encoder_layers: int = option(
         1, "encoder layers over the sentence states (the paper found one to work best)", least=1
     )

@@ -57,12 +57,12 @@ def whole_number(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(files.names())}")
-    text = "memory of the device: print the largest batch for it"
+    text = "print the largest batch for a device with this memory"
     parser.add_argument("--gpu-memory", metavar="24G", type=memory_size, help=text)
     text = f"symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the number of codes)"
     parser.add_argument("--dictionary-size", type=whole_number, metavar="N", help=text)
     for side in ("source", "target"):
-        text = f"of the longest {side} (default: the recipe's --max-{side}-tokens, else what the model takes)"
+        text = f"tokens of the longest {side} (default: the recipe's --max-{side}-tokens, else what the model takes)"
         parser.add_argument(f"--{side}-tokens", type=whole_number, metavar="N", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, in bytes")
 

@@ -42,9 +42,15 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("step", choices=[*COMMANDS, "list", "show", "copy"], help="what to run or do")
+    parser.add_argument(
+        "step",
+        choices=[*COMMANDS, "list", "show", "copy"],
+        help="run this step of the recipe; or list recipes, show one, or copy one",
+    )
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"a YAML file, or one of {', '.join(files.names())}")
-    parser.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the command; they win")
+    parser.add_argument(
+        "flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the command; they replace those of the recipe"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

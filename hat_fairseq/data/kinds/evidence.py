@@ -130,9 +130,14 @@ class EvidenceOptions:
     """Settings for choosing passages; ValueError for numbers out of range."""
 
     threshold: float | None = field(
-        default=None, metadata={"help": "evidence: least probability of what a passage has (default: the model's)"}
+        default=None,
+        metadata={
+            "help": "evidence: a unit belongs to a passage from this probability on (default: as the model says)"
+        },
     )
-    most_passages: int | None = field(default=None, metadata={"help": "evidence: most passages of a question"})
+    most_passages: int | None = field(
+        default=None, metadata={"help": "evidence: most passages that are listed for a question"}
+    )
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not 0 <= self.threshold <= 1:
