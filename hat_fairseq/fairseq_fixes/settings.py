@@ -25,7 +25,7 @@ from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from ..kernels.torch_private import BF16
+from ..kernels import cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
 from ..suggestions import with_suggestion
 from .checkpoints import CheckpointError, check_file
@@ -219,7 +219,7 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
     for (section, name), reason in (WITHOUT_EFFECT | ({} if cfg.ema.store_ema else WITHOUT_AVERAGES)).items():
         if cfg[section][name] != getattr(getattr(FairseqConfig, section), name):
             raise ValueError(f"--{name.replace('_', '-')} has no effect on a training: {reason}; remove it")
-    if on_cpu and cfg.common.amp and not BF16:
+    if on_cpu and cfg.common.amp and "bf16" not in cpu_precisions():
         raise ValueError("--amp: this CPU cannot multiply bf16; remove it")
     if on_cpu and cfg.common.fp16:
         cfg.common.fp16_no_flatten_grads = True

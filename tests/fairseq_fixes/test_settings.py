@@ -11,6 +11,7 @@ from fairseq.dataclass.configs import EMAConfig
 from fairseq.models.ema.ema import EMA
 from torch import nn
 
+from hat_fairseq.kernels import cpu_precisions
 from hat_fairseq.register import register
 
 register()  # applies the corrections
@@ -95,6 +96,7 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> Non
         (["--save-async"], "hat_fairseq: error: --write-checkpoints-asynchronously has no effect on a training: "),
         (["--use-plasma-view"], "error: --use-plasma-view: it needs Plasma"),
         (["--tpu"], "error: --tpu: hat_fairseq runs on GPUs and CPUs"),
+        *([] if "bf16" in cpu_precisions() else [(["--amp"], "error: --amp: this CPU cannot multiply bf16")]),
         (["--quantization-config-path", "missing.yaml"], "missing.yaml"),
         (["--model-parallel-size", 2], "fairseq: error: Please install the megatron submodule"),
     ],
