@@ -138,7 +138,7 @@ def called_parser(parser: argparse.ArgumentParser, words: Sequence[str]) -> argp
 
 
 def build_parser(verb: str | None, words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Builds a parser with the names of all verbs and the arguments of `verb`, which has the `words` behind it."""
+    """Builds a parser with the names of all verbs and the arguments of `verb`, which has the `words` after it."""
     description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
     parser = Parser(
         prog="hat",

@@ -60,7 +60,7 @@ def check_flags(part: str, flags: Sequence[str]) -> None:
     from .weights.rename import parse_flags
 
     (command,) = build_commands("train", RECIPES[part], flags)
-    parse_flags(command[len((*PYTHON, *COMMANDS["train"][0])) + 1 :])  # behind the data
+    parse_flags(command[len((*PYTHON, *COMMANDS["train"][0])) + 1 :])  # after the data
 
 
 def installed(package: str) -> bool:

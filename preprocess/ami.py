@@ -57,7 +57,7 @@ def read_meetings(corpus: str, split: str, root: Path | None, counts: Counter[st
 
 
 def filter_words(words: list[str], counts: Counter[str]) -> list[str]:
-    """Leave out fillers, and punctuation that then stands at the start of the turn or behind other punctuation."""
+    """Leave out fillers, and punctuation that then stands at the start of the turn or after other punctuation."""
     rest: list[str] = []
     for word in words:
         if word.lower() in FILLERS:

@@ -77,7 +77,7 @@ def _has_ids(side: Side) -> bool:
 
 
 def _keys_of_all(sides: Iterable[Side]) -> list[str]:
-    """The ids of all segments in the order of the first side; one that it lacks is behind the one before it."""
+    """The ids of all segments in the order of the first side; one that it lacks is after the one before it."""
     keys: list[str] = []
     for side in sides:
         for number, key in enumerate(side.keys):

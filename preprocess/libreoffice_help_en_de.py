@@ -132,7 +132,7 @@ def _why_not(source: Block, target: Block) -> str | None:
 
 
 class _Page(HTMLParser):
-    """Collects the blocks of a page by id; an id that comes again in the page gets a number behind it.
+    """Collects the blocks of a page by id; an id that comes again in the page gets a number after it.
 
     A sentence may have alternatives for other systems or modules (`switchinline`: "Tools - Options", on macOS
     "LibreOffice - Preferences"). One is kept: the default, or else the first.

@@ -15,7 +15,7 @@ tst2015), TED17 and TED16 for testing. `test` is tst2017 (12 talks, 1,459 segmen
 1,156 segments). Talk ids join the languages. Licence of the talks: CC BY-NC-ND 4.0.
 
 Training files have the lines `<url>`, `<keywords>`, `<speaker>`, `<talkid>`, `<title>`, `<description>` and others
-before a talk, between `<doc>` and `</doc>` or not, names of reviewers and translators behind it, one segment on each
+before a talk, between `<doc>` and `</doc>` or not, names of reviewers and translators after it, one segment on each
 line between them. Dev and test sets are as `.sgm` (`bitext.py`), with the same descriptions. The attribute `docid` may
 differ between the languages of a talk; `<talkid>` does not.
 """

@@ -28,7 +28,7 @@ without text (empty, or a tab alone) ends a document. A line with text in one la
 translated. `europarl-v10.de-en.tsv.gz` has the same two columns.
 
 What is not: in which way the parallel files of Europarl v10 mark their documents. Those in one language name the
-document (`ep-96-04-15`, `ep-07-01-15-003`) in a column behind the text. So both ways are read, a line without text
+document (`ep-96-04-15`, `ep-07-01-15-003`) in a column after the text. So both ways are read, a line without text
 and a change of that name, and a file with neither is refused: it would be one document of a million segments.
 
 A few lines of Europarl have a tab within a text. A line with more or fewer columns than the first is left out and

@@ -131,7 +131,7 @@ def allowed_flags(words: list[str]) -> set[str] | frozenset[str] | None:
 
 
 def foreign_flags(words: Sequence[str]) -> set[str]:
-    """The flags of a command that it does not have, each behind the words that call it."""
+    """The flags of a command that it does not have, each after the words that call it."""
     used = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
     allowed = allowed_flags(list(words))
     return {f"{' '.join(words[:3])} {flag}" for flag in used if allowed is not None and flag not in allowed}

@@ -61,7 +61,7 @@ def detokenize(words: Sequence[str], language: str) -> str:
     """Returns words that Moses has separated as text; `language`: its code (ISO 639)."""
     pieces, glued = list[str](), True  # no space before the first word
     opened: list[str] = []  # quotation marks
-    later = Counter(words)  # behind the word that is looked at
+    later = Counter(words)  # after the word that is looked at
     for before, word, after, following in zip(
         ["", *words], words, [*words[1:], ""], [*words[2:], "", ""], strict=False
     ):
@@ -73,7 +73,7 @@ def detokenize(words: Sequence[str], language: str) -> str:
 
 
 def _sides(place: _Place, opened: list[str], later: Counter[str]) -> Sides:
-    """How a word is written; `later`: how often each word occurs behind this place."""
+    """How a word is written; `later`: how often each word occurs after this place."""
     before, word, after, _, language = place
     sides = _apostrophe(place, word in opened or later[word] > 0) if word in _APOSTROPHES else None
     left, right = sides or _quotation(place, opened, later) or _part_of_word(place) or _mark(place)

@@ -90,7 +90,7 @@ class Dictionary:
 
     @classmethod
     def of(cls, symbols: Iterable[str]) -> Self:
-        """Returns these symbols, whose counts do not matter. Of labels, class i is symbol i behind the special ones."""
+        """Returns these symbols, whose counts do not matter. Of labels, class i is symbol i after the special ones."""
         return cls((symbol, 1) for symbol in symbols)
 
     def save(self, path: str | Path) -> None:

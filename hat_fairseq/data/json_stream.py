@@ -30,16 +30,16 @@ def json_texts(file: BinaryIO, path: Path) -> Iterator[tuple[str, str]]:
             text.skip(1)
             text.next()
         elif is_list and number:
-            raise ValueError(f"{text.place}: expected a comma behind item {number}, found {text.rest():.60}")
+            raise ValueError(f"{text.place}: expected a comma after item {number}, found {text.rest():.60}")
         number += 1
         where = f"{text.place}, item {number}" if is_list else text.place
         yield where, text.value(where)
     if is_list:
         if not character:
-            raise ValueError(f"{text.place}: the list does not end behind item {number}; is the file cut off?")
+            raise ValueError(f"{text.place}: the list does not end after item {number}; is the file cut off?")
         text.skip(1)
         if text.next() and not is_blank(text.rest()):
-            raise ValueError(f"{text.place}: text behind the end of the list: {text.rest():.60}")
+            raise ValueError(f"{text.place}: text after the end of the list: {text.rest():.60}")
 
 
 class _Text:
@@ -69,7 +69,7 @@ class _Text:
         return bool(content)
 
     def next(self) -> str:
-        """Skips white space; returns the character behind it, or an empty string at the end of the file."""
+        """Skips white space; returns the character after it, or an empty string at the end of the file."""
         while True:
             rest = self.text[self.start : self.start + 100]
             if stripped := rest.lstrip():

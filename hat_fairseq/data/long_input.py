@@ -66,7 +66,7 @@ def segment_limit(parts: Sequence[Flags], most: int, segment_length: int) -> Lim
 
 
 def count_segments(is_bos: Flags, segment_length: int, following: int) -> NDArray[np.int_]:
-    """Counts the segments that an encoder makes of the first 1, 2 ... tokens with `following` tokens behind them.
+    """Counts the segments that an encoder makes of the first 1, 2 ... tokens with `following` tokens after them.
 
     One begins at each marker, and after each `segment_length` tokens; see `modules.segments.slots_at_markers`.
     """

@@ -53,7 +53,7 @@ class Row:
         number: of the chunk, choice or window, from 0.
         count: how many the record has.
         streams: names and tokens of the lines to write. `source`: `<s> s1 <s> s2`, and `</s> </s>` before a second part
-            such as a text behind its question, without the final `</s>` that `binarize_block` appends; `target`;
+            such as a text after its question, without the final `</s>` that `binarize_block` appends; `target`;
             `role`, one for each token of the source; `label`, whose form depends on the kind (docs/data.md). What is
             not known is missing.
         elements: for each token of the source the number of the segment, word, paragraph or candidate that it stands
@@ -86,7 +86,7 @@ class Row:
 
 
 def marked(segments: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the tokens of segments, each behind its marker."""
+    """Returns the tokens of segments, each after its marker."""
     tokens: list[str] = []
     for segment in segments:
         tokens.append(BOS_TOKEN)
@@ -109,7 +109,7 @@ SEPARATOR_PART = Part([EOS_TOKEN] * SEPARATORS)  # as in RoBERTa (Liu et al. 201
 
 
 def joined(parts: Sequence[Part]) -> Part:
-    """Returns parts one behind the other, with `</s> </s>` between them."""
+    """Returns parts one after the other, with `</s> </s>` between them."""
     has_elements, has_characters = (any(getattr(part, name) for part in parts) for name in ("elements", "characters"))
     whole = Part([])
     for number, part in enumerate(parts):

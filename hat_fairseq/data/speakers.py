@@ -48,7 +48,7 @@ def most_are_there(values: Iterable[Any]) -> bool:
 
 
 def name_before(line: str) -> tuple[str, str | None, str] | None:
-    """Returns the name at the beginning of a line, the time behind it, and what follows; None if there is no name."""
+    """Returns the name at the beginning of a line, the time after it, and what follows; None if there is no name."""
     match = _NAME.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None

@@ -108,7 +108,7 @@ def words_of_blocks(archives: Sequence[Path]) -> Members:
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:
-    """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
+    """Returns the rows of stored records, by file; or the units to fill rows with, an empty line after a document."""
     report = SplitReport(kind := kind_of(encoder.settings.kind))
     encoder = replace(encoder, counts=report.treatments, totals=report.totals, round_trip=report.round_trip)
     rows: list[Row] = []

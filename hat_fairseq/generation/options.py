@@ -20,8 +20,8 @@ class Option(NamedTuple):
 SEARCHED = (  # of our beam search, and of fairseq
     Option("beam", 5, "how many hypotheses are kept in each step", 1),
     Option("nbest", 1, "how many texts are returned for each document", 1),
-    Option("max_len_a", 0.0, "A: a text has at most A times as many tokens as its source, plus B", 0),
-    Option("max_len_b", 200, "B: see --max-len-a", 0),
+    Option("max_len_a", 0.0, "a text has at most this many times the tokens of its source, plus --max-len-b", 0),
+    Option("max_len_b", 200, "tokens that a text may have beyond --max-len-a times those of its source", 0),
     Option("min_len", 1, "least number of tokens of a text, without </s>", 0),
     Option("unnormalized", False, "compare the sums of the log-probabilities of hypotheses, not their means"),
     Option("lenpen", 1.0, "length penalty: more than 1 favours longer texts"),

@@ -25,7 +25,7 @@ class Place(NamedTuple):
     """Characters `begin` to `end` (exclusive) of a text or of an element of it.
 
     Attributes:
-        part: 1 behind a question that has no separator of its own, else 0.
+        part: 1 after a question that has no separator of its own, else 0.
         element: the number of the sentence, segment or word; None in running text.
     """
 
@@ -144,11 +144,11 @@ def letters_of_units(prepared: Prepared, letters: Letters) -> Letters:
         moved[id(question)] = [letter and (letter[0], number, letter[2]) for letter in letters[id(question)]]
     if record.text is None:
         units = [(number, len(prefix_of(record, number))) for number in with_text(record)]
-        moved[id(document)] = [letter and behind(*units[letter[1] or 0], letter) for letter in letters[id(document)]]
+        moved[id(document)] = [letter and after(*units[letter[1] or 0], letter) for letter in letters[id(document)]]
     return moved
 
 
-def behind(number: int, prefix: int, letter: tuple[int, int | None, int]) -> Letter:
+def after(number: int, prefix: int, letter: tuple[int, int | None, int]) -> Letter:
     """Returns a letter of a unit with its number and place without the prefix; None for one of the prefix."""
     part, _, at = letter
     return None if at < prefix else (part, number, at - prefix)

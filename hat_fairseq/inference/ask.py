@@ -38,7 +38,7 @@ from .loading import Loaded, load, split_with
 from .rows import Line, encode_documents, logged_changes
 
 WRITES_STDOUT = True  # with --out -
-PASSES_FLAGS_ON = True  # questions behind an option, which argparse does not join with those before it
+PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it
 PASSAGES = 3
 LINES = 12  # of a passage in the terminal
 BEST = " > "  # before the most probable turn of a passage of several
@@ -269,7 +269,7 @@ def place_of(passage: dict[str, Any], unit: str) -> str:
 
 
 def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yields number and text of the turns of a passage, each behind its speaker; running text as a whole."""
+    """Yields number and text of the turns of a passage, each after its speaker; running text as a whole."""
     if record.elements is None:
         yield passage["peak"], passage["text"]
         return

@@ -92,11 +92,11 @@ def _cosines(
 ) -> list[Cosines]:
     documents, known = [], list(records)
     for record, ((row, tokens, _),) in zip(known, encode_documents(known, loaded), strict=True):
-        segments = list(encoder.segments(tokens.tolist()))
-        vectors = encoder.encode(segments) if cache is None else cache.get(segments, encoder)
+        units = list(encoder.units(tokens.tolist()))
+        vectors = encoder.encode(units) if cache is None else cache.get(units, encoder)
         questions = count_questions_and_units(tokens)[0]
         cosines = (vectors[:questions] @ vectors[questions:].T).float().cpu().numpy()
-        sizes = [1 + len(segment) for segment in segments[questions:]]
+        sizes = [1 + len(unit) for unit in units[questions:]]
         documents.append(Cosines(record, row, np.clip((1 + cosines.astype(float)) / 2, 0, 1), sizes))
     return documents
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from . import naive
 
-ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
+ROWS = 512  # of inputs, a hint for the layout of weights; as fast for 4 as for 3,000 rows
 IntegerProduct = Callable[[Tensor], Tensor]  # (..., I) uint8 -> (..., O) fp32
 # oneDNN and torch's layer above it keep a kernel for each shape, 1,024 of each kind: 0.7 GB after 400 lengths of
 # documents. Both read their limit when they are first used.

@@ -105,7 +105,7 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
 
 
 def _tie_tables(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Gives shared tables all of their names; that of the embedding counts, which comes first."""
+    """Gives shared tables all of their names; the first name, that of the embedding, decides."""
     names: dict[nn.Parameter, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)

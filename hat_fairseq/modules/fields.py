@@ -28,7 +28,7 @@ def option(
         text: for the help.
         name: of the flag, with underscores; None: the field's name after the `prefix` of its class.
         choices: the only values.
-        least, most: limits of the value; with `most` give both.
+        least, most: bounds of the value, inclusive; `most` requires `least`.
     """
     metadata = {"help": text, "name": name, "choices": choices, "least": least, "most": most}
     return field(default=default, metadata=metadata)

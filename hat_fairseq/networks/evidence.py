@@ -130,34 +130,34 @@ class EvidenceEncoder(RobertaEncoder):
             raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
         if words is not None:
             raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
-        rows = [list(self.segments(row)) for row in src_tokens.tolist()]
-        flat = [segment for row in rows for segment in row]
+        rows = [list(self.units(row)) for row in src_tokens.tolist()]
+        flat = [unit for row in rows for unit in row]
         vectors = self.encode(flat) if self.cache is None else self.cache.get(flat, self)
         spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
         lengths = torch.tensor(list(map(len, rows)), device=spans.device)
         padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)
         return EncoderOut(spans, spans=spans, spans_padding=padding)
 
-    def segments(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
+    def units(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
         """Yields the tokens of each question, turn or sentence of a row, without `<s>` and `</s>`."""
-        segment: list[int] | None = None
+        unit: list[int] | None = None
         for token in ids:
             if token == self.vocabulary.bos:
-                if segment is not None:
-                    yield tuple(segment)
-                segment = []
-            elif segment is not None and token not in (self.vocabulary.eos, self.vocabulary.pad):
-                segment.append(token)
-        if segment is not None:
-            yield tuple(segment)
+                if unit is not None:
+                    yield tuple(unit)
+                unit = []
+            elif unit is not None and token not in (self.vocabulary.eos, self.vocabulary.pad):
+                unit.append(token)
+        if unit is not None:
+            yield tuple(unit)
 
-    def encode(self, segments: Iterable[tuple[int, ...]]) -> Tensor:
-        """Computes the (N, C) vectors of segments, in batches of about the same length."""
+    def encode(self, units: Iterable[tuple[int, ...]]) -> Tensor:
+        """Computes the (N, C) vectors of units, in batches of about the same length."""
         bos, pad, eos = self.vocabulary.bos, self.vocabulary.pad, self.vocabulary.eos
         pieces, owners = [], []
-        for number, segment in enumerate(segments):
-            for begin in range(0, max(1, len(segment)), self.longest):
-                pieces.append((bos, *segment[begin : begin + self.longest], eos))
+        for number, unit in enumerate(units):
+            for begin in range(0, max(1, len(unit)), self.longest):
+                pieces.append((bos, *unit[begin : begin + self.longest], eos))
                 owners.append(number)
         table = self.embed_tokens.weight
         sums: list[Tensor] = [table.new_zeros(())] * len(pieces)
@@ -199,13 +199,13 @@ class KeptVectors:
         self.weights_digest = b""  # of the encoder that the vectors are of
         self.saved = 0
 
-    def get(self, segments: list[tuple[int, ...]], encoder: EvidenceEncoder) -> Tensor:
-        """Returns the (N, C) vectors of segments; those that are not kept yet are computed."""
+    def get(self, units: list[tuple[int, ...]], encoder: EvidenceEncoder) -> Tensor:
+        """Returns the (N, C) vectors of units; those that are not kept yet are computed."""
         if not self.weights_digest:
             self.weights_digest = digest_of(encoder)
             self._load()
-        keys = [hashlib.sha256(np.array(segment, "<i4").tobytes()).digest()[:16] for segment in segments]
-        if new := {key: segment for key, segment in zip(keys, segments, strict=True) if key not in self.vectors}:
+        keys = [hashlib.sha256(np.array(unit, "<i4").tobytes()).digest()[:16] for unit in units]
+        if new := {key: unit for key, unit in zip(keys, units, strict=True) if key not in self.vectors}:
             computed = encoder.encode(new.values()).half().cpu().numpy()
             self.vectors.update(zip(new, computed, strict=True))
             if len(self.vectors) > self.saved + NEW_VECTORS:

@@ -163,7 +163,7 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
     tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
     if isinstance(kind, LabelledKind):
-        tokens[:, 1] = dictionary.eos()  # behind a question
+        tokens[:, 1] = dictionary.eos()  # after a question
         gold = torch.tensor([kind.no_target(source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
     elif kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)

@@ -9,7 +9,7 @@
 
 NAME is a recipe of the list, or a YAML file such as ./mine.yaml.
 
-The command is printed and then executed. A flag behind NAME replaces that of the recipe; `--FLAG=null` removes
+The command is printed and then executed. A flag after NAME replaces that of the recipe; `--FLAG=null` removes
 a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state the size of an update. A recipe that
 predicts has a second command, `hat score`, which runs when the first has succeeded.
 """

@@ -25,7 +25,7 @@ class Flag(NamedTuple):
 
 
 def split(words: Iterable[str]) -> list[Flag]:
-    """Returns the flags of a command line in order; the words behind a flag are its values."""
+    """Returns the flags of a command line in order; the words after a flag are its values."""
     flags: list[Flag] = []
     for word in words:
         if word.startswith("--"):

@@ -34,7 +34,7 @@ class BleuSettings:
 
     tokenize: str | None = None  # sacrebleu's name, e.g. 13a, zh, intl, char; None for that of the language
     lowercase: bool = False  # compare in lower case
-    bootstrap_samples: int = 1000  # test sets of resampled documents behind intervals and p-values; 0 for neither
+    bootstrap_samples: int = 1000  # test sets of resampled documents for intervals and p-values; 0 for neither
     seed: int = 12345  # of the resampling; sacrebleu takes 0 for "no seed"
     language: str = "en"  # of the texts, a code of BCP 47
 
@@ -91,7 +91,7 @@ def bleu(
         tokenize: name of a tokenizer of sacrebleu, e.g. 13a, zh, intl, char; None for that of the language.
         lowercase: compare in lower case.
         language: of the texts, a code of BCP 47; None for what the script of the references says.
-        bootstrap_samples: test sets of resampled documents behind the intervals; 0 for no intervals.
+        bootstrap_samples: test sets of resampled documents for the intervals; 0 for no intervals.
         seed: of the resampling, 1 at least: sacrebleu takes 0 for "no seed".
 
     Raises:

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub = subparsers.add_parser(name, help=metric.help, description=metric.help, allow_abbrev=False)
         for option, text in (("hypotheses", f"systems: {metric.hypotheses}"), ("references", metric.references)):
             sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
-        text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
+        text = "resampled test sets for the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
         text = f"seed of the resampling (default: {metric.seed})"
         sub.add_argument("--seed", type=int, metavar="N", help=text)

@@ -102,7 +102,7 @@ def rouge(
         hypothesis_sentences, reference_sentences: how texts are split, one of `SENTENCE_METHODS`.
         words: one of `WORDS`; None for unicode if over a quarter of the references' letters are not Latin, else ascii.
         several_references: one of `SEVERAL`.
-        bootstrap_samples: resampled test sets behind the intervals; 0 for no intervals.
+        bootstrap_samples: resampled test sets for the intervals; 0 for no intervals.
         seed: of the resampling (the Perl script has its own, fixed).
 
     Raises:

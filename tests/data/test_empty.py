@@ -256,8 +256,8 @@ def test_is_blank() -> None:
     assert not any(map(is_blank, (*VISIBLE, "-", "\ufffd", "\ue000", "\u1100", *map("{}x".format, drawn("more", 500)))))
 
 
-def test_answers_behind_paragraphs_that_show_nothing_are_found(learned_bpe: LearnedBpe) -> None:
-    """Such a paragraph is no sentence, and the characters behind it keep their places."""
+def test_answers_after_paragraphs_that_show_nothing_are_found(learned_bpe: LearnedBpe) -> None:
+    """Such a paragraph is no sentence, and the characters after it keep their places."""
     for number, blank in enumerate(["", *drawn("paragraphs", 20), *INVISIBLE]):
         for text in (f"{blank}\n\nShe is here. He left.", f"She is here.\n\n{blank}\n\nHe left.\n\n{blank}"):
             record = Question(str(number), question="Who?", text=text, answers=(Answer("He", text.index("He")),))

@@ -338,7 +338,7 @@ def test_the_number_of_markers(kind: str, make: Make) -> None:
 
 
 @pytest.mark.parametrize("bpe", ["learned", "gpt2"])
-def test_offsets_behind_several_questions(bpe: str, make: Make) -> None:
+def test_offsets_after_several_questions(bpe: str, make: Make) -> None:
     """Elements are questions in the first part of a row, and turns or sentences in the second one, without roles."""
     questions = ["Who  left ?", "Where is Åsa ?"]
     turns = [{"role": "Chair", "text": "Nobody  left ."}, {"role": "UI", "text": " "}, {"role": "Åsa", "text": "Why ?"}]

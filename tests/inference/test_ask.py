@@ -270,7 +270,7 @@ def test_plain_text_without_names(model: EvidenceModel, tmp_path: Path, capsys: 
     assert lines["passages"][0]["text"] == split["passages"][0]["text"] == path.read_text().strip()
 
 
-def test_questions_stand_anywhere_behind_the_transcript(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
+def test_questions_stand_anywhere_after_the_transcript(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     (path := tmp_path / "a.txt").write_text("\n".join(f"{name}: {text}" for name, text in TURNS), encoding="utf-8")
     lines = ask_json(model, path, capsys, QUESTIONS[0], "--passages", "1", QUESTIONS[1])
     assert [line["question"] for line in lines] == QUESTIONS

@@ -127,7 +127,7 @@ def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tm
     for example, row, prediction in zip(examples, whole, predictions, strict=True):
         tokens = row.tokens[: limit - 1]
         count = sum(label != "<pad>" for label in row.label[: limit - 1]) if kind == "tokens" else tokens.count("<s>")
-        if tokens[-1] == "<s>":  # a marker with nothing behind it is left out
+        if tokens[-1] == "<s>":  # a marker with nothing after it is left out
             count -= 1
         assert [label is not None for label in prediction.labels] == [n < count for n in range(len(example.labels))]
     lost = sum(prediction.labels.count(None) for prediction in predictions)

@@ -66,7 +66,7 @@ class Command:
 
     words: list[object]
     values: dict[str, list[object]] = field(default_factory=dict)
-    flags: tuple[object, ...] = ()  # its own, behind which the option stands
+    flags: tuple[object, ...] = ()  # its own, after which the option stands
     output: str = "--out"
 
     def options(self) -> Iterator[tuple[str, list[str], list[object]]]:

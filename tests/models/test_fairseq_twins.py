@@ -75,7 +75,7 @@ def test_roberta(extra: str) -> None:
 
 
 def test_the_head_has_dropout_where_roberta_has_it() -> None:
-    """With the same draws: before the dense layer and behind it."""
+    """With the same draws: before the dense layer and after it."""
     flags = f"{TINY_ENCODER} --max-positions 64 --pooler-dropout 0.4"
     plain, other = twins("hat_roberta_base", "roberta_base", flags)
     for model in (plain, other):

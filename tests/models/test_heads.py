@@ -54,7 +54,7 @@ def test_a_head_reads_the_states_of_markers_or_of_tokens(arch: str, flags: str) 
 
 @MODELS
 def test_a_head_reads_paragraphs_or_their_mean(arch: str, flags: str) -> None:
-    """Of the last part: what stands behind each of its markers."""
+    """Of the last part: what stands after each of its markers."""
     tokens = documents([33, 20, 9])
     tokens[:, 4:6], tokens[:, 6] = EOS, BOS  # a question of three tokens
     for of in ("paragraph", "paragraphs"):

@@ -1,4 +1,4 @@
-"""How a recipe merges with its bases and with the flags behind its name, and what one update then sees."""
+"""How a recipe merges with its bases and with the flags after its name, and what one update then sees."""
 
 import sys
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 
 def built(verb, *extra):
-    """The words of the command behind `python -P -m`."""
+    """The words of the command after `python -P -m`."""
     return recipes.build_commands(verb, "new", extra)[0][3:]
 
 

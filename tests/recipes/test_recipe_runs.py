@@ -94,7 +94,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def flags_of(name: str, reader: str) -> dict[str, str]:
-    """The flags behind each command of a recipe."""
+    """The flags after each command of a recipe."""
     sections = SECTIONS[name]
     if name in ENCODERS:
         bpe = str(sections["preprocess"].get("bpe", "learned"))

@@ -21,7 +21,7 @@ def stream(text: str, name: str = "stdout") -> list[Output]:
 
 
 def run_shell(source: str) -> list[Output]:
-    """The output of commands, each behind an exclamation mark."""
+    """The output of commands, each after an exclamation mark."""
     command = ("\n" + source).replace("\n!", "\n")
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "check": True}
     return stream(subprocess.run(["bash", "-eo", "pipefail", "-c", command], **options).stdout)

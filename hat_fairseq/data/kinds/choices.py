@@ -32,7 +32,7 @@ class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), go
 
     @property
     def continuations(self) -> Texts:
-        """Returns the choices, each behind the question; an empty one stays empty."""
+        """Returns the choices, each after the question; an empty one stays empty."""
         if is_blank(self.question or ""):
             return self.choices
         return tuple("" if is_blank(each) else f"{str(self.question).strip()} {each}" for each in self.choices)
@@ -189,7 +189,7 @@ class CandidateKind(ChoiceKind):
 
 
 def _candidate_markers(tokens: Any) -> Any:
-    """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
+    """(B, T) token ids -> (B, T), True at the markers of candidates: those after the first `</s>`."""
     return (tokens == BOS) & ((tokens == EOS).cumsum(1) == 1)
 
 

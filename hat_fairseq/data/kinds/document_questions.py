@@ -162,7 +162,7 @@ class DocumentQuestionKind(QuestionKind):
         }
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> dict[str, Tensor]:
-        """Scores in fp32, -inf where there is no such answer.
+        """Returns scores in fp32, -inf where there is no such answer.
 
         Returns:
             `span` (B, T, 2), as in `question_answering`; `paragraph` (B, 1 + N): none, and by the number of the marker

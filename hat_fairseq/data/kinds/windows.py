@@ -1,4 +1,4 @@
-"""Windows of a text or of paragraphs behind a question, and the characters that their tokens cover.
+"""Windows of a text or of paragraphs after a question, and the characters that their tokens cover.
 
 The characters of a text that a token covers are found by counting non-space characters. The steps before the BPE
 change white space, remove control characters and put backslashes into control tokens. All other characters keep their
@@ -55,7 +55,7 @@ def window_rows(
 def _windows(
     encoder: RowEncoder, record: Record, before: Sequence[str], lengths: Sequence[int], max_overlap_ratio: float
 ) -> list[list[Piece]]:
-    """The windows of the segments of a context behind a question; LongInputError if it leaves no room.
+    """The windows of the segments of a context after a question; LongInputError if it leaves no room.
 
     `max_overlap_ratio`: upper bound on the overlap of two windows, as a fraction of the tokens left for the context.
     Without it a long question would leave almost no stride.
