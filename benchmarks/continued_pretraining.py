@@ -34,7 +34,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from harness import RESULTS, flags, write_result
-from pretrained_data import EOS, Data
+from pretrained_data import EOS, Data, products
 from pretrained_hierarchy import SPARSE, fit, mean
 from pretrained_tasks import BOS, TASKS, Document
 from torch import Tensor
@@ -89,7 +89,7 @@ def prepare(data: Data, model: str, path: Path) -> None:
     if not path.is_file():
         encoder, passes = data.model(model, 1), []
         for document, roll in product(documents, rolls):
-            with torch.autocast("cpu", torch.bfloat16):
+            with products():
                 rows = [encoder(ids[None], roll=roll).tokens[0, ids.eq(BOS)] for ids in rows_of(document)]
             passes.append(F.normalize(torch.cat(rows).float(), dim=1))
         torch.save(passes, path)

@@ -8,7 +8,7 @@ import hashlib
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pretrained_tasks import ALONE, BOS, QUESTIONS, WIDTH, Document, Splits
 from torch import Tensor
 
 from hat_fairseq.data.ids import read_ids
+from hat_fairseq.kernels.precision import cpu_precisions
 from hat_fairseq.modules.batch_layout import span_means
 from hat_fairseq.modules.layers import run_layer
 from hat_fairseq.register import register
@@ -30,6 +31,8 @@ LOWER, EOS = 4, 2
 ROBERTA = "hat_roberta_minilm --no-hierarchy --encoder-attention"
 SEGMENTS = "hierarchical_transformer_minilm --max-segments 400 --layout"
 CHUNKS = f"{SEGMENTS} 'S|S|S|S|S|S' --segment-length 512"
+PRODUCTS = "bf16" if "bf16" in cpu_precisions() else "fp32"
+products = partial(torch.autocast, "cpu", torch.bfloat16, enabled=PRODUCTS == "bf16")
 
 
 class Data:
@@ -80,7 +83,7 @@ class Data:
                 if model != ALONE:
                     vectors.append(vectors_of(encoder, document, self.lower(document)))
                 elif units:
-                    with torch.autocast("cpu", torch.bfloat16):
+                    with products():
                         vectors.append(encoder.encode(map(tuple, units)))
                 else:
                     vectors.append(torch.zeros(0, WIDTH))
@@ -120,7 +123,7 @@ def states_of(encoder: Any, tokens: Tensor, states: Tensor | None = None, below:
     """The (1, T, C) states of (1, T) tokens after the lower layers, or of those `states` after the upper ones."""
     batch = encoder.arrange(tokens)
     layout = batch.layout
-    with torch.autocast("cpu", torch.bfloat16):
+    with products():
         if below:
             x = encoder.embed(batch.tokens, batch.rows)
         else:

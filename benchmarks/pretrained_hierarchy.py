@@ -12,11 +12,11 @@ this package, and its layers are that model's. The vector of a turn or sentence 
 of length 1. In a head that follows, layers N read 24 neighbours (about 512 tokens), layers D all vectors of the
 document. In `alone`, all six layers read each turn or sentence by itself. `first 512` does not read the other tokens.
 
-`head`: MiniLM is frozen, and the head trained. `upper`: the two upper layers are trained with it; they have no dropout
-and 16-bit products, and the head starts from that of `chunks` with the same seed. The epoch with the best first figure
-on the validation part is taken. Every run is a JSON file with the sums of each test document; a run whose file exists
-is not repeated. Intervals (95 %) resample documents, after the mean over seeds. The predictions, written before the
-runs: [predictions.md](predictions.md).
+`head`: MiniLM is frozen, and the head trained. `upper`: the two upper layers are trained with it, without dropout, and
+the head starts from that of `chunks` with the same seed. Products are in bf16 where the CPU has instructions for it,
+else in fp32. The epoch with the best first figure on the validation part is taken. Every run is a JSON file with the
+sums of each test document; a run whose file exists is not repeated. Intervals (95 %) resample documents, after the mean
+over seeds. The predictions, written before the runs: [predictions.md](predictions.md).
 
 `evidence`: which turns of a meeting answer a question (QMSum; 162, 35 and 35 meetings, 1,095, 237 and 244 questions).
 Figures: average precision, and F1 at one threshold, which the validation part chooses. `roles`: is a sentence of a
@@ -47,7 +47,7 @@ from typing import Any
 
 import torch
 from harness import RESULTS, flags, write_result
-from pretrained_data import CHUNKS, LOWER, ROBERTA, SEGMENTS, Data, vectors_of
+from pretrained_data import CHUNKS, LOWER, PRODUCTS, ROBERTA, SEGMENTS, Data, vectors_of
 from pretrained_tasks import ALONE, FIRST, QUESTIONS, TASKS, Document
 from torch import Tensor, nn
 
@@ -157,7 +157,7 @@ def run(data: Data, name: str, upper: bool, seed: int, epochs: int, most: int | 
     if not (upper or most):
         torch.save(training.head.state_dict(), of_head)
     scores = training.measure("test", best[1])[1]
-    sizes = {"parameters": sum(p.numel() for group in groups for p in group["params"])}
+    sizes = {"products": PRODUCTS, "parameters": sum(p.numel() for group in groups for p in group["params"])}
     return {"valid": curve, **sizes, "cpu_seconds": round(time.process_time() - start), "scores": scores}
 
 
