@@ -48,7 +48,7 @@ class Labels(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
-    command.add_out(parser, "predictions to write, as JSON lines: a file that ends in .jsonl")
+    command.add_out(parser, "write the predictions as JSON lines to this file, which ends in .jsonl")
     command.add_score(parser, "classification or squad")
     command.add_batches(parser)
     text = "also write the segments of each document with their weights or labels, and the best answers"
