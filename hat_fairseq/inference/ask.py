@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "questions", metavar="QUESTION", nargs="*", help="one or more questions, each in quotation marks"
     )
     command.add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
+    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA.format(command.OF_FOLDER))
     parser.add_argument("--id", metavar="ID", help="ask the document with this id, if INPUT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)

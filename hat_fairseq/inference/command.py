@@ -49,7 +49,8 @@ from .rows import BATCH_SIZE, BATCH_TOKENS, Line, check_readable, log_changes
 
 MODEL = "the checkpoint or folder of a model, demo, meeting, or USER/NAME on the Hugging Face Hub; "
 MODEL += "several with : between them are an ensemble"
-DATA = "the bin directory of the training data (default: the one in the folder of the model)"
+DATA = "the bin directory of the training data (default: {})"
+OF_FOLDER = "the one in the folder of the model"
 INPUT = "the records to read: JSON lines, a table, a text, a folder of splits, or a folder of hat preprocess; - is the "
 INPUT += "standard input"
 STDOUT = Path("-")  # as a value of --out: the standard output
@@ -95,7 +96,7 @@ def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = N
     text = INPUT if default is None else f"{INPUT} (default: {default})"
     parser.add_argument("input", metavar="INPUT", type=Path, nargs="?" if default else None, help=text)
     add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=f"{DATA}; of a checkpoint INPUT may be the default")
+    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA.format(f"{OF_FOLDER}, or INPUT for a checkpoint"))
     add_columns(parser)
     add_splitter(parser)
 
@@ -134,7 +135,7 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
 
 def add_score(parser: argparse.ArgumentParser, example: str) -> None:
     """Declares that the result is scored; see `Score`."""
-    text = f"score the result against the gold of INPUT with this metric of hat score, e.g. {example}; write the "
+    text = f"score the result against the gold of INPUT with these arguments of hat score, e.g. {example}; write the "
     text += "scores beside --out"
     parser.add_argument("--score", metavar="ARGS", help=text)
 

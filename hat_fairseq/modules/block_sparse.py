@@ -51,12 +51,10 @@ class BlockPattern:
     )
     first: int = option(
         1,
-        "block-sparse: the number of first blocks that attend to all blocks and that all blocks attend to",
+        "block-sparse: the number of global blocks at the beginning; they attend to all blocks, and all attend to them",
         least=0,
     )
-    last: int = option(
-        1, "block-sparse: the number of last blocks that attend to all blocks and that all blocks attend to", least=0
-    )
+    last: int = option(1, "block-sparse: the number of global blocks at the end of a document", least=0)
     whole_document: bool = False
 
     def __post_init__(self) -> None:

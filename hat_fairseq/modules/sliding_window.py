@@ -46,7 +46,8 @@ class SlidingWindow:
     window: int = option(128, "window, pooling: the number of tokens on either side that a token attends to", least=1)
     global_tokens: str | None = option(
         None,
-        "window, pooling: let all tokens attend to the first one, or to the question before </s> (default: no)",
+        "window, pooling: let all tokens attend to the first token, or to the question, which ends before the first "
+        "</s> (default: to none of these)",
         "global_tokens",
         choices=GLOBAL_TOKENS,
     )

@@ -106,8 +106,8 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     )
     encoder_attention_layers: str | None = option(
         None,
-        "use --encoder-attention in these layers, e.g. 0,6-8, counted from 0 (default: all); the others have full "
-        "attention, or beside pooling window attention",
+        "use --encoder-attention in these layers, e.g. 0,6-8, counted from 0 (default: all); the other layers "
+        "have full attention (with pooling: window attention)",
     )
     dropout: float = option(0.1, "the dropout of embeddings and sub-layers", least=0, most=1)
     attention_dropout: float = option(0.0, "the dropout of attention weights", least=0, most=1)
@@ -172,7 +172,7 @@ class TokenEncoderConfig(EncoderConfig):
     encoder_normalize_before: bool = option(
         False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
     )
-    encoder_learned_pos: bool = option(False, "learn the embeddings of source positions, which else are sinusoids")
+    encoder_learned_pos: bool = option(False, "learn the embeddings of source positions instead of computing sinusoids")
     layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")

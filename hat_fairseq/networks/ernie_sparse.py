@@ -37,7 +37,7 @@ class ErnieSparseConfig(RobertaConfig):
     )
     representative_update: str = option(
         "replace",
-        "replace the states of representatives by the output of this attention (equation 3), or add it in a layer norm",
+        "let the attention among representatives replace their states (equation 3), or add to them with a layer norm",
         choices=UPDATES,
     )
     representative_positions: str = option(

@@ -49,13 +49,13 @@ class HatEvidenceConfig(RobertaConfig):
         0, "do not train the embeddings and this many token layers, counted from the first", least=0
     )
     vectors: str | None = option(
-        None, "with --freeze-encoder: store the vectors for other trainings in this file (.npz)"
+        None, "with --freeze-encoder: keep the vectors for other trainings in this file (.npz)"
     )
     evidence_layout: str = option(
         "N|D", "the layers over turns or sentences, with | between them: N over neighbours, D over the document"
     )
     evidence_neighbours: int = option(
-        24, "divide a document into parts of this many turns or sentences in a layer N", least=1
+        24, "the number of turns or sentences in each part that a layer N divides a document into", least=1
     )
     evidence_dim: int = option(32, "the width of the layers over turns or sentences", least=2)
     evidence_ffn_dim: int = option(64, "the width of the feed-forward networks in these layers", least=1)

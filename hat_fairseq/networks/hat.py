@@ -43,7 +43,7 @@ class HatConfig(TokenEncoderConfig):
     decoder_normalize_before: bool = option(
         False, "put the layer norms of the decoder before its sub-layers (pre-norm), not after them"
     )
-    decoder_learned_pos: bool = option(False, "learn the embeddings of target positions, which else are sinusoids")
+    decoder_learned_pos: bool = option(False, "learn the embeddings of target positions instead of computing sinusoids")
     share_all_embeddings: bool = option(
         False, "share one embedding table among source, target and output, which need one joined dictionary"
     )

@@ -405,7 +405,7 @@ def baseline_systems(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "also score systems that need no model: " + "; ".join(
-        f"{name}: {title}" for name, (title, _) in baselines.BASELINES.items()
+        name if name == title else f"{name}: {title}" for name, (title, _) in baselines.BASELINES.items()
     )
     parser.add_argument("--baselines", nargs="+", choices=baselines.BASELINES, metavar="NAME", help=text)
     text = "choose the thresholds of baselines on these records (default: the references, which favours the baselines)"

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="put the scores of this file, written by hat score --json, in the model card",
     )
-    fields = 'set these fields in the front matter of the model card, in place of others, e.g. \'{"license": "mit"}\''
+    fields = 'set these fields in the front matter of the model card, e.g. \'{"license": "mit"}\'; they take precedence'
     parser.add_argument("--card", default="{}", metavar="JSON", help=fields)
     parser.add_argument("--half", action="store_true", help="store fp16, half as large; models still compute in fp32")
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that this command wrote")
