@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer_options() -> dict[str, Any]:
     """Returns the fields of the options of all kinds, by name."""
-    classes = {kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)} - {None}
-    return {item.name: item for each in classes for item in fields(each)}
+    classes = [kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)]
+    return {item.name: item for each in filter(None, classes) for item in fields(each)}
 
 
 def main(args: argparse.Namespace) -> int:
