@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
 
 
 def main(args: argparse.Namespace) -> int:

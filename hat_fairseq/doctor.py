@@ -57,9 +57,11 @@ PLUGIN = """
 from hat_fairseq.register import register
 register()
 from fairseq.models import ARCH_MODEL_REGISTRY
-names = [name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")]
-assert names, "no architecture is registered"
-print("registers " + ", ".join(sorted(names)))
+known = ARCH_MODEL_REGISTRY.items()
+models = {name: model for name, model in known if model.__module__.startswith("hat_fairseq.")}
+assert models, "no architecture is registered"
+number = f"{len(models)} architectures of {len(set(models.values()))} models"
+print(f"registers {number}, from {min(models)} to {max(models)}")
 """
 
 
@@ -232,7 +234,9 @@ def check_data(directory: Path) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, metavar="DIR", help="check a directory of hat preprocess instead")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="check a directory of hat preprocess instead of the installation"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

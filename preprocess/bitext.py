@@ -33,7 +33,7 @@ class Side:
 
     @property
     def where(self) -> str:
-        """File and line for messages about the beginning of the document."""
+        """Return file and line for messages about the beginning of the document."""
         return f"{self.path}:{self.first}"
 
     def open_segment(self, key: str = "") -> None:
@@ -77,7 +77,7 @@ def _has_ids(side: Side) -> bool:
 
 
 def _keys_of_all(sides: Iterable[Side]) -> list[str]:
-    """The ids of all segments in the order of the first side; one that it lacks is after the one before it."""
+    """List the ids of all segments in the order of the first side; one that it lacks is after the one before it."""
     keys: list[str] = []
     for side in sides:
         for number, key in enumerate(side.keys):
@@ -194,7 +194,10 @@ def read_test_set(path: Path, source_language: str, target_language: str, counts
 
 
 def _documents(path: Path, side_names: Sequence[str], described_by: Sequence[str] = ()) -> Iterator[TaggedDocument]:
-    """`side_names`: the elements with the segments of one language. An unclosed element ends where the next begins."""
+    """Yield the documents of a file; an unclosed element ends where the next begins.
+
+    `side_names`: the elements with the segments of one language.
+    """
     document: TaggedDocument | None = None
     side: Side | None = None
     inside = ""  # the element whose text comes next: a segment or a description

@@ -63,7 +63,7 @@ def _read_stories(root: Path, split: str) -> Iterator[Document]:
 
 
 def _read_story(path: Path) -> Document:
-    """Paragraphs, with a blank line after each, then each highlight after a line `@highlight`."""
+    """Read a story: paragraphs, with a blank line after each, then each highlight after a line `@highlight`."""
     lines = [line.strip() for _, line in read_lines(path) if not is_blank(line)]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]

@@ -81,7 +81,7 @@ def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], c
 
 
 def _body(article: ElementTree.Element, counts: Counter[str]) -> str:
-    """All text of an article, with a blank line after each paragraph; what stands between paragraphs is one as well."""
+    """Return the text of an article, a blank line after each paragraph; text between paragraphs is one as well."""
     pieces = [article.text or ""]
     for element in article:
         pieces += ["".join(element.itertext()), element.tail or ""]

@@ -61,7 +61,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
 
 @lru_cache(maxsize=1)
 def _training_sources(root: Path) -> frozenset[str]:
-    """English segments of the training part; read once for the two other splits."""
+    """Return the English segments of the training part, which is read once for the two other splits."""
     uncounted: Counter[str] = Counter()
     return frozenset(text for page in read("train", root, uncounted) for text in page.elements or ())
 

@@ -121,7 +121,7 @@ def _draw(rng: np.random.Generator, limits: Limits) -> list[Level]:
 
 
 def _evaluate(levels: list[Level]) -> tuple[list[Ints], list[Ints]]:
-    """Value and length of the expression below each node, level by level."""
+    """Compute the value and the length of the expression below each node, level by level."""
     values: list[Ints] = []
     sizes: list[Ints] = []
     for level in reversed(levels):
@@ -136,7 +136,7 @@ def _evaluate(levels: list[Level]) -> tuple[list[Ints], list[Ints]]:
 
 
 def _apply(operator: Ints, arguments: Ints, starts: Ints, args: Ints) -> Ints:
-    """The values of operators; `arguments` are those of all, one after the other."""
+    """Compute the values of operators; `arguments` are those of all, one after the other."""
     order = np.lexsort((arguments, np.repeat(np.arange(len(args)), args)))
     ordered = arguments[order]
     median = (ordered[starts + (args - 1) // 2] + ordered[starts + args // 2]) // 2
@@ -145,7 +145,7 @@ def _apply(operator: Ints, arguments: Ints, starts: Ints, args: Ints) -> Ints:
 
 
 def _texts(levels: list[Level], sizes: list[Ints]) -> Iterator[str]:
-    """The expressions in writing: an operator, its arguments, and the closing bracket."""
+    """Yield the expressions in writing: an operator, its arguments, and the closing bracket."""
     begin = np.cumsum(sizes[0]) - sizes[0]
     tokens: Ints = np.full(int(sizes[0].sum()), len(SYMBOLS) - 1)
     ends = begin + sizes[0]

@@ -56,7 +56,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSe
 
 
 def _read_batch(path: Path) -> list[tuple[NDArray[np.uint8], int]]:
-    """The pictures, (3, 32, 32) red, green and blue, and numbers of their classes; ValueError for a damaged file."""
+    """Read the pictures, (3, 32, 32) red, green and blue, and their classes; ValueError for a damaged file."""
     note_input(path)
     try:
         with open(path, "rb") as file:

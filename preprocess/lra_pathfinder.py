@@ -46,7 +46,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSe
 
 
 def _pixels(path: Path) -> bytes:
-    """The pixels of an image, line by line."""
+    """Read the pixels of an image, line by line."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -39,19 +39,28 @@ def build_parser() -> argparse.ArgumentParser:
     """Build a parser with the names of both data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = parser.add_subparsers(dest="name", required=True)
-    listops, pathfinder = names.add_parser("listops"), names.add_parser("pathfinder")
+    listops = names.add_parser("listops", help="draw expressions of lists of digits, with their values")
+    pathfinder = names.add_parser("pathfinder", help="draw images of two dots, which a dashed curve may connect")
     for each in (listops, pathfinder):
-        each.add_argument("--out", type=Path, required=True, help="directory to create")
-        each.add_argument("--seed", type=int, default=1, metavar="N", help="(default: %(default)s)")
-    sizes = "expressions of each split (default: 96000 2000 2000)"
+        each.add_argument("--out", type=Path, required=True, help="the directory to create")
+        each.add_argument(
+            "--seed", type=int, default=1, metavar="N", help="the seed of the drawing (default: %(default)s)"
+        )
+    sizes = "the number of expressions of each split (default: 96000 2000 2000)"
     names_of_sizes, default = ("TRAIN", "VALID", "TEST"), (96000, 2000, 2000)
     listops.add_argument("--sizes", type=positive, nargs=3, default=default, metavar=names_of_sizes, help=sizes)
-    lengths = "they have more than MIN and fewer than MAX symbols (default: 500 2000)"
+    lengths = "draw expressions with more than MIN and fewer than MAX symbols (default: 500 2000)"
     listops.add_argument("--lengths", type=positive, nargs=2, default=(500, 2000), metavar=("MIN", "MAX"), help=lengths)
     pathfinder.add_argument(
-        "--images", type=positive, default=200000, metavar="N", help="of all splits (default: 200000)"
+        "--images",
+        type=positive,
+        default=200000,
+        metavar="N",
+        help="the number of images of all splits (default: 200000)",
     )
-    pathfinder.add_argument("--workers", type=positive, default=1, metavar="N", help="processes (default: 1)")
+    pathfinder.add_argument(
+        "--workers", type=positive, default=1, metavar="N", help="the number of processes (default: 1)"
+    )
     return parser
 
 

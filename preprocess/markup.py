@@ -60,7 +60,7 @@ def unescape(text: str) -> str:
 
 
 def is_stray(text: str) -> bool:
-    """Whether text between known tags shows something other than an element of a name that is not known."""
+    """Return whether text between known tags shows something other than an element of an unknown name."""
     return not is_blank(text) and not re.fullmatch(r"<.*>", text.strip())
 
 

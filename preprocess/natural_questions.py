@@ -64,7 +64,7 @@ def _record(page: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuest
 
 
 def _tokens(page: Fields) -> list[str | None]:
-    """The tokens of a page without spaces inside; None for HTML tags."""
+    """Return the tokens of a page without spaces inside; None for HTML tags."""
     if "document_text" in page:
         return [None if TAG.fullmatch(token) else token for token in page.text("document_text").split(" ")]
     tokens = page.items("document_tokens", dict)  # thousands: read without a check of each
@@ -75,7 +75,7 @@ def _tokens(page: Fields) -> list[str | None]:
 
 
 def _paragraph(tokens: Sequence[str | None], begin: int, end: int) -> tuple[str, Words]:
-    """The text of some tokens, and where each word stands in it."""
+    """Join tokens to a text; also return where each word stands in it."""
     numbered = [(number, token) for number, token in enumerate(tokens[begin:end], start=begin) if token is not None]
     ends = list(accumulate((len(token) + 1 for _, token in numbered), initial=0))
     spans = ((start, start + len(token)) for start, (_, token) in zip(ends, numbered, strict=False))
@@ -84,7 +84,7 @@ def _paragraph(tokens: Sequence[str | None], begin: int, end: int) -> tuple[str,
 
 
 def _runs(numbers: Sequence[int]) -> list[int]:
-    """Increasing numbers as runs: the first number of each, and its length."""
+    """Divide increasing numbers into runs; return the first number of each, and its length."""
     runs: list[int] = []
     for number in numbers:
         if runs and runs[-2] + runs[-1] == number:
@@ -102,7 +102,7 @@ def _find(
     annotation: Fields,
     candidate: int,
 ) -> Place | None:
-    """The paragraph and the short answers of an annotation; `size`: number of the page's tokens."""
+    """Find the paragraph and the short answers of an annotation; `size`: number of the page's tokens."""
     if candidate not in words:
         counts["annotations_in_skipped_candidates"] += candidate >= 0
         return None

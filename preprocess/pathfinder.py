@@ -52,7 +52,7 @@ def draw(rng: np.random.Generator) -> Drawing:
 
 
 def _long_curves(rng: np.random.Generator) -> list[Points]:
-    """Two curves that begin near each other and grow in turns. Where one cannot go on, both lose their last paddles."""
+    """Draw two curves that begin near each other and grow in turns; if one is stuck, both lose their last paddles."""
     start = rng.uniform(2 * APART, SIZE - 2 * APART, 2)
     around = rng.uniform(0, 2 * np.pi)
     starts = start, start + APART * np.array([np.sin(around), np.cos(around)])
@@ -76,7 +76,7 @@ def _curve(rng: np.random.Generator, start: Points, paddles: int, others: Points
 
 
 def _extended(rng: np.random.Generator, curve: Points, start: Points, others: Points) -> Points | None:
-    """The curve (n, 2, 2), beginning and end of each paddle, with one more; None if there is no room for it."""
+    """Return the curve (n, 2, 2), beginning and end of each paddle, with one more; None if there is no room for it."""
     if len(curve):
         step = curve[-1, 1] - curve[-1, 0]
         turns = np.arcsin(np.sqrt(rng.beta(1.5, 1.5, TRIES))) * 2 - np.pi / 2  # of the density cos²
@@ -97,7 +97,7 @@ def _extended(rng: np.random.Generator, curve: Points, start: Points, others: Po
 
 
 def _distances(points: Points, paddles: Points) -> Points:
-    """(P, 2) points and (n, 2, 2) paddles -> (P, n) distances."""
+    """Map (P, 2) points and (n, 2, 2) paddles -> (P, n) distances."""
     (from_y, from_x), (step_y, step_x) = paddles[:, 0].T, (paddles[:, 1] - paddles[:, 0]).T
     y, x = points[:, :1] - from_y, points[:, 1:] - from_x
     shares = np.clip((y * step_y + x * step_x) / LENGTH**2, 0, 1)

@@ -48,7 +48,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Eviden
 
 
 def _files(root: Path, name: str) -> list[Path]:
-    """The meetings of a split in the first of the forms that a release may have; ValueError if there are none."""
+    """List the meetings of a split in the first of the forms that a release may have; ValueError if there are none."""
     data = root / "data"
     for folders in ([data / "ALL"], [data / domain for domain in DOMAINS], [root]):
         if files := sorted(path for folder in folders for path in (folder / name).glob("*.json")):
@@ -63,7 +63,7 @@ def _turn(turn: Fields, counts: Counter[str]) -> Turn:
 
 
 def _evidence(query: Fields, turns: int, counts: Counter[str]) -> tuple[int, ...]:
-    """The numbers of the turns in the spans of a question."""
+    """Return the numbers of the turns in the spans of a question."""
     numbers = set[int]()
     for span in query.items("relevant_text_span", list):
         if len(span) != 2 or not all(isinstance(end, str) and end.isdecimal() for end in span):

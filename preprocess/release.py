@@ -56,14 +56,14 @@ def find(root: Path, *patterns: str) -> Path | None:
 
 
 def find_one(root: Path, *patterns: str) -> Path:
-    """Like `find`; ValueError also if no file matches."""
+    """Find a file as `find` does; ValueError also if no file matches."""
     if (file := find(root, *patterns)) is None:
         raise ValueError(f"{root}: {' or '.join(patterns)} is missing (also looked for .gz and so on, in all folders)")
     return file
 
 
 def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
-    """The one file of a split, such as `validation.csv`, `val.json` or `valid.jsonl.gz` for `valid`; else ValueError.
+    """Find the file of a split, such as `validation.csv`, `val.json` or `valid.jsonl.gz` for `valid`; else ValueError.
 
     `otherwise`: another form that the folder might have had, for the message.
     """

@@ -48,7 +48,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Questi
 
 
 def _record(question: Fields, context: str, where: str, has_answer: bool) -> Question:
-    """`has_answer`: where the question does not say whether it has one."""
+    """Make the record of a question; `has_answer`: what holds if the question does not say whether it has an answer."""
     name = question.text("id")
     question.where = f"{where}, question {name}"
     answers = tuple(Answer(item.text("text"), item.get("answer_start", int)) for item in question.objects("answers"))

@@ -127,7 +127,7 @@ def _find(
 
 
 def _bytes(span: Fields, data: bytes, counts: Counter[str]) -> tuple[int, int]:
-    """Where a span begins and ends; an offset inside a character becomes the character's first byte."""
+    """Return where a span begins and ends; an offset inside a character becomes the character's first byte."""
     released = [span.get(f"plaintext_{side}_byte", int) for side in ("start", "end")]
     if not 0 <= released[0] <= released[1] <= len(data):
         raise span.error(f"the bytes {released[0]} to {released[1]} are not in a text of {len(data)}")

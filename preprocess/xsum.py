@@ -67,7 +67,7 @@ def _names(path: Path, split: str) -> list[str]:
 
 
 def _article(folder: Path, name: str, counts: Counter[str]) -> Document:
-    """Parts after lines such as `[SN]TITLE[SN]`."""
+    """Read an article, whose parts follow lines such as `[SN]TITLE[SN]`."""
     path = folder / f"{name}.summary"
     if not path.is_file():
         raise ValueError(f"{path} is missing, which {SPLIT_FILE} lists; unpack the archive again")

@@ -61,6 +61,21 @@ def test_hat_alone_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert not captured.err and all(f"\n    {verb}" in captured.out for verb in cli.VERBS)
 
 
+def test_verbs_of_one_module_have_help_of_their_own() -> None:
+    assert all(verb in cli.VERBS for verb in cli.HELP)
+    texts = [cli.verb_help(verb) for verb in cli.VERBS]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("words", ["recipe train --help", "recipe list -h", "recipe --help"])
+def test_the_help_of_a_recipe_needs_no_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(SystemExit):  # with which argparse ends after a help of its own
+        assert cli.main(words.split()) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("usage: hat recipe") and "a YAML file, or one of ami, " in captured.out
+    assert not captured.err
+
+
 MISSPELT = [
     ("trian data", "did you mean train?"),
     ("score rogue", "did you mean rouge?"),

@@ -24,9 +24,11 @@ Curves = dict[str, dict[str, dict[int, float]]]  # by figure and part: update to
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "what fairseq-train wrote with --log-format json --log-file LOG, or the --save-dir with its train.log"
+    text = "the log of a training with --log-format json --log-file LOG, or the --save-dir that holds its train.log"
     parser.add_argument("logs", type=Path, nargs="+", metavar="LOG", help=text)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture: .png, .svg or .pdf")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="write the picture to this file: .png, .svg or .pdf"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 
@@ -89,9 +91,9 @@ def _figures(line: str) -> tuple[str, int, dict[str, float]]:
     try:
         record = json.loads(line)
         prefix = next(key for key in record if key.endswith(UPDATE)).removesuffix(UPDATE)
-        numbers = {name.removeprefix(prefix): float(record[name]) for name in record if name.startswith(prefix)}
-        update = int(numbers[UPDATE])
+        figures = {name.removeprefix(prefix): float(record[name]) for name in record if name.startswith(prefix)}
+        update = int(figures[UPDATE])
     except (ValueError, TypeError, AttributeError, StopIteration, RecursionError, OverflowError):
         return "", 0, {}
-    names = [name for name in numbers if not (name in NO_FIGURES or name.startswith("best_"))]
-    return prefix[:-1] or TRAINING[1], update, {name: numbers[name] for name in names if math.isfinite(numbers[name])}
+    names = [name for name in figures if not (name in NO_FIGURES or name.startswith("best_"))]
+    return prefix[:-1] or TRAINING[1], update, {name: figures[name] for name in names if math.isfinite(figures[name])}

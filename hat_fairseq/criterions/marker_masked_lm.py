@@ -29,7 +29,9 @@ LOGGED = ("loss", "nll_loss", "marker_loss")
 
 @dataclass
 class MarkerMaskedLMConfig(FairseqDataclass):
-    marker_weight: float = field(default=1.0, metadata={"help": "weight of the prediction from the marker"})
+    marker_weight: float = field(
+        default=1.0, metadata={"help": "the weight of the loss of predictions from the marker"}
+    )
 
 
 @register_criterion("marker_masked_lm", dataclass=MarkerMaskedLMConfig)

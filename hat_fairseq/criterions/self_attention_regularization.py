@@ -32,10 +32,12 @@ BASES: dict[str, type[LabelCriterion]] = {base.name: base for base in (DocumentL
 @dataclass
 class SelfAttentionRegularizationConfig(FairseqDataclass):
     base_criterion: ChoiceEnum(list(BASES)) = field(  # type: ignore[valid-type]
-        default="document_labels", metadata={"help": "the loss of each pass"}
+        default="document_labels", metadata={"help": "compute the loss of each pass with this criterion"}
     )
-    sar_alpha: float = field(default=1.0, metadata={"help": "weight of the divergence of the two passes"})
-    sar_roll: int = field(default=0, metadata={"help": "places by which the second pass rolls tokens; 0: R-Drop"})
+    sar_alpha: float = field(default=1.0, metadata={"help": "the weight of the divergence between the two passes"})
+    sar_roll: int = field(
+        default=0, metadata={"help": "roll the tokens by this many positions in the second pass; 0 is R-Drop"}
+    )
 
 
 @register_criterion("self_attention_regularization", dataclass=SelfAttentionRegularizationConfig)

@@ -239,10 +239,10 @@ def cut_windows(
     """
     assert 0 <= overlap < size - 1, (size, overlap)
     tokens = [0, *accumulate(1 + length for length in lengths)]
-    numbers = [0, *accumulate(segments_of(length, segment_length) for length in lengths)]
+    segments = [0, *accumulate(segments_of(length, segment_length) for length in lengths)]
 
     def fit(begin: int, end: int) -> bool:
-        return not exceeds((tokens[end] - tokens[begin], numbers[end] - numbers[begin]), (size, max_segments))
+        return not exceeds((tokens[end] - tokens[begin], segments[end] - segments[begin]), (size, max_segments))
 
     windows: list[list[Piece]] = []
     begin = end = 0

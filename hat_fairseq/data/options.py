@@ -18,8 +18,8 @@ ON_MISALIGNED = ("error", "drop", "merge")
 WORD_TOKENIZERS = ("none", "moses", "jieba")  # see `word_tokenizer.py`
 BPES = ("learned", "gpt2", "sentencepiece", "tokenizer")
 POLICIES = ("error", "truncate", "truncate-sentences", "chunk")  # for long input; see `long_input.py`
-COLUMNS = "columns or keys of the data that are keys of records, e.g. text=article; =COLUMN leaves one out"
-NUMBER_IDS = "give records, which must be without ids, the ids SPLIT-1, SPLIT-2 and so on"
+COLUMNS = "read a key of records from another column or key of the data, e.g. text=article; =COLUMN leaves a column out"
+NUMBER_IDS = "number the records of each split SPLIT-1, SPLIT-2 and so on; the data must have no ids"
 METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
@@ -51,50 +51,62 @@ class Settings:
     role_labels: tuple[str, ...] = ()  # of the role stream; likewise
     splitter: str = option(
         "given",
-        "sentence splitting of running text: given does none, library needs sentence-splitter",
+        "split running text into sentences: given does not split, library needs the package sentence-splitter",
         SPLITTERS,
         group=TEXT,
     )
     line_breaks: str = option(
         "paragraphs",
-        "line breaks in running text: all are spaces; blank lines, headings and list items end a sentence; or all do",
+        "treat line breaks in running text as spaces; as ends of sentences at blank lines, headings and list items; or "
+        "all as ends of sentences",
         LINE_BREAKS,
         group=TEXT,
     )
     source_language: str = option(
-        "en", "language of the source (BCP 47, such as de or zh-CN)", metavar="CODE", group=TEXT
+        "en", "the language of the source, a code of BCP 47 such as de or zh-CN", metavar="CODE", group=TEXT
     )
-    target_language: str = option("en", "language of the target (BCP 47)", metavar="CODE", group=TARGETS)
-    source_tokenizer: str = option("none", "word tokenizer of the source, before the BPE", WORD_TOKENIZERS, group=TEXT)
+    target_language: str = option("en", "the language of the target, a code of BCP 47", metavar="CODE", group=TARGETS)
+    source_tokenizer: str = option(
+        "none", "split the source into words with this tokenizer before the BPE", WORD_TOKENIZERS, group=TEXT
+    )
     target_tokenizer: str = option(
-        "none", "word tokenizer of the target, before the BPE", WORD_TOKENIZERS, group=TARGETS
+        "none", "split the target into words with this tokenizer before the BPE", WORD_TOKENIZERS, group=TARGETS
     )
     aligned: bool = option(
-        False, "source and target segments correspond; chunks are cut at the same places", group=TARGETS
+        False, "state that source and target segments correspond; chunks are then cut at the same places", group=TARGETS
     )
     target_separator: bool = option(False, "put <sep> between the segments of the target", group=TARGETS)
-    roles: bool = option(False, "write a parallel stream of roles", group=TARGETS)
-    role_in_text: bool = option(False, "put the role before its turn: `PM : Hello everybody .`", group=TARGETS)
-    max_source_tokens: int | None = option(None, "length of the longest source with markers and </s>", least=3)
-    max_target_tokens: int | None = option(
-        None, "length of the longest target with separators and </s>", group=TARGETS, least=2
+    roles: bool = option(False, "write a parallel stream with the role of each source token", group=TARGETS)
+    role_in_text: bool = option(
+        False, "put the role of the speaker before each turn: `PM : Hello everybody .`", group=TARGETS
     )
-    long_source: str = option("error", "what to do with a longer source", POLICIES)
-    long_target: str = option("error", "what to do with a longer target", POLICIES[:2], group=TARGETS)
+    max_source_tokens: int | None = option(
+        None, "the greatest number of tokens of a source, with markers and </s>", least=3
+    )
+    max_target_tokens: int | None = option(
+        None, "the greatest number of tokens of a target, with separators and </s>", group=TARGETS, least=2
+    )
+    long_source: str = option(
+        "error", "refuse a longer source, truncate it, drop its last sentences, or divide it into chunks", POLICIES
+    )
+    long_target: str = option("error", "refuse a longer target, or truncate it", POLICIES[:2], group=TARGETS)
     max_chunk_tokens: int | None = option(
-        None, "with --aligned: truncate a longer segment (default: it stays whole)", group=TARGETS, least=2
+        None,
+        "with --aligned: truncate a chunk of one segment that is longer than this (default: it stays whole)",
+        group=TARGETS,
+        least=2,
     )
     segments: str = option(
         "sentences",
-        "units that get a marker <s>: each sentence, segments of packed sentences, or the whole part",
+        "put a marker <s> before each sentence, before each segment of several sentences, or before each whole text",
         SEGMENTS,
         group=ROWS,
     )
     segment_length: int = option(
-        128, "length of the longest packed segment, its marker and a </s> included", group=ROWS, least=3
+        128, "the greatest number of tokens of a packed segment, with its marker and a </s>", group=ROWS, least=3
     )
-    max_segments: int | None = option(None, "greatest number of segments in a row", group=ROWS, least=1)
-    window_overlap: int = option(128, "greatest number of tokens that two windows share", group=WINDOWS, least=0)
+    max_segments: int | None = option(None, "the greatest number of segments in a row", group=ROWS, least=1)
+    window_overlap: int = option(128, "the greatest number of tokens that two windows share", group=WINDOWS, least=0)
 
     def __post_init__(self) -> None:
         for item in options_of(type(self)):
@@ -115,24 +127,29 @@ class Settings:
 class Options(Settings):
     """All options that decide the result of `hat preprocess`."""
 
-    vocabulary: str | None = option(None, "reuse BPE, dictionary and settings of an earlier bin", metavar="BIN")
+    vocabulary: str | None = option(
+        None, "reuse the BPE, the dictionary and the settings of this bin directory", metavar="BIN"
+    )
     bpe: str = option(
         "learned",
-        "learned on the training split, GPT-2's, a sentencepiece model, or any tokenizer.json or vocab.txt",
+        "use a BPE learned on the training split, GPT-2's, a sentencepiece model, or any tokenizer.json or vocab.txt",
         BPES,
         group=TEXT,
     )
-    num_codes: int = option(40000, "number of codes to learn", group=TEXT, least=1)
+    num_codes: int = option(40000, "with --bpe learned: the number of codes to learn", group=TEXT, least=1)
     negative_windows: float = option(
-        1.0, "fraction of training windows without an answer that is kept (0 to 1)", group=WINDOWS, least=0
+        1.0, "keep this fraction, from 0 to 1, of the training windows without an answer", group=WINDOWS, least=0
     )
-    on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
+    on_empty: str = option("error", "refuse a document without text, or drop it", ("error", "drop"))
     on_misaligned: str = option(
-        "error", "with --aligned: what to do with segments without counterpart", ON_MISALIGNED, group=TARGETS
+        "error",
+        "with --aligned: refuse segments without counterpart, drop them, or merge them with others",
+        ON_MISALIGNED,
+        group=TARGETS,
     )
     columns: tuple[str, ...] = option((), COLUMNS, metavar=METAVAR)
     number_ids: bool = option(False, NUMBER_IDS)
-    limit: int | None = option(None, "read only the first documents of each split", least=1)
+    limit: int | None = option(None, "read only the first N documents of each split", least=1)
     partial: bool = option(False, "accept an incomplete release")
 
     def settings(self, role_labels: tuple[str, ...] = ()) -> Settings:

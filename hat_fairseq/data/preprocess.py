@@ -32,19 +32,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hat preprocess READER --out DIR [options]"
     parser.formatter_class = partial(argparse.HelpFormatter, max_help_position=30)
     parser.epilog = "A reader states other defaults that suit its dataset. --no-X switches an option off."
-    parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
-    kinds = f"what a folder of JSON lines holds: {', '.join(KINDS)} (default: text)"
+    parser.add_argument(
+        "reader", help="the name of a reader such as ami, the .py file of a reader, or a folder of data"
+    )
+    kinds = f"the kind of the records in a folder of data: {', '.join(KINDS)} (default: text)"
     parser.add_argument("--kind", choices=KINDS, metavar="KIND", help=kinds)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to create")
-    parser.add_argument("--root", type=Path, metavar="DIR", help="where the raw release is, for readers that need one")
-    splits = "only these: train, valid, test, test1 ... (default: all)"
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the directory to create for the result")
+    parser.add_argument(
+        "--root", type=Path, metavar="DIR", help="the folder of the raw release, for readers that need one"
+    )
+    splits = "read only these splits, e.g. train valid test1 (default: all)"
     parser.add_argument("--splits", nargs="+", metavar="SPLIT", help=splits)
-    files = "where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
-    files += "where sentencepiece.bpe.model is, for --bpe sentencepiece; "
-    files += "where tokenizer.json or vocab.txt is, for --bpe tokenizer"
+    files = "the folder with encoder.json, vocab.bpe and dict.txt for --bpe gpt2, with sentencepiece.bpe.model for "
+    files += "--bpe sentencepiece, with tokenizer.json or vocab.txt for --bpe tokenizer"
     parser.add_argument("--bpe-dir", type=Path, metavar="DIR", help=files)
     add_workers(parser, "1")
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier result in --out")
     add_options(parser)
 
 

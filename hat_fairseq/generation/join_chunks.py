@@ -21,10 +21,14 @@ _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    generated = "output of fairseq-generate, one or several files"
+    generated = "read the output of fairseq-generate from these files"
     parser.add_argument("--generated", nargs="+", required=True, metavar="FILE", help=generated)
-    parser.add_argument("--ids", required=True, metavar="FILE", help="DIR/text/test.ids as written by hat preprocess")
-    parser.add_argument("--out", required=True, metavar="FILE", help="file to write, one {id, text} a line (.jsonl)")
+    parser.add_argument(
+        "--ids", required=True, metavar="FILE", help="read the ids from DIR/text/test.ids of hat preprocess"
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="write one {id, text} a line to this file (.jsonl)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 

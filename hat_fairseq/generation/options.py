@@ -18,25 +18,25 @@ class Option(NamedTuple):
 
 
 SEARCHED = (  # of our beam search, and of fairseq
-    Option("beam", 5, "how many hypotheses are kept in each step", 1),
-    Option("nbest", 1, "how many texts are returned for each document", 1),
-    Option("max_len_a", 0.0, "a text has at most this many times the tokens of its source, plus --max-len-b", 0),
-    Option("max_len_b", 200, "tokens that a text may have beyond --max-len-a times those of its source", 0),
-    Option("min_len", 1, "least number of tokens of a text, without </s>", 0),
+    Option("beam", 5, "keep this many hypotheses in each step", 1),
+    Option("nbest", 1, "return this many texts for each document", 1),
+    Option("max_len_a", 0.0, "write at most this many times the tokens of the source, plus --max-len-b", 0),
+    Option("max_len_b", 200, "write at most this many tokens beyond --max-len-a times those of the source", 0),
+    Option("min_len", 1, "write at least this many tokens, without </s>", 0),
     Option("unnormalized", False, "compare the sums of the log-probabilities of hypotheses, not their means"),
-    Option("lenpen", 1.0, "length penalty: more than 1 favours longer texts"),
-    Option("unkpen", 0.0, "what is subtracted from the log-probability of <unk>"),
-    Option("no_repeat_ngram_size", 0, "no text repeats an n-gram of this many tokens; 0 allows all", 0),
-    Option("temperature", 1.0, "what logits are divided by; above 1, probabilities become more equal"),
+    Option("lenpen", 1.0, "the exponent of the length penalty; more than 1 favours longer texts"),
+    Option("unkpen", 0.0, "subtract this from the log-probability of <unk>"),
+    Option("no_repeat_ngram_size", 0, "repeat no n-gram of this many tokens within a text; 0 allows all", 0),
+    Option("temperature", 1.0, "divide logits by this number; above 1, probabilities become more equal"),
 )
 NOT_SEARCHED = (  # of fairseq's generator alone
     Option("match_source_len", False, "make texts as long as their source"),
     Option("sampling", False, "draw words instead of searching"),
-    Option("sampling_topk", -1, "with --sampling: draw from the K most probable words; -1 for all"),
+    Option("sampling_topk", -1, "with --sampling: draw from this many most probable words; -1 for all"),
     Option("sampling_topp", -1.0, "with --sampling: draw from the fewest words with this probability; -1 for all"),
-    Option("diverse_beam_groups", -1, "number of groups of diverse beam search; -1 for none"),
-    Option("diverse_beam_strength", 0.5, "penalty between groups of diverse beam search"),
-    Option("diversity_rate", -1.0, "penalty between siblings in diverse sibling search; -1 for none"),
+    Option("diverse_beam_groups", -1, "the number of groups of diverse beam search; -1 for none"),
+    Option("diverse_beam_strength", 0.5, "the penalty between groups of diverse beam search"),
+    Option("diversity_rate", -1.0, "the penalty between siblings in diverse sibling search; -1 for none"),
 )
 OPTIONS = SEARCHED + NOT_SEARCHED
 DEFAULTS = {option.name: option.default for option in OPTIONS}

@@ -35,7 +35,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
 NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
 
 
-def add_generation(parser: argparse.ArgumentParser, default: str = "of the model's folder, or fairseq's") -> None:
+def add_generation(parser: argparse.ArgumentParser, default: str = "those of the model's folder, or fairseq's") -> None:
     """Declares the options of generation, without values by default; see `stated_options`."""
     group = parser.add_argument_group(f"generation, as in fairseq-generate (default: {default})")
     for name, value, text, _ in OPTIONS:

@@ -110,29 +110,29 @@ def check_questions(questions: Sequence[str]) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=command.MODEL)
-    text = (
-        "transcript: plain text with a turn a line, JSON, a table, .srt or .vtt; - for the standard input; or a folder"
-    )
-    text += " of splits or of hat preprocess"
+    text = "the transcript to ask: plain text with a turn a line, JSON, a table, .srt, .vtt, a folder of splits, or a "
+    text += "folder of hat preprocess; - is the standard input"
     parser.add_argument("transcript", metavar="INPUT", type=Path, help=text)
-    parser.add_argument("questions", metavar="QUESTION", nargs="*", help="question, in quotation marks; or several")
+    parser.add_argument(
+        "questions", metavar="QUESTION", nargs="*", help="one or more questions, each in quotation marks"
+    )
     command.add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
-    parser.add_argument("--id", metavar="ID", help="id of the document to ask, if INPUT has several")
-    text = "read plain text without names as running text, and split it so (default: a line is a turn)"
+    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA.format(command.OF_FOLDER))
+    parser.add_argument("--id", metavar="ID", help="ask the document with this id, if INPUT has several")
+    text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
     group = parser.add_argument_group("passages")
-    text = "most passages that are shown for a question, best first (default: %(default)s)"
+    text = "show at most this many passages for a question, best first (default: %(default)s)"
     group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
-    text = "a turn belongs to a passage from this probability on (default: the threshold of the model)"
+    text = "show turns with at least this probability as passages (default: the threshold of the model)"
     group.add_argument("--threshold", type=float, metavar="X", help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
-    text = "the same JSON lines to a file that ends in .jsonl; - for the standard output, as --json"
+    text = "write the JSON objects to this file, which ends in .jsonl; - is the standard output, as with --json"
     group.add_argument("--out", type=Path, metavar="FILE", help=text)
-    text = "the transcript with all passages as one HTML file, for any browser, without a network"
+    text = "write the transcript with all passages as one HTML file, for any browser, without a network"
     group.add_argument("--page", type=Path, metavar="FILE", help=text)
-    group.add_argument("--overwrite", action="store_true", help="replace these files")
+    group.add_argument("--overwrite", action="store_true", help="replace the files of --out and --page")
     command.add_device(parser)
 
 

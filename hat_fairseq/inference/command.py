@@ -47,9 +47,12 @@ from ..workers import Workers, add_workers, progress
 from .loading import Loaded, checked, load, pipeline_of, split_with
 from .rows import BATCH_SIZE, BATCH_TOKENS, Line, check_readable, log_changes
 
-MODEL = "checkpoint or folder; demo, meeting, or USER/NAME of the Hub; several with : between them are an ensemble"
-DATA = "bin directory of the training data (default: that in the folder of the model)"
-INPUT = "records: JSON lines, a table, a text, - for the standard input, a folder of splits, or one of hat preprocess"
+MODEL = "the checkpoint or folder of a model, demo, meeting, or USER/NAME on the Hugging Face Hub; "
+MODEL += "several with : between them are an ensemble"
+DATA = "the bin directory of the training data (default: {})"
+OF_FOLDER = "the one in the folder of the model"
+INPUT = "the records to read: JSON lines, a table, a text, a folder of splits, or a folder of hat preprocess; - is the "
+INPUT += "standard input"
 STDOUT = Path("-")  # as a value of --out: the standard output
 SPLIT = "test"
 NAMED = 8  # documents of a batch that messages name
@@ -63,10 +66,12 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
 def add_device(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declares where and how precisely one process computes."""
     machine = parser.add_argument_group("machine and precision")
-    machine.add_argument("--device", metavar="NAME", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
+    machine.add_argument(
+        "--device", metavar="NAME", help="compute on cpu, cuda or cuda:N (default: a GPU if there is one)"
+    )
     group = machine.add_mutually_exclusive_group()
-    help_text = "fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it), int8 (CPUs with VNNI), or auto: bf16 where it is "
-    help_text += "multiplied fast, else fp32 (default: %(default)s)"
+    help_text = "compute in fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it), int8 (CPUs with VNNI), or auto: bf16 "
+    help_text += "where it is multiplied fast, else fp32 (default: %(default)s)"
     group.add_argument("--precision", choices=(*PRECISIONS, AUTO), default="fp32", help=help_text)
     for name in ("fp16", "bf16"):
         same: Any = {"dest": "precision", "action": "store_const", "const": name}
@@ -91,13 +96,13 @@ def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = N
     text = INPUT if default is None else f"{INPUT} (default: {default})"
     parser.add_argument("input", metavar="INPUT", type=Path, nargs="?" if default else None, help=text)
     add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA + ", or INPUT")
+    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA.format(f"{OF_FOLDER}, or INPUT for a checkpoint"))
     add_columns(parser)
     add_splitter(parser)
 
 
 def add_splitter(
-    parser: argparse.ArgumentParser, text: str = "how running text is split (default: as in training)"
+    parser: argparse.ArgumentParser, text: str = "split running text in this way (default: as in training)"
 ) -> None:
     """Declares how running text is split; see `loading.split_with`."""
     parser.add_argument("--splitter", choices=SPLITTERS[1:], help=text)
@@ -105,29 +110,33 @@ def add_splitter(
 
 def add_batches(parser: argparse.ArgumentParser) -> None:
     """Declares the sizes of batches."""
-    text = f"samples in a batch (default: {BATCH_SIZE}, and {BATCH_TOKENS} tokens or one sample)"
+    text = f"the greatest number of samples in a batch (default: {BATCH_SIZE}, with at most {BATCH_TOKENS} tokens "
+    text += "if they are several)"
     group = parser.add_argument_group("batches")
     group.add_argument("--batch-size", type=int, metavar="N", help=text)
-    group.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
+    group.add_argument(
+        "--max-tokens", type=int, metavar="N", help="the greatest number of tokens in a batch, with padding"
+    )
 
 
 def add_split(parser: argparse.ArgumentParser) -> None:
     """Declares the split of a folder; None for the usual one."""
-    parser.add_argument("--split", metavar="SPLIT", help=f"split of a folder to read (default: {SPLIT})")
+    parser.add_argument("--split", metavar="SPLIT", help=f"read this split of a folder (default: {SPLIT})")
 
 
 def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     """Declares the file of output, and what becomes of input without text."""
-    text += "; - for the standard output"
+    text += "; - is the standard output"
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
-    empty = "a document without text: refuse the whole input, or write an empty row in its place (default: %(default)s)"
+    empty = "refuse an input with a document without text, or write an empty row for it (default: %(default)s)"
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
 def add_score(parser: argparse.ArgumentParser, example: str) -> None:
     """Declares that the result is scored; see `Score`."""
-    text = f"score the result with the gold of INPUT, e.g. {example}; the scores are written beside --out"
+    text = f"score the result against the gold of INPUT with these arguments of hat score, e.g. {example}; write the "
+    text += "scores beside --out"
     parser.add_argument("--score", metavar="ARGS", help=text)
 
 
@@ -239,10 +248,10 @@ class ModelFiles:
         return digest(versions(), [(str(path), sha256_of(path)) for path in self.files()])
 
     def stats_now(self) -> str:
-        """Returns a digest of the numbers, sizes and times of the files, and of the versions of packages."""
+        """Returns a digest of the inode numbers, sizes and times of the files, and of the versions of packages."""
         stats = [path.stat() for path in self.files()]
-        numbers = [(each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
-        return digest(versions(), numbers)
+        signatures = [(each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
+        return digest(versions(), signatures)
 
     def files(self) -> list[Path]:
         """Lists the files that decide the result: of a folder all, or its manifest, which loading compares with all."""

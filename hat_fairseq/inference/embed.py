@@ -242,16 +242,18 @@ class Vectors(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
-    command.add_out(parser, "vectors to write: .npz, arrays of numpy, or .jsonl, a vector a line")
+    command.add_out(
+        parser, "write the vectors to this file: .npz with arrays of numpy, or .jsonl with one vector a line"
+    )
     group = parser.add_argument_group("vectors")
-    text = "what a vector is of; a segment begins with a marker, and may hold several sentences (default: %(default)s)"
+    text = "write a vector for each of these; a segment begins with a marker and may hold several sentences "
+    text += "(default: %(default)s)"
     group.add_argument("--of", choices=UNITS, default="sentence", help=text)
-    text = "the mean of its tokens, or its marker <s> (default: %(default)s)"
+    text = "compute a vector as the mean of the states of its tokens, or take the state of its marker <s> (default: "
+    text += "%(default)s)"
     group.add_argument("--pooling", choices=POOLINGS, default="mean", help=text)
     group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
-    group.add_argument(
-        "--raw", action="store_true", help="keep the lengths of the vectors (default: all have length 1)"
-    )
+    group.add_argument("--raw", action="store_true", help="do not scale the vectors to length 1")
     command.add_batches(parser)
     command.add_machine(parser)
 

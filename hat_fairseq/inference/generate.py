@@ -55,12 +55,12 @@ class Texts(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
-    command.add_out(parser, "texts to write, as JSON lines (.jsonl) with id, text (and segments)")
+    command.add_out(parser, "write the texts to this file as JSON lines (.jsonl) with id, text (and segments)")
     command.add_score(parser, "'rouge --like files2rouge' or bleu")
     command.add_batches(parser)
     command.add_machine(parser)
     add_generation(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help=f"seed of --sampling (default: {SEED})")
+    parser.add_argument("--seed", type=int, metavar="N", help=f"the seed of --sampling (default: {SEED})")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Show what a model looks at in a document: a page, a picture, JSON.
+"""Show what a model looks at in a document, as a page, a picture or JSON.
 
 Attention by units of the text, and the effect of leaving out a unit.
 
@@ -81,21 +81,27 @@ class Pages(command.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_model_and_input(parser, "for demo AMI meetings")
-    parser.add_argument("--id", metavar="ID", help="document to look at (default: the first)")
-    text = "number of the chunk of a divided document (default: the first; of choices the predicted one)"
+    command.add_model_and_input(parser, "with the model demo, AMI meetings")
+    parser.add_argument("--id", metavar="ID", help="look at the document with this id (default: the first)")
+    text = "look at this chunk of a divided document, counted from 1 (default: the first; of choices the predicted one)"
     parser.add_argument("--chunk", type=int, metavar="N", help=text)
     group = parser.add_argument_group("output")
-    group.add_argument("--out", type=Path, metavar="PAGE", help="one HTML file, for any browser, without a network")
-    group.add_argument("--pages", type=Path, metavar="DIR", help="such a file for each document, and index.html")
-    group.add_argument("--png", type=Path, metavar="FILE", help="heat maps of all layers, as in the paper of HAT")
-    group.add_argument("--json", type=Path, metavar="FILE", help="texts, weights of all heads, and occlusion")
-    group.add_argument("--overwrite", action="store_true", help="replace these files (not --pages)")
-    text = "also leave out one sentence (or segment) at a time: the change in log-probability of the output"
+    group.add_argument(
+        "--out", type=Path, metavar="PAGE", help="write the page as one HTML file, for any browser, without a network"
+    )
+    group.add_argument(
+        "--pages", type=Path, metavar="DIR", help="write a page for each document, and index.html, to this new folder"
+    )
+    group.add_argument("--png", type=Path, metavar="FILE", help="write heat maps of all layers, as in the paper of HAT")
+    group.add_argument(
+        "--json", type=Path, metavar="FILE", help="write texts, weights of all heads, and occlusion as JSON"
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace the files of --out, --png and --json")
+    text = "also leave out one sentence or segment at a time, and show how the log-probability of the output changes"
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
     add_generation(parser)
-    text = f"samples in a batch of --occlusion (default: {LookOptions.batch_size})"
+    text = f"the number of samples in a batch of --occlusion (default: {LookOptions.batch_size})"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_machine(parser)
 

@@ -48,7 +48,7 @@ class Labels(command.Job):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
-    command.add_out(parser, "predictions to write, as JSON lines: a file that ends in .jsonl")
+    command.add_out(parser, "write the predictions as JSON lines to this file, which ends in .jsonl")
     command.add_score(parser, "classification or squad")
     command.add_batches(parser)
     text = "also write the segments of each document with their weights or labels, and the best answers"
@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer_options() -> dict[str, Any]:
     """Returns the fields of the options of all kinds, by name."""
-    classes = {kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)} - {None}
-    return {item.name: item for each in classes for item in fields(each)}
+    classes = [kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)]
+    return {item.name: item for each in filter(None, classes) for item in fields(each)}
 
 
 def main(args: argparse.Namespace) -> int:

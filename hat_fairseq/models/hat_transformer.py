@@ -118,7 +118,7 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
         add_options(parser, HatConfig)
-        text = "start the encoder from this checkpoint or package of a BERT or RoBERTa; the decoder is new"
+        text = "start the encoder from this checkpoint or folder of a BERT or RoBERTa; the decoder is new"
         parser.add_argument("--encoder-from", metavar="FILE", help=text)
 
     @classmethod

@@ -24,7 +24,7 @@ class Width:
     """The width of an attention whose heads may have another one than the layer."""
 
     qkv_dim: int | None = option(
-        None, "width of queries, keys and values (default: --encoder-embed-dim)", "encoder_qkv_dim", least=1
+        None, "the width of queries, keys and values (default: --encoder-embed-dim)", "encoder_qkv_dim", least=1
     )
 
 

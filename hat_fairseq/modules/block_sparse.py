@@ -42,11 +42,19 @@ class BlockPattern:
     """
 
     prefix: ClassVar = "sparse_"
-    block: int = option(64, "tokens of a block", least=1)
-    window: int = option(3, "blocks of the window around each block, itself included", least=1)
-    random: int = option(3, "random blocks", least=0)
-    first: int = option(1, "global blocks at the beginning of a document", least=0)
-    last: int = option(1, "global blocks at the end", least=0)
+    block: int = option(64, "block-sparse: the number of tokens of a block", least=1)
+    window: int = option(
+        3, "block-sparse: the number of blocks in the window around each block, itself included", least=1
+    )
+    random: int = option(
+        3, "block-sparse: the number of blocks drawn at random that each block attends to beside its window", least=0
+    )
+    first: int = option(
+        1,
+        "block-sparse: the number of global blocks at the beginning; they attend to all blocks, and all attend to them",
+        least=0,
+    )
+    last: int = option(1, "block-sparse: the number of global blocks at the end of a document", least=0)
     whole_document: bool = False
 
     def __post_init__(self) -> None:

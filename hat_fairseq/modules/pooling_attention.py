@@ -34,19 +34,21 @@ class SecondLevel:
     """The options of the second level."""
 
     prefix: ClassVar = "pooling_"
-    window: int = option(512, "tokens on either side in the second level of pooling", least=1)
-    kernel: int = option(5, "tokens pooled to one key", least=1)
-    stride: int = option(4, "tokens from one pooled key to the next", least=1)
-    pooling: str = option("ldconv", "pooling of keys and values", "key_pooling", choices=POOLINGS)
+    window: int = option(
+        512, "pooling: the number of tokens on either side whose pooled keys a token attends to", least=1
+    )
+    kernel: int = option(5, "pooling: the number of tokens that are pooled to one key", least=1)
+    stride: int = option(4, "pooling: the number of tokens from one pooled key to the next", least=1)
+    pooling: str = option("ldconv", "pooling: pool keys and values in this way", "key_pooling", choices=POOLINGS)
     # The last two rows of Table 6.
     variant: str | None = option(
         None,
-        "mix: the second level reads the layer's input; share-weights: it has the first level's projections",
+        "pooling: let the second level read the layer's input (mix), or share the first level's projections",
         choices=VARIANTS,
     )
     cells: str = option(
         OWN_CELLS,
-        "where pooled keys begin; the only value is the token's own window, as in the paper",
+        "pooling: begin pooled keys in the token's own window, as in the paper; token is the only value",
     )
 
     def __post_init__(self) -> None:

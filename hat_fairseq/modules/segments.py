@@ -95,7 +95,7 @@ class Segments:
     """`--encoder-attention segments`."""
 
     prefix: ClassVar = "segment_"
-    length: int = option(128, "tokens of a segment", least=1)
+    length: int = option(128, "segments: the number of tokens of a segment", least=1)
 
     def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
         return SegmentAttention(embed_dim, num_heads, dropout, self.length)

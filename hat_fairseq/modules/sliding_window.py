@@ -43,9 +43,13 @@ class SlidingWindow:
     """`--encoder-attention window`; the first level of `--encoder-attention pooling`."""
 
     prefix: ClassVar = "attention_"
-    window: int = option(128, "tokens on either side", least=1)
+    window: int = option(128, "window, pooling: the number of tokens on either side that a token attends to", least=1)
     global_tokens: str | None = option(
-        None, "first, or question (before the first </s>); default: none", "global_tokens", choices=GLOBAL_TOKENS
+        None,
+        "window, pooling: let all tokens attend to the first token, or to the question, which ends before the first "
+        "</s> (default: to none of these)",
+        "global_tokens",
+        choices=GLOBAL_TOKENS,
     )
 
     def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:

@@ -51,7 +51,7 @@ NEW_PARTS = ("self_attn.pooled.",)
 
 def span_pooling(unit: str) -> Any:
     """Makes the option that says which state represents a span; `unit`: what the spans of this network are."""
-    text = f"state that represents a {unit}: that of its first token, or the mean of its tokens"
+    text = f"represent a {unit} by the state of its first token, or by the mean of the states of its tokens"
     return option("marker", text, choices=SPAN_POOLINGS)
 
 
@@ -78,7 +78,7 @@ def parse_layers(text: str | None, num_layers: int) -> set[int]:
 
 
 def _attention_flags() -> list[tuple[str, Any, Any]]:
-    """The options of all attentions, None where none is given; the help says the default."""
+    """The options of all attentions, None where none is given; the help says the attention and the default."""
     flags = {}
     for kind in ATTENTIONS.values():
         for name, each, value_type in options_of(kind):
@@ -98,27 +98,27 @@ AttentionFlags = make_dataclass("AttentionFlags", _attention_flags())
 class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     """What every encoder has."""
 
-    encoder_embed_dim: int = option(512, "encoder width", least=1)
-    encoder_ffn_embed_dim: int = option(2048, "encoder feed-forward width", least=1)
-    encoder_attention_heads: int = option(8, "encoder attention heads", least=1)
+    encoder_embed_dim: int = option(512, "the width of the encoder", least=1)
+    encoder_ffn_embed_dim: int = option(2048, "the width of the feed-forward networks in the encoder", least=1)
+    encoder_attention_heads: int = option(8, "the number of attention heads in the encoder", least=1)
     encoder_attention: str = option(
-        "full", "self-attention of the encoder: full, segments, window, pooling or block-sparse"
+        "full", "the self-attention of the encoder: full, segments, window, pooling or block-sparse"
     )
     encoder_attention_layers: str | None = option(
         None,
-        "layers that have --encoder-attention, such as 0,6-8, counted from 0; the others have full attention (with "
-        "pooling: window)",
+        "use --encoder-attention in these layers, e.g. 0,6-8, counted from 0 (default: all); the other layers "
+        "have full attention (with pooling: window attention)",
     )
-    dropout: float = option(0.1, "dropout of embeddings and sub-layers", least=0, most=1)
-    attention_dropout: float = option(0.0, "dropout of attention weights", least=0, most=1)
-    activation_dropout: float = option(0.0, "dropout inside the feed-forward network", least=0, most=1)
-    activation_fn: str = option("relu", "activation of the feed-forward network", choices=sorted(ACTIVATIONS))
-    layer_norm_eps: float = option(1e-5, "epsilon of layer norms")
+    dropout: float = option(0.1, "the dropout of embeddings and sub-layers", least=0, most=1)
+    attention_dropout: float = option(0.0, "the dropout of attention weights", least=0, most=1)
+    activation_dropout: float = option(0.0, "the dropout inside the feed-forward networks", least=0, most=1)
+    activation_fn: str = option("relu", "the activation of the feed-forward networks", choices=sorted(ACTIVATIONS))
+    layer_norm_eps: float = option(1e-5, "the epsilon of layer norms")
     own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
     copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint
     checkpoint_activations: bool = option(
-        False, "recompute each layer in the backward pass: less memory, about a third more time"
+        False, "recompute each layer in the backward pass, which needs less memory and about a third more time"
     )
 
     @classmethod
@@ -168,19 +168,21 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
 class TokenEncoderConfig(EncoderConfig):
     """An encoder with an optional hierarchy over the sentences."""
 
-    encoder_layers: int = option(6, "token-level encoder layers", least=1)
+    encoder_layers: int = option(6, "the number of encoder layers over the tokens", least=1)
     encoder_normalize_before: bool = option(
         False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
     )
-    encoder_learned_pos: bool = option(False, "learn the embeddings of source positions; else they are sinusoids")
-    layernorm_embedding: bool = option(False, "layer norm after the embedding sum")
+    encoder_learned_pos: bool = option(False, "learn the embeddings of source positions instead of computing sinusoids")
+    layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")
     extend_positions: str = option(
-        "random", "initial values of positions beyond those of the pretrained model", choices=STRATEGIES
+        "random",
+        "initialise positions beyond those of the pretrained model at random, as copies of these, or as the last one",
+        choices=STRATEGIES,
     )
     extend_positions_from: int | None = option(
-        None, "first position that --extend-positions random draws (paper: 512; default: the first new one)"
+        None, "draw positions from this one on with --extend-positions random (paper: 512; default: the first new one)"
     )
 
     def encoder_sizes(self) -> LayerSizes:

@@ -32,22 +32,22 @@ class ErnieSparseConfig(RobertaConfig):
     encoder_attention: str = changed(EncoderConfig, "encoder_attention", "block-sparse")
     representative_weights: str = option(
         "shared",
-        "projections of the attention among representatives: shared with the layer's attention, or separate",
+        "share the projections of the attention among representatives with the layer's attention, or add separate ones",
         choices=WEIGHTS,
     )
     representative_update: str = option(
         "replace",
-        "the output of this attention replaces the states (equation 3), or is added with a layer norm",
+        "let the attention among representatives replace their states (equation 3), or add to them with a layer norm",
         choices=UPDATES,
     )
     representative_positions: str = option(
         "block",
-        "position of a representative: that of its block's first token, or its own in the sequence",
+        "give a representative the position of its block's first token, or its own in the sequence",
         choices=("block", "sequence"),
     )
     document_pooling: str = option(
         "mean",
-        "state that a classification head reads: pooled representatives, or that of the first token",
+        "let a classification head read the pooled states of the representatives, or the state of the first token",
         choices=DOCUMENT_POOLINGS,
     )
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)

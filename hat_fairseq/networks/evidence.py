@@ -39,24 +39,28 @@ class HatEvidenceConfig(RobertaConfig):
     no_hierarchy: bool = changed(RobertaConfig, "no_hierarchy", True)
     segment_length: int = option(
         128,
-        "tokens of a turn or sentence that are encoded at once, with <s> and </s>; more are encoded apart",
+        "encode at most this many tokens together, with <s> and </s>; a longer turn or sentence is divided",
         least=3,
     )
     freeze_encoder: bool = option(
-        False, "train the layers over turns or sentences alone; each turn is encoded once and its vector kept"
+        False, "train only the layers over turns or sentences; each turn or sentence is encoded once"
     )
-    freeze_layers: int = option(0, "token layers from below that are not trained, with the embeddings", least=0)
-    vectors: str | None = option(None, "with --freeze-encoder: file (.npz) that keeps the vectors for other trainings")
+    freeze_layers: int = option(
+        0, "do not train the embeddings and this many token layers, counted from the first", least=0
+    )
+    vectors: str | None = option(
+        None, "with --freeze-encoder: keep the vectors for other trainings in this file (.npz)"
+    )
     evidence_layout: str = option(
-        "N|D", "layers over turns or sentences, with | between them: N over neighbours, D over the document"
+        "N|D", "the layers over turns or sentences, with | between them: N over neighbours, D over the document"
     )
     evidence_neighbours: int = option(
-        24, "turns or sentences of each part that a layer N divides a document into", least=1
+        24, "the number of turns or sentences in each part that a layer N divides a document into", least=1
     )
-    evidence_dim: int = option(32, "channels of the layers over turns or sentences", least=2)
-    evidence_ffn_dim: int = option(64, "feed-forward channels of these layers", least=1)
-    evidence_attention_heads: int = option(4, "attention heads of these layers", least=1)
-    evidence_dropout: float = option(0.1, "dropout of these layers", least=0, most=1)
+    evidence_dim: int = option(32, "the width of the layers over turns or sentences", least=2)
+    evidence_ffn_dim: int = option(64, "the width of the feed-forward networks in these layers", least=1)
+    evidence_attention_heads: int = option(4, "the number of attention heads in these layers", least=1)
+    evidence_dropout: float = option(0.1, "the dropout of these layers", least=0, most=1)
     own_options = ("segment_length",)
     training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
 

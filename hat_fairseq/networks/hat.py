@@ -32,25 +32,26 @@ D = TypeVar("D", bound="Decoder")
 class HatConfig(TokenEncoderConfig):
     """The encoder-decoder HAT."""
 
-    decoder_embed_dim: int = option(512, "decoder width; equals the encoder's", least=1)
-    decoder_ffn_embed_dim: int = option(2048, "decoder feed-forward width", least=1)
-    decoder_layers: int = option(6, "decoder layers", least=1)
-    decoder_attention_heads: int = option(8, "decoder attention heads", least=1)
+    decoder_embed_dim: int = option(512, "the width of the decoder, which must be that of the encoder", least=1)
+    decoder_ffn_embed_dim: int = option(2048, "the width of the feed-forward networks in the decoder", least=1)
+    decoder_layers: int = option(6, "the number of decoder layers", least=1)
+    decoder_attention_heads: int = option(8, "the number of attention heads in the decoder", least=1)
     decoder_kv_heads: int | None = option(
-        None, "heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)"
+        None,
+        "the number of heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)",
     )
     decoder_normalize_before: bool = option(
         False, "put the layer norms of the decoder before its sub-layers (pre-norm), not after them"
     )
-    decoder_learned_pos: bool = option(False, "learn the embeddings of target positions; else they are sinusoids")
+    decoder_learned_pos: bool = option(False, "learn the embeddings of target positions instead of computing sinusoids")
     share_all_embeddings: bool = option(
-        False, "share one embedding table among source, target and output; they need one joined dictionary"
+        False, "share one embedding table among source, target and output, which need one joined dictionary"
     )
     share_decoder_input_output_embed: bool = option(
         False, "share one embedding table between the input and the output of the decoder"
     )
     hierarchical_encoder_layers: int = option(
-        1, "encoder layers over the sentence states (the paper found one to work best)", least=1
+        1, "the number of encoder layers over the sentence states (in the paper one works best)", least=1
     )
     span_pooling: str = span_pooling("sentence")
     init: ClassVar[str | None] = None  # how `initialise` is called; None: the modules keep what they draw

@@ -33,27 +33,28 @@ class HierarchicalTransformerConfig(EncoderConfig):
     attention_dropout: float = changed(EncoderConfig, "attention_dropout", 0.1)
     activation_fn: str = changed(EncoderConfig, "activation_fn", "gelu")
     layout: str = option(
-        "S|S|SD|S|S|SD|S|S|SD|S|S|SD", "layers with | between them: S within segments, D between segments, SD both"
+        "S|S|SD|S|S|SD|S|S|SD|S|S|SD",
+        "the layers, with | between them: S attends within segments, D between segments, SD is both",
     )
-    segment_length: int = option(128, "maximum number of tokens of a segment", least=1)
-    max_segments: int = option(32, "maximum number of segments of a document", least=1)
+    segment_length: int = option(128, "the greatest number of tokens of a segment", least=1)
+    max_segments: int = option(32, "the greatest number of segments of a document", least=1)
     segment_by: str = option(
         "length",
-        "segments have --segment-length tokens each, or begin at every <s> in the input",
+        "divide documents into segments of --segment-length tokens each, or at every <s> in the input",
         choices=("length", "marker"),
     )
-    pooling: str = option("max", "pooling of the segments for a classification head of documents", choices=POOLINGS)
-    pooler_dropout: float = option(0.1, "dropout in front of a head's output layer", least=0, most=1)
+    pooling: str = option("max", "pool segments in this way for a classification head of documents", choices=POOLINGS)
+    pooler_dropout: float = option(0.1, "the dropout in front of the output layer of a head", least=0, most=1)
     span_pooling: str = span_pooling("segment")
     segment_positions: str = option(
-        "add", "positions of segments in cross-segment layers (released weights: none)", choices=("none", "add")
+        "add",
+        "add the positions of segments in cross-segment layers, or leave them out (released weights: none)",
+        choices=("none", "add"),
     )
-    layer_norm_eps: float = option(1e-5, "epsilon of layer norms (released weights: 1e-12)")
-    attend_segment_padding: bool = option(
-        False, "padding inside a segment is attended to (released RoBERTa weights: yes)"
-    )
+    layer_norm_eps: float = option(1e-5, "the epsilon of layer norms (released weights: 1e-12)")
+    attend_segment_padding: bool = option(False, "attend to padding inside a segment (released RoBERTa weights: yes)")
     pool_padded_segments: bool = option(
-        False, "a head also reads segments beyond the document's end (released weights: yes)"
+        False, "let a head also read segments beyond the end of the document (released weights: yes)"
     )
     init: ClassVar = "bert"
     own_options = ("segment_length",)

@@ -23,18 +23,20 @@ from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
 class RobertaConfig(TokenEncoderConfig):
     """An encoder with a masked-LM head and classification heads."""
 
-    max_positions: int | None = option(None, "longest document in tokens (default: --tokens-per-sample, else 512)")
-    pooler_dropout: float = option(0.0, "dropout in classification heads", least=0, most=1)
-    pooler_activation_fn: str = option("tanh", "activation in classification heads", choices=[*HEAD_ACTIVATIONS])
+    max_positions: int | None = option(
+        None, "the greatest number of tokens of a document (default: --tokens-per-sample, else 512)"
+    )
+    pooler_dropout: float = option(0.0, "the dropout in classification heads", least=0, most=1)
+    pooler_activation_fn: str = option("tanh", "the activation in classification heads", choices=[*HEAD_ACTIVATIONS])
     pooler_inner_dim: int | None = option(
-        None, "hidden channels of classification heads (default: the encoder's width)"
+        None, "the number of hidden channels of classification heads (default: the width of the encoder)"
     )
     init: str = option(
         "bert",
-        "initial weights: bert: N(0, 0.02); xavier: Xavier-uniform, embeddings N(0, 1)",
+        "draw initial weights from N(0, 0.02) (bert), or Xavier-uniform with embeddings from N(0, 1) (xavier)",
         choices=("bert", "xavier"),
     )
-    untie_weights_roberta: bool = option(False, "the masked-LM head does not share the token embeddings")
+    untie_weights_roberta: bool = option(False, "do not share the token embeddings with the masked-LM head")
 
     def embedding(self) -> EmbeddingSizes:
         """Returns the sizes of the embeddings."""
@@ -47,7 +49,7 @@ class HatRobertaConfig(RobertaConfig):
     """RoBERTa with an attention to sentences."""
 
     sentence_queries: str = option(
-        "tokens", "which tokens attend to the sentences: all, or the BOS tokens only", choices=QUERIES
+        "tokens", "let all tokens attend to the sentences, or only the BOS tokens", choices=QUERIES
     )
     span_pooling: str = span_pooling("sentence")
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)

@@ -56,15 +56,17 @@ def whole_number(text: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(files.names())}")
-    text = "print the largest batch for a device with this memory"
+    parser.add_argument("recipe", metavar="RECIPE", help=f"a YAML file, or one of {', '.join(files.names())}")
+    text = "print the largest batch that fits into this memory"
     parser.add_argument("--gpu-memory", metavar="24G", type=memory_size, help=text)
-    text = f"symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the number of codes)"
+    text = f"the number of symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the "
+    text += "number of codes)"
     parser.add_argument("--dictionary-size", type=whole_number, metavar="N", help=text)
     for side in ("source", "target"):
-        text = f"tokens of the longest {side} (default: the recipe's --max-{side}-tokens, else what the model takes)"
+        text = f"the number of tokens of the longest {side} (default: the recipe's --max-{side}-tokens, else what "
+        text += "the model takes)"
         parser.add_argument(f"--{side}-tokens", type=whole_number, metavar="N", help=text)
-    parser.add_argument("--json", action="store_true", help="print JSON, in bytes")
+    parser.add_argument("--json", action="store_true", help="print JSON, with memory in bytes")
 
 
 def main(args: argparse.Namespace) -> int:

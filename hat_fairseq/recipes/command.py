@@ -45,16 +45,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "step",
         choices=[*COMMANDS, "list", "show", "copy"],
-        help="run this step of the recipe; or list recipes, show one, or copy one",
+        help="run this step of a recipe; or list all recipes, show one, or copy one to a file",
     )
+    parser.set_defaults(print_help=parser.print_help)
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"a YAML file, or one of {', '.join(files.names())}")
     parser.add_argument(
-        "flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the command; they replace those of the recipe"
+        "flags", nargs=argparse.REMAINDER, metavar="...", help="flags for the command; they replace those of the recipe"
     )
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the commands of a recipe and, unless DRY_RUN=1, runs them; the last one replaces this process."""
+    if args.name is None and not {"-h", "--help"}.isdisjoint(args.flags):
+        args.print_help()
+        return 0
     if args.step == "list":
         comments = {name: files.comment(files.find(name)) for name in files.names()}
         texts = {name: re.split(r"\. (?=[A-Z])|\.$", comment)[0] for name, comment in comments.items()}

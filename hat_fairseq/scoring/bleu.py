@@ -275,12 +275,10 @@ def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tup
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: that of the language or the script)"
+    text = "use this tokenizer of sacrebleu, e.g. 13a, zh, intl or char (default: that of the language or the script)"
     parser.add_argument("--tokenize", metavar="NAME", help=text)
-    text = (
-        "language of the texts, a code of BCP 47 (default: what hat preprocess recorded beside the references, unless "
-    )
-    text += "it is en; else what their script says)"
+    text = "the language of the texts, a code of BCP 47 (default: the one that hat preprocess recorded beside the "
+    text += "references, unless it is en; else the one that their script shows)"
     parser.add_argument("--language", metavar="CODE", help=text)
     parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
 

@@ -12,7 +12,7 @@ from hat_fairseq.scoring.report import Output
 
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
 TARGETS = ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files "
-TARGETS += "have several references of each document"
+TARGETS += "hold several references of each document"
 RECORDS = "text/SPLIT.jsonl of hat preprocess"
 
 
@@ -30,9 +30,11 @@ class Metric:
 
 
 METRICS = {
-    "rouge": Metric("ROUGE-1/2/L of summaries", rouge.score, rouge.add_arguments, TEXTS, TARGETS),
+    "rouge": Metric(
+        "compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries", rouge.score, rouge.add_arguments, TEXTS, TARGETS
+    ),
     "bleu": Metric(
-        "BLEU (document and sentence level) and chrF2 of translations, by sacrebleu",
+        "compute BLEU (of documents and of sentences) and chrF2 of translations with sacrebleu",
         bleu.score,
         bleu.add_arguments,
         f"{TEXTS}; s-BLEU needs segments; p-values are against the first system",
@@ -41,23 +43,31 @@ METRICS = {
         1,
     ),
     "classification": Metric(
-        "accuracy, micro and macro F1 of labels", labels.score, references=f"{RECORDS}, or .jsonl with id and label(s)"
+        "compute accuracy, micro F1 and macro F1 of labels",
+        labels.score,
+        references=f"{RECORDS}, or .jsonl with id and label(s)",
     ),
     "evidence": Metric(
-        "average precision, F1 and passage F1 of the turns or sentences that answer questions",
+        "compute average precision, F1 and passage F1 of the turns or sentences that answer questions",
         evidence.score,
         evidence.add_arguments,
-        references=f"{RECORDS}, or yours with turns or sentences",
+        references=f"{RECORDS}, or your own records with turns or sentences",
     ),
     "qa": Metric(
-        "exact match and F1 of answers to your own questions", qa.score_squad, references=f"{RECORDS}, or yours"
+        "compute exact match and F1 of answers to your own questions",
+        qa.score_squad,
+        references=f"{RECORDS}, or your own records",
     ),
-    "squad": Metric("exact match and F1 of answers as in SQuAD 2.0", qa.score_squad, qa.add_threshold),
-    "triviaqa": Metric("exact match and F1 of answers as in TriviaQA (Wikipedia)", qa.score_triviaqa),
+    "squad": Metric("compute exact match and F1 of answers as in SQuAD 2.0", qa.score_squad, qa.add_threshold),
+    "triviaqa": Metric("compute exact match and F1 of answers as in TriviaQA (Wikipedia)", qa.score_triviaqa),
     "natural_questions": Metric(
-        "F1 of long and short answers as in Natural Questions", page_qa.score_natural_questions, page_qa.add_arguments
+        "compute F1 of long and short answers as in Natural Questions",
+        page_qa.score_natural_questions,
+        page_qa.add_arguments,
     ),
-    "tydi_qa": Metric("F1 of passages and minimal answers as in TyDi QA", page_qa.score_tydi_qa, page_qa.add_arguments),
+    "tydi_qa": Metric(
+        "compute F1 of passages and minimal answers as in TyDi QA", page_qa.score_tydi_qa, page_qa.add_arguments
+    ),
 }
 
 
@@ -65,11 +75,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subparsers = parser.add_subparsers(dest="metric", metavar="METRIC", required=True)
     for name, metric in METRICS.items():
         sub = subparsers.add_parser(name, help=metric.help, description=metric.help, allow_abbrev=False)
-        for option, text in (("hypotheses", f"systems: {metric.hypotheses}"), ("references", metric.references)):
+        for option, text in (
+            ("hypotheses", f"score these files, one for each system: {metric.hypotheses}"),
+            ("references", f"compare with the references in {metric.references}"),
+        ):
             sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
-        text = "resampled test sets for the intervals; 0 for no intervals (default: %(default)s)"
+        text = "compute intervals from this many resampled test sets; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        text = f"seed of the resampling (default: {metric.seed})"
+        text = f"the seed of the resampling (default: {metric.seed})"
         sub.add_argument("--seed", type=int, metavar="N", help=text)
         sub.add_argument("--json", metavar="FILE", help="also write scores and signatures to this file")
         sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")

@@ -404,13 +404,13 @@ def baseline_systems(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "systems that need no model, beside the others: " + "; ".join(
-        f"{name}: {title}" for name, (title, _) in baselines.BASELINES.items()
+    text = "also score systems that need no model: " + "; ".join(
+        name if name == title else f"{name}: {title}" for name, (title, _) in baselines.BASELINES.items()
     )
     parser.add_argument("--baselines", nargs="+", choices=baselines.BASELINES, metavar="NAME", help=text)
-    text = "records on which the thresholds of baselines are chosen (default: the references, which favours them)"
+    text = "choose the thresholds of baselines on these records (default: the references, which favours the baselines)"
     parser.add_argument("--valid", metavar="FILE", help=text)
-    text = "records whose words TF-IDF is fitted on (default: the references)"
+    text = "fit TF-IDF on the words of these records (default: the references)"
     parser.add_argument("--train", metavar="FILE", help=text)
 
 

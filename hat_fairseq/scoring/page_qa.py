@@ -131,7 +131,8 @@ def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "a question has an answer if N annotators gave one; 1 for parts with one annotation (default: %(default)s)"
+    text = "count a question as answerable if N annotators gave an answer; 1 for splits with one annotation "
+    text += "(default: %(default)s)"
     parser.add_argument("--annotators", type=int, default=2, metavar="N", help=text)
 
 

@@ -261,7 +261,8 @@ def _best_thresholds(
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
-    text = f"a question with a higher no-answer score counts as unanswered (default: {SQUAD_THRESHOLD:g}, as SQuAD's)"
+    text = f"count a question with a higher no-answer score as unanswered (default: {SQUAD_THRESHOLD:g}, as in "
+    text += "SQuAD's script)"
     parser.add_argument("--no-answer-threshold", type=float, metavar="X", help=text)
 
 

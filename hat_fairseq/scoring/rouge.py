@@ -295,22 +295,19 @@ def repeated_trigrams(texts: Sequence[Sequence[str]]) -> float:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options; one that is not stated takes the preset's value, else the default of `rouge`."""
-    parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
-    text = f"implementation (default: {DEFAULTS['backend']})"
+    parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as this tool does by default")
+    text = f"compute ROUGE with this implementation (default: {DEFAULTS['backend']})"
     parser.add_argument("--backend", choices=BACKENDS, help=text)
-    text = "compare stems of words (default: yes)"
+    text = "compare the stems of words (default: yes)"
     parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help=text)
     for side in ("hypothesis", "reference"):
-        text = f"how each {side} is split (default: {DEFAULTS[f'{side}_sentences']})"
+        text = f"split each {side} into sentences in this way (default: {DEFAULTS[f'{side}_sentences']})"
         parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
-    text = (
-        "what a word is: runs of a-z and 0-9, as in other tools, or words of every script (default: ascii, and unicode "
-    )
-    text += "if over a quarter of the references' letters are not Latin)"
+    text = "take runs of a-z and 0-9 as words, as other tools do, or words of every script (default: ascii, or "
+    text += "unicode if over a quarter of the references' letters are not Latin)"
     parser.add_argument("--words", choices=WORDS, help=text)
-    text = (
-        f"with several references: the best score of a document or the mean (default: {DEFAULTS['several_references']})"
-    )
+    text = "with several references: take the best score of a document, or the mean (default: "
+    text += f"{DEFAULTS['several_references']})"
     parser.add_argument("--several-references", choices=SEVERAL, help=text)
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"

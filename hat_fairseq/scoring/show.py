@@ -18,16 +18,23 @@ from hat_fairseq.scoring.rouge import score_documents, split_summary, words_by_s
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--documents", required=True, metavar="FILE", help="text/SPLIT.jsonl of `hat preprocess`")
-    parser.add_argument("--hypotheses", required=True, metavar="FILE", help="generated texts, .jsonl with ids")
+    parser.add_argument(
+        "--documents",
+        required=True,
+        metavar="FILE",
+        help="read the documents from text/SPLIT.jsonl of `hat preprocess`",
+    )
+    parser.add_argument(
+        "--hypotheses", required=True, metavar="FILE", help="read the generated texts from this .jsonl file with ids"
+    )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--id", help="document to print (default: the first)")
+    which.add_argument("--id", help="print the document with this id (default: the first)")
     for name, rank in (("worst", "lowest"), ("best", "highest")):
-        text = f"the N documents with the {rank} ROUGE-1 F x 100, or chrF2 where the target language is not English"
+        text = f"print the N documents with the {rank} ROUGE-1 F x 100, or chrF2 if the target language is not English"
         which.add_argument(f"--{name}", type=int, metavar="N", help=text)
-    text = "translations segment by segment: source, generated text and reference, with chrF2 of each"
+    text = "print translations segment by segment: source, generated text and reference, with the chrF2 of each"
     parser.add_argument("--segments", action="store_true", help=text)
-    text = "sentences to print (default: %(default)s)"
+    text = "print at most this many sentences or segments of a document (default: %(default)s)"
     parser.add_argument("--sentences", type=int, default=12, metavar="N", help=text)
 
 

@@ -47,21 +47,25 @@ UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that i
 @dataclass
 class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
     # fairseq would infer the pair from file names, and take the role stream's files for it.
-    source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
-    target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
+    source_lang: Optional[str] = field(
+        default="source", metadata={"help": "the name of the source stream", "argparse_alias": "-s"}
+    )
+    target_lang: Optional[str] = field(
+        default="target", metadata={"help": "the name of the target stream", "argparse_alias": "-t"}
+    )
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
     role_stream: Optional[str] = field(
         default=None,
-        metadata={"help": "name of the stream of role ids, e.g. role; adds an embedding for each role"},
+        metadata={"help": "read role ids from the stream of this name, e.g. role, and add an embedding for each role"},
     )
     eval_rouge: bool = field(
         default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}
     )
     eval_rouge_args: str = field(
-        default="{}", metadata={"help": "generation options for --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
+        default="{}", metadata={"help": "the generation options of --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
     )
     cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
-        default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}
+        default="fp32", metadata={"help": "the precision of linear layers when generating on a CPU; fp32 is exact"}
     )
 
 
@@ -229,7 +233,7 @@ def reduce_scores(logging_outputs: list[dict[str, Any]]) -> None:
 @dataclass
 class DocumentBpeConfig(FairseqDataclass):
     document_pipeline: str = field(
-        default="", metadata={"help": "directory with the pipeline.json of `hat preprocess` (its bin directory)"}
+        default="", metadata={"help": "the bin directory of `hat preprocess`, which holds pipeline.json"}
     )
 
 

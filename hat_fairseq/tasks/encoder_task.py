@@ -40,7 +40,8 @@ from .row_dataset import RowDataset
 class EncoderTaskConfig(PluginTaskConfig):
     data: str = field(default=MISSING, metadata={"help": "the bin directory that hat preprocess wrote"})
     max_positions: Optional[int] = field(
-        default=None, metadata={"help": "longest row in tokens, </s> included (default: what the model takes)"}
+        default=None,
+        metadata={"help": "the greatest number of tokens of a row, with </s> (default: what the model takes)"},
     )
 
 

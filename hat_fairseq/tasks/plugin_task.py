@@ -23,7 +23,7 @@ from ..data.pipeline import FILE_NAME, TextPipeline
 
 logger = logging.getLogger(__name__)
 
-HELP = "factors on all dropout rates in epochs 1, 2, ..., the last one from then on; 0,1: none in the first epoch"
+HELP = "multiply the dropout rates of epochs 1, 2, ... by these factors, the last from then on; 0,1: none in epoch 1"
 PIPELINE = "pipeline"  # in the task's state
 DROPOUT = (nn.Dropout, FairseqDropout)
 
@@ -34,7 +34,7 @@ class PluginTaskConfig(FairseqDataclass):
     # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
     rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
     # Workers that live on keep the dataset of the first epoch, and with it its random choices.
-    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep the data workers from epoch to epoch"})
 
 
 def parse_factors(text: str) -> list[float]:

@@ -16,11 +16,16 @@ from ..register import register
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="--save-dir of the training")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the --save-dir of the training")
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--last", type=int, metavar="N", help="the N checkpoints with the most updates")
-    which.add_argument("--best", type=int, metavar="N", help="the N best by --best-checkpoint-metric of the training")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="checkpoint to write")
+    which.add_argument("--last", type=int, metavar="N", help="average the N checkpoints with the most updates")
+    which.add_argument(
+        "--best",
+        type=int,
+        metavar="N",
+        help="average the N best checkpoints by the --best-checkpoint-metric of the training",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the checkpoint to this file")
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 

@@ -22,7 +22,7 @@ SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # 
     for own, other in (("ffn_embed_dim", "ffn_dim"), ("layers", "layers"), ("attention_heads", "attention_heads"))
     for side in ("encoder", "decoder")
 }
-NUMBERS = (*SIZES.values(), "vocab_size", "max_position_embeddings")
+REQUIRED = (*SIZES.values(), "vocab_size", "max_position_embeddings")
 EMBEDDING = "encoder.embed_tokens.weight"
 COPIES = dict.fromkeys(("shared.weight", EMBEDDING, "decoder.embed_tokens.weight", "lm_head.weight"), EMBEDDING)
 TABLE = RenameTable({}, COPIES)

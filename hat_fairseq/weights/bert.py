@@ -22,7 +22,7 @@ from .rename import Converted, nearest_architecture
 
 FIXED: dict[str, Any] = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
 FIXED |= {"is_decoder": False, "add_cross_attention": False}
-NUMBERS = (*roberta.NUMBERS, "type_vocab_size")
+REQUIRED = (*roberta.REQUIRED, "type_vocab_size")
 WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
 LEFT_OUT = {
     "pooler.": "the pooler, which fairseq's RoBERTa has not",

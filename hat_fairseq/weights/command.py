@@ -51,37 +51,37 @@ class Release:
 
 
 RELEASES = {
-    "bart": Release("fairseq's BART", bart.FIXED, bart.NUMBERS, bart.convert),
-    "roberta": Release("fairseq's RoBERTa", roberta.FIXED, roberta.NUMBERS, roberta.convert),
+    "bart": Release("fairseq's BART", bart.FIXED, bart.REQUIRED, bart.convert),
+    "roberta": Release("fairseq's RoBERTa", roberta.FIXED, roberta.REQUIRED, roberta.convert),
     "xlm_roberta": Release(
-        "fairseq's XLM-RoBERTa", roberta.FIXED_XLM, roberta.NUMBERS, roberta.convert, read_pieces, MODEL
+        "fairseq's XLM-RoBERTa", roberta.FIXED_XLM, roberta.REQUIRED, roberta.convert, read_pieces, MODEL
     ),
-    "bert": Release("hat_roberta", bert.FIXED, bert.NUMBERS, bert.convert, tokenizer=bert.read_tokenizer),
+    "bert": Release("hat_roberta", bert.FIXED, bert.REQUIRED, bert.convert, tokenizer=bert.read_tokenizer),
     "hierarchical_transformer": Release(
-        "a hierarchical_transformer", roberta.BERT, released_hat.NUMBERS, released_hat.convert
+        "a hierarchical_transformer", roberta.BERT, released_hat.REQUIRED, released_hat.convert
     ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=[*RELEASES, MINILM], help="whose weights they are")
-    text = "hierarchical_transformer: add for weights that were trained with positions of segments, which the released "
+    parser.add_argument("release", choices=[*RELEASES, MINILM], help="the model whose weights are converted")
+    text = "hierarchical_transformer: say whether the weights were trained with positions of segments; the released "
     text += "ones were not (default: none)"
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
-    text = "folder with config.json and the weights; of minilm that of the installed package"
+    text = "the folder with config.json and the weights; minilm is read from the installed package instead"
     parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="checkpoint to write; dict.txt, and tokenizer.json of a BERT, go beside it",
+        help="write the checkpoint to this file, and dict.txt, and for a BERT tokenizer.json, beside it",
     )
-    text = "bert, minilm: write a folder as hat export does, without hierarchy and labels, for hat embed"
+    text = "bert, minilm: write a folder for hat embed, as hat export does, of a model without hierarchy and labels"
     parser.add_argument("--package", type=Path, metavar="DIR", help=text)
-    text = "with --package: longest document in tokens; for more than the weights have, attention has windows and"
-    text += " positions are copied (default: that of the weights)"
+    text = "with --package: the greatest number of tokens of a document; beyond that of the weights, positions are "
+    text += "copied and attention has windows (default: that of the weights)"
     parser.add_argument("--max-positions", type=int, metavar="N", help=text)
-    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
+    parser.add_argument("--overwrite", action="store_true", help="replace the files of --out and --package")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -45,17 +45,25 @@ from .trained import ROLES, Trained
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "checkpoint of a training, or folder (also demo, meeting, or USER/NAME of the Hub)"
+    text = "the checkpoint of a training or the folder of a model, demo, meeting, or USER/NAME on the Hugging Face Hub"
     parser.add_argument("model", metavar="MODEL", help=text)
     parser.add_argument(
-        "--data", type=Path, metavar="BIN", help="bin directory of the training (default: of the folder)"
+        "--data",
+        type=Path,
+        metavar="BIN",
+        help="the bin directory of the training data (default: the one in the folder of the model)",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
-    parser.add_argument("--score", type=Path, metavar="FILE", help="output of hat score --json, for the model card")
-    fields = 'fields of the front matter of the model card as JSON, e.g. \'{"license": "mit"}\'; they win'
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="write the model to this folder")
+    parser.add_argument(
+        "--score",
+        type=Path,
+        metavar="FILE",
+        help="put the scores of this file, written by hat score --json, in the model card",
+    )
+    fields = 'set these fields in the front matter of the model card, e.g. \'{"license": "mit"}\'; they take precedence'
     parser.add_argument("--card", default="{}", metavar="JSON", help=fields)
     parser.add_argument("--half", action="store_true", help="store fp16, half as large; models still compute in fp32")
-    parser.add_argument("--overwrite", action="store_true", help="replace a folder of this command")
+    parser.add_argument("--overwrite", action="store_true", help="replace a folder that this command wrote")
     add_generation(parser, "those of the folder, or fairseq's")
 
 

@@ -54,7 +54,7 @@ def assembled() -> Path:
 
 def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:
     """Returns the tensors of MiniLM under the names of our RoBERTa, and its tokenizer."""
-    config = read_config(folder / "config.json", bert.FIXED, bert.NUMBERS, "hat_evidence")
+    config = read_config(folder / "config.json", bert.FIXED, bert.REQUIRED, "hat_evidence")
     tokenizer = bert.read_tokenizer(folder, config["vocab_size"])
     weights, _, _ = bert.as_roberta(read_weights(folder), config, tokenizer)
     weights = {

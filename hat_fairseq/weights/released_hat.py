@@ -23,7 +23,7 @@ FIELDS = roberta.SIZES | {  # of the release -> own
 }
 # What the authors' code computes, and this package on request only.
 QUIRKS = {"attend_segment_padding": True, "pool_padded_segments": True}
-NUMBERS = (*FIELDS, "vocab_size")
+REQUIRED = (*FIELDS, "vocab_size")
 PARTS = {"sentence_encoder": "S", "document_encoder": "D"}
 
 HEAD = "sentence_classification_head"  # what fairseq's sentence_prediction calls its head

@@ -28,9 +28,10 @@ __all__ = ["Workers", "add_workers", "progress"]
 
 def add_workers(parser: argparse._ActionsContainer, default: str) -> None:
     """Declares how many workers there are, and where; `default` describes their number without a cluster."""
-    text = f"processes; the result does not depend on it (default: {default}; on a cluster one for each GPU or CPU)"
+    text = f"the number of processes, which does not change the result (default: {default}; on a cluster one for "
+    text += "each GPU or CPU)"
     parser.add_argument("--workers", type=int, metavar="N", help=text)
-    text = "run on a Ray cluster: its address, or `auto` for the one of this machine (docs/many_machines.md)"
+    text = "run on the Ray cluster with this address; `auto` is the one of this machine (docs/many_machines.md)"
     parser.add_argument("--cluster", metavar="ADDRESS", help=text)
 
 

@@ -115,7 +115,7 @@ class ChoiceKind(LabelledKind):
         """Returns (B, K) scores in fp32, -inf beyond a record's choices."""
         assert num_rows is not None
         scores = outputs[HEAD].float().squeeze(-1)
-        exists = numbers(num_rows, int(num_rows.max())) < num_rows[:, None]
+        exists = indices(num_rows, int(num_rows.max())) < num_rows[:, None]
         return scores.new_full(exists.shape, float("-inf")).masked_scatter(exists, scores)
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
@@ -178,7 +178,7 @@ class CandidateKind(ChoiceKind):
         counts = _candidate_markers(tokens).sum(dim=1)
         most = int(counts.max())
         scores = outputs[HEAD].float().squeeze(-1)[:, 1 : 1 + most]  # of all markers; the first is the question's
-        return scores.masked_fill(numbers(counts, most) >= counts[:, None], float("-inf"))
+        return scores.masked_fill(indices(counts, most) >= counts[:, None], float("-inf"))
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
         """Returns the number of the right candidate."""
@@ -193,6 +193,6 @@ def _candidate_markers(tokens: Any) -> Any:
     return (tokens == BOS) & ((tokens == EOS).cumsum(1) == 1)
 
 
-def numbers(like: Tensor, length: int) -> Tensor:
+def indices(like: Tensor, length: int) -> Tensor:
     """Returns (length,) 0, 1, 2, ... on the device of a tensor."""
     return like.new_ones(length).cumsum(0) - 1

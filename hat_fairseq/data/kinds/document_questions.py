@@ -21,7 +21,7 @@ from typing import Any
 
 from hat_fairseq.data.dictionary import BOS
 from hat_fairseq.data.kind import Array, Prediction, Tensor
-from hat_fairseq.data.kinds.choices import numbers
+from hat_fairseq.data.kinds.choices import indices
 from hat_fairseq.data.kinds.questions import (
     NO_ANSWER,
     AnswerOptions,
@@ -78,10 +78,10 @@ class DocumentQuestionOptions(AnswerOptions):
     """Settings for answering questions on the paragraphs of a document."""
 
     paragraph_threshold: float = field(
-        default=-math.inf, metadata={"help": "document_qa: no paragraph where paragraph_score is lower"}
+        default=-math.inf, metadata={"help": "document_qa: give no paragraph if its paragraph_score is lower than this"}
     )
     answer_threshold: float = field(
-        default=-math.inf, metadata={"help": "document_qa: no short answer where answer_score is lower"}
+        default=-math.inf, metadata={"help": "document_qa: give no short answer if its answer_score is lower than this"}
     )
 
 
@@ -170,7 +170,7 @@ class DocumentQuestionKind(QuestionKind):
         """
         paragraphs = outputs["answer_paragraph"].float().squeeze(-1)
         counts = (tokens == BOS).sum(1)[:, None] - 1  # the first one is the question's
-        beyond = numbers(counts, paragraphs.size(1)) >= counts
+        beyond = indices(counts, paragraphs.size(1)) >= counts
         scores = paragraphs.new_zeros(len(tokens), 1 + paragraphs.size(1))
         scores[:, 1:] = paragraphs.masked_fill(beyond, float("-inf"))
         spans = span_logits(outputs["answer_span"], tokens)

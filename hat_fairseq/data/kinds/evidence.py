@@ -132,11 +132,11 @@ class EvidenceOptions:
     threshold: float | None = field(
         default=None,
         metadata={
-            "help": "evidence: a unit belongs to a passage from this probability on (default: as the model says)"
+            "help": "evidence: list turns or sentences with at least this probability (default: the model's threshold)"
         },
     )
     most_passages: int | None = field(
-        default=None, metadata={"help": "evidence: most passages that are listed for a question"}
+        default=None, metadata={"help": "evidence: list at most this many passages for a question"}
     )
 
     def __post_init__(self) -> None:

@@ -62,8 +62,8 @@ class AnswerPrediction(Prediction):
 class AnswerOptions:
     """Settings for choosing spans; ValueError if a whole number is below 1, or a threshold is NaN."""
 
-    n_best: int = field(default=20, metadata={"help": "answers to list"})
-    max_answer_length: int = field(default=30, metadata={"help": "longest answer in tokens"})
+    n_best: int = field(default=20, metadata={"help": "list at most this many answers"})
+    max_answer_length: int = field(default=30, metadata={"help": "the greatest number of tokens of an answer"})
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -79,7 +79,8 @@ class QuestionOptions(AnswerOptions):
     """Settings for answering questions on a text."""
 
     no_answer_threshold: float = field(
-        default=0.0, metadata={"help": "qa: no answer where no_answer_score is greater; inf: always an answer"}
+        default=0.0,
+        metadata={"help": "qa: give no answer if no_answer_score is greater than this; inf always gives an answer"},
     )
 
 
