@@ -14,11 +14,13 @@ from tokenizers_on_the_spot import write_tokenizer
 from warm import WarmPython
 
 import hat_fairseq
+from hat_fairseq.kernels import cpu_precisions
 from hat_fairseq.model_folder import MANIFEST
 
 TEXTS = ["Zürich is a city. It rains.", "The remote is yellow! Who wants a button?", "Good morning. We begin now."]
 FAIRSEQ_TRAIN = ["fairseq_cli.train", "--user-dir", str(USER_DIR)]
 TRAIN = "--optimizer adam --lr 1e-3 --batch-size 2 --max-update 2 --cpu --num-workers 0 --no-epoch-checkpoints"
+PRECISIONS = [name for name in cpu_precisions() if name != "int8"]  # fp32, and bf16 where the CPU has it
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +90,14 @@ def test_labels(
     assert "newly initialised" in printed, "what is new is listed"
     checkpoint, common = tmp_path / "save/checkpoint_last.pt", ["--device", "cpu"]
     rows = {}
-    for name, flags in {"fp32": [], "bf16": ["--bf16"]}.items():
+    for name in PRECISIONS:
         out = tmp_path / f"{name}.jsonl"
-        assert hat("predict", checkpoint, data, "--out", out, *common, *flags) == 0
+        assert hat("predict", checkpoint, data, "--out", out, *common, "--precision", name) == 0
         rows[name] = read_lines(out)
     assert hat("export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
     assert (tmp_path / "P" / MANIFEST).is_file() and (tmp_path / "P/bin/bpe.json").is_file()
     assert hat("predict", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", tmp_path / "p.jsonl", *common) == 0
-    for row, half, packed in zip(rows["fp32"], rows["bf16"], read_lines(tmp_path / "p.jsonl"), strict=True):
+    for row, half, packed in zip(rows["fp32"], rows[PRECISIONS[-1]], read_lines(tmp_path / "p.jsonl"), strict=True):
         assert row["probabilities"] == pytest.approx(packed["probabilities"], abs=1e-5)
         assert row["probabilities"] == pytest.approx(half["probabilities"], abs=0.05)
     words = ["look", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", tmp_path / "look.html", *common]
@@ -176,9 +178,10 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
         done = warm.completed([*FAIRSEQ_TRAIN, *words], tmp_path, check=False)
         assert done.returncode and problem in done.stderr.splitlines()[-1]
         assert not [*Path(*other).glob("*.pt")]
-    for flags in ([], ["--bf16"]):
+    for name in PRECISIONS:
         words = ["generate", tmp_path / "P", tmp_path / "raw/test.jsonl", "--device", "cpu"]
-        assert hat(*words, "--beam", 2, "--max-len-b", 8, "--out", tmp_path / "out.jsonl", "--overwrite", *flags) == 0
+        precision = ["--overwrite", "--precision", name]
+        assert hat(*words, "--beam", 2, "--max-len-b", 8, "--out", tmp_path / "out.jsonl", *precision) == 0
         assert len(read_lines(tmp_path / "out.jsonl")) == 3
     words = ["export", checkpoint, "--data", data / "bin", "--out", tmp_path / "hf"]
     assert hat(*words) == 0
