@@ -8,12 +8,11 @@ import ast
 import json
 import statistics
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from hat_fairseq.scoring.report import bootstrap
 
 Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
@@ -118,6 +117,7 @@ def section(name: str) -> str:
     return text
 
 
+@cache
 def records() -> list[Record]:
     """All results; the runs of questions `WITH_ARMS`, a file each, are joined to a result for each task."""
     results = [json.loads(path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.json"))]
@@ -354,9 +354,17 @@ def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()
         assert values.keys() == subtrahend.keys()
         values = {name: each - subtrahend[name] * [1, 0] for name, each in values.items()}
     rows = np.array(list(values.values())) * [100, 1]
-    (interval,) = bootstrap(rows, lambda drawn: drawn[:, :1].sum(axis=0) / drawn[:, 1].sum(), 2000, 1)
+    total, drawn = rows.sum(axis=0), rows[resampled(len(rows))].sum(axis=1)
+    low, high = np.percentile(drawn[:, 0] / drawn[:, 1], [2.5, 97.5])
     sign = "+" if others else ""
-    return f"{interval.mean:{sign}.1f} [{interval.low:{sign}.1f}, {interval.high:{sign}.1f}]"
+    return f"{total[0] / total[1]:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+
+
+@cache
+def resampled(documents: int) -> np.ndarray:
+    """2,000 test sets, each as many indices of documents, drawn as `hat score` draws them with seed 1."""
+    random = np.random.default_rng(1)
+    return np.array([random.integers(0, documents, documents) for _ in range(2000)])
 
 
 def arms(record: Record) -> str:

@@ -27,8 +27,7 @@ NOT_RECORDED = {"gpu"}  # no GPU has run it
 
 
 def test_the_page_is_rendered_from_the_results() -> None:
-    page = runpy.run_path(str(BENCHMARKS / "render.py"))["page"]()
-    assert RECORDS and (BENCHMARKS / "README.md").read_text(encoding="utf-8") == page
+    assert RECORDS and (BENCHMARKS / "README.md").read_text(encoding="utf-8") == render.page()
 
 
 def test_summaries_follow_from_the_runs() -> None:
