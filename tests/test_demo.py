@@ -66,7 +66,8 @@ def test_a_part_that_a_signal_ends_has_the_status_of_shells(tmp_path: Path) -> N
     assert run.returncode == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize("part", [pytest.param([], marks=pytest.mark.slow), ["summaries"]])
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [[], ["summaries"]])
 def test_a_flag_that_no_training_has(part: list[str], tmp_path: Path) -> None:
     words = [sys.executable, "-m", "hat_fairseq.cli", "demo", *part, "--max-updte", "2"]
     run = run_command(*words, cwd=tmp_path, check=False)

@@ -19,8 +19,14 @@ from hat_fairseq.register import register
 register()  # applies the corrections
 
 SAMPLES = {"train": 21, "valid": 13, "test": 11}  # none is a multiple of the sizes below, nor of fairseq's 8
-SIZES = ["--batch-size 3", "--batch-size 8", "--max-tokens 40"]
-MORE_SIZES = ["--batch-size 1", "--batch-size 4", "--max-tokens 4000", "--max-tokens 100 --num-batch-buckets 3"]
+SIZES = ["--batch-size 3", "--max-tokens 40"]
+MORE_SIZES = [
+    "--batch-size 8",
+    "--batch-size 1",
+    "--batch-size 4",
+    "--max-tokens 4000",
+    "--max-tokens 100 --num-batch-buckets 3",
+]
 ALL_IN_ONE = "--batch-size 64 --max-epoch 1"
 COMMON = "--optimizer adam --lr 0 --dropout 0 --cpu --log-format json --log-interval 1 --no-epoch-checkpoints"
 ENCODER = "--arch hat_roberta_tiny --max-positions 64"
@@ -103,7 +109,7 @@ def test_translation_uses_every_sample(run, data, trained, size: str) -> None:
     assert sorted(map(int, re.findall(r"^H-(\d+)\t", generated, re.M))) == list(range(SAMPLES["test"]))
 
 
-@pytest.mark.parametrize("size", ["--batch-size 3", "--max-tokens 40"])
+@pytest.mark.parametrize("size", ["--batch-size 3", pytest.param("--max-tokens 40", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("task", ["masked_lm", "denoising", "sentence_prediction"])
 def test_other_tasks_use_every_sample(trained, task: str, size: str) -> None:
     """Losses of denoising are drawn anew in each run, so its validation is that of its updates."""

@@ -79,12 +79,13 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "Training",
     "an error while batches are prepared in the background",
     "the message and status 1; the process does not abort",
 )
-@pytest.mark.parametrize(("buffer", "workers"), [pytest.param(100_000, 0, marks=pytest.mark.slow), (2, 1)])
+@pytest.mark.parametrize(("buffer", "workers"), [(100_000, 0), (2, 1)])
 def test_a_thread_that_prepares_batches_does_not_abort_the_process(buffer: int, workers: int) -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(buffer), str(workers)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)

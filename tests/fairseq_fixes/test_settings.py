@@ -110,6 +110,7 @@ def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
     assert not list(tmp_path.glob("*.pt"))
 
 
+@pytest.mark.slow
 def test_the_line_begins_with_the_name_of_the_command(ami: Path, tmp_path: Path) -> None:
     """In a process of its own."""
     result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, "--tpu"), check=False)

@@ -229,6 +229,7 @@ print(kilobytes("VmHWM") - before)
 """
 
 
+@pytest.mark.slow
 def test_no_quadratic_tensor_for_16384_tokens(tmp_path: Path, without_fairseq: Callable[..., str]) -> None:
     model = build("poolingformer_tiny", "--max-positions 16384 --encoder-attention-layers 0-3")
     heads = {name: {"level": HEADS[name], "classes": 3, "inner_dim": None} for name in ("text", "word")}

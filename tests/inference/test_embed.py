@@ -68,6 +68,7 @@ def test_sentences_alone_are_those_of_sentence_transformers(longest: int, tmp_pa
     assert np.abs(vectors_of(together) - expected).max() > 0.05
 
 
+@pytest.mark.slow
 def test_the_package_never_imports_sentence_transformers(small: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from hat_fairseq import cli, load; cli.main(sys.argv[1:]); "

@@ -201,6 +201,7 @@ def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.startswith("hat: error: disk") and done.stderr.endswith(message)
 
 
+@pytest.mark.slow
 @fault(AREA, "Ctrl-C with two workers", "exit 130, finished batches and nothing else are left")
 def test_an_interrupted_run_leaves_no_semaphore(tmp_path: Path) -> None:
     turns = [{"role": "PM", "text": "so the remote has six buttons and costs five euros."}] * 12

@@ -157,7 +157,8 @@ def test_lower_precision_is_asked_for_by_name(
 
 
 @pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
-@pytest.mark.parametrize("program", ["hat", pytest.param("fairseq-generate", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["hat", "fairseq-generate"])
 def test_int8_is_refused_without_vnni_instructions(
     program: str, chunked: tuple[Path, Path], command: list[str], tmp_path: Path
 ) -> None:

@@ -219,6 +219,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)  # KB
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Generation and prediction", "documents of many lengths", "few of oneDNN's kernels are kept")
 def test_few_kernels_are_kept() -> None:
     grown = []

@@ -13,6 +13,7 @@ from hat_fairseq.planning.command import batch, set_up
 from hat_fairseq.planning.memory import Updates
 
 CPU = ["--cpu", "--gpus", "1"]
+ONE = ["--encoder-layers", "1"]
 DOCUMENT = {"source": 300, "target": 200, "marker_every": 32}
 CHECKPOINT = "--checkpoint-activations"
 
@@ -64,6 +65,7 @@ def test_parameters_are_those_of_the_paper_and_bytes_follow_from_the_precision()
     assert sizes["optimizer"] == pytest.approx((4 + 4 + 8) * number, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_on_a_gpu_attention_keeps_no_matrix() -> None:
     flags = ["--fp16", "--attention-dropout", "0.1"]
     cfg, task, kind = training_of("ami_small", *flags)
@@ -77,12 +79,12 @@ def test_on_a_gpu_attention_keeps_no_matrix() -> None:
 @pytest.mark.parametrize(
     ("recipe", "flags"),
     [
-        ("squad2", ["--encoder-layers", "1"]),
-        ("natural_questions", ["--encoder-layers", "1", "--encoder-attention-layers", "0"]),
-        ("race", ["--encoder-layers", "1"]),
-        ("roberta_pretraining", ["--encoder-layers", "1", "--memory-efficient-bf16"]),
-        ("sequential_sentences", ["--layout", "SD"]),
-        ("hierarchical_transformer_pretraining", ["--layout", "SD"]),
+        ("squad2", ONE),
+        ("roberta_pretraining", [*ONE, "--memory-efficient-bf16"]),
+        pytest.param("natural_questions", [*ONE, "--encoder-attention-layers", "0"], marks=pytest.mark.slow),
+        pytest.param("race", ONE, marks=pytest.mark.slow),
+        pytest.param("sequential_sentences", ["--layout", "SD"], marks=pytest.mark.slow),
+        pytest.param("hierarchical_transformer_pretraining", ["--layout", "SD"], marks=pytest.mark.slow),
     ],
 )
 def test_every_kind_of_data_on_a_gpu(recipe: str, flags: list[str]) -> None:

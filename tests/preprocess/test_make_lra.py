@@ -65,6 +65,7 @@ def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
     assert max(depths) == 9 and len({text for text, _ in drawn}) == 1500  # digits at depth 10
 
 
+@pytest.mark.slow
 def test_make_lra_and_its_readers(tmp_path: Path) -> None:
     def make(name: str, out: str, flags: str) -> Path:
         make_lra.main([name, "--out", str(tmp_path / out), *flags.split()])

@@ -55,6 +55,7 @@ def test_without_dry_run_it_becomes_the_command(tmp_path):
     assert "`hat recipe preprocess NAME`" in error
 
 
+@pytest.mark.slow
 def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
     """Its status is that of the recipe. `hat predict --help` succeeds."""
     done = run(HAT, "recipe", "predict", "race", "--model", "none.pt", cwd=tmp_path)

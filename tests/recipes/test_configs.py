@@ -11,7 +11,7 @@ from itertools import takewhile
 import pytest
 import torch
 import yaml
-from commands import REPOSITORY
+from commands import REPOSITORY, recipe_sections
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import FairseqOptimizer
@@ -30,7 +30,7 @@ from hat_fairseq.register import register
 from hat_fairseq.scoring import command as score_command
 
 register()  # the tasks and architectures that the recipes name
-SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
+SECTIONS = recipe_sections()
 WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in recipes.COMMANDS}
 SCRIPTS = [path for verb in ("train", "generate") for path in REPOSITORY.glob(f"{verb}_scripts/*")]
 WARMUP = {"lra_listops": 1000, "lra_text": 8000, "lra_retrieval": 8000, "lra_image": 175, "lra_pathfinder": 312}

@@ -16,7 +16,7 @@ import torch
 import transformers
 from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
-from commands import hat, read_lines
+from commands import hat, read_lines, recipe_sections
 from releases import write_release
 from sentencepiece_model import write_model
 from tokenizers_on_the_spot import write_tokenizer
@@ -25,11 +25,10 @@ from warm import WarmPython
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.model_folder import bare_checkpoint
 from hat_fairseq.recipes import command as recipes
-from hat_fairseq.recipes import files
 from hat_fairseq.scoring.official import FILES
 
 pytestmark = pytest.mark.slow
-SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
+SECTIONS = recipe_sections()
 ENCODERS = {name for name, sections in SECTIONS.items() if not sections["generate"]}
 PRETRAINING = {name for name in ENCODERS if name.endswith("_pretraining")}
 TRANSLATION = {"wmt20_en_de", "wmt20_en_cs", "ted17_zh_en", "libreoffice_help_en_de"}

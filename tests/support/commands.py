@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,12 @@ def write_lines(path: Path, rows: Iterable[object]) -> Path:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file of JSON lines."""
     return [json.loads(line) for line in path.open(encoding="utf-8")]
+
+
+@cache
+def recipe_sections() -> dict[str, Any]:
+    """The flags of all recipes, by section; each base is read once."""
+    from hat_fairseq.recipes import files
+
+    bases: dict[Path, Any] = {}
+    return {name: files.load(files.find(name), bases=bases) for name in files.names()}

@@ -73,7 +73,7 @@ def whole(ami: Path, warm, tmp_path_factory) -> Path:
         ("SIGTERM", 143),
         pytest.param("SIGHUP", 129, marks=pytest.mark.slow),
         pytest.param("SIGUSR1", 138, marks=pytest.mark.slow),
-        ("SIGUSR2", 140),
+        pytest.param("SIGUSR2", 140, marks=pytest.mark.slow),
         pytest.param("SIGXCPU", 152, marks=pytest.mark.slow),
         pytest.param("SIGINT", 130, marks=pytest.mark.slow),
     ],
