@@ -80,7 +80,7 @@ def test_webvtt() -> None:
     assert transcript.counts == {
         "styles": 1,
         "notes": 1,
-        "cue numbers or names": 1,
+        "cue identifiers": 1,
         "cue settings": 1,
         "tags": 3,
         "cues joined to turns": 1,
@@ -96,8 +96,8 @@ def test_subrip_with_names_and_blank_lines() -> None:
     text += "\n3\n00:00:09,000 --> 00:00:10,000\n{\\an8}BOB: A &amp; B\n2020\n\n4\n00:00:20,000 --> 00:00:21,000\n\n"
     transcript = of_text(text.replace("\n", "\r\n"), "m")
     assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A &amp; B 2020", "BOB", 9, 10))
-    assert transcript.counts["cue numbers or names"] == 4 and transcript.counts["cues without text"] == 1
-    assert "4 cue numbers or names" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+    assert transcript.counts["cue identifiers"] == 4 and transcript.counts["cues without text"] == 1
+    assert "4 cue identifiers" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
 
 
 def test_captions_that_roll_and_sentences_over_cues() -> None:
