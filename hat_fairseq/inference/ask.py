@@ -28,11 +28,13 @@ from ..data.kinds.evidence import (
     raw_text,
     units_of_row,
 )
+from ..data.language import is_other_alphabet
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import clock
 from ..data.text import is_blank, normalise
 from ..data.transcripts import STDIN, Transcript, read_transcript
 from ..suggestions import unknown_flag
+from ..weights.names import MEETING_NAME
 from . import command
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with
@@ -42,6 +44,7 @@ WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it
 PASSAGES = 3
 LINES = 12  # of a passage in the terminal
+OTHER_ALPHABET = "the model meeting was trained on English, and many letters are of another alphabet: read with care"
 QUESTION_MARKS = ("?", "？", "؟")
 BEST = " > "  # before the most probable turn of a passage of several
 SCORES = (
@@ -159,6 +162,8 @@ def main(args: argparse.Namespace) -> int:
     record = transcript.record(args.questions)
     command.check_splitter([record], args.splitter)
     print(transcript.describe(), file=sys.stderr)
+    if args.model == MEETING_NAME and is_other_alphabet([*args.questions, raw_text(record)]):
+        print(f"warning: {OTHER_ALPHABET}", file=sys.stderr)
     loaded = load(args.model, args.data, args.device, args.precision)
     command.say_precision(args.precision, loaded.precision)
     check_answers(loaded)
