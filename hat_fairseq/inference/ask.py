@@ -253,7 +253,7 @@ def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> 
         for passage in line["passages"] or [line["best"]]:
             yield from printed_passage(answers, transcript, passage)
         if left := line["passages_in_all"] - len(line["passages"]):
-            yield f"  [{left:,} more passages: --passages N]"
+            yield f"  [{left:,} more passage{'s' * (left != 1)}: --passages N]"
     yield from ["", *wrapped(SCORES)]
 
 
