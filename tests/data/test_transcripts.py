@@ -42,6 +42,18 @@ def test_times_of_plain_text(line: str) -> None:
     assert transcript.said == (Said("Hi.", "Ann", 65, 67), Said("Hi.", "Bob", 67))
 
 
+@pytest.mark.parametrize("heading", ["Ann Lee  1:05", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05)", "Ann Lee   0:01:05.2 "])
+def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
+    """As programs for meetings write them; a line that only ends in a time is text."""
+    after = heading.replace("1:05", "1:09").replace("Ann Lee", "Bob")
+    transcript = of_text(f"{heading}\nWe meet at 10:30\nAll of us.\n\n{after}\nYes: gladly.\n", "m")
+    time = 65.2 if ".2" in heading else 65
+    assert said(transcript) == [("Ann Lee", "We meet at 10:30"), ("Ann Lee", "All of us."), ("Bob", "Yes: gladly.")]
+    assert [each.start for each in transcript.said] == [time, None, time + 4] and transcript.unit == "turn"
+    for text in ("We meet at 10:30\nWho comes?\nI do.\nWhere?", f"Yes.\n{heading}\nNo.", f"{heading}\nYes."):
+        assert not of_text(text, "m").speakers
+
+
 VTT = """\ufeffWEBVTT - a meeting
 Kind: captions
 
