@@ -19,7 +19,7 @@ const items = data.texts.map((text, unit) => make("p", {},
   make("span", { className: "number" }, unit + 1),
   ...(data.starts.length ? [make("span", { className: "time" }, timeOf(unit))] : []),
   ...(data.speakers.length ? [make("span", { className: "speaker" }, nameOf(unit))] : []),
-  make("span", {}, text)));
+  make("span", { className: "text" }, text)));
 const painted = new Array(N).fill("");
 function paint() {
   const [first, last] = chosen();
@@ -69,7 +69,7 @@ const unitAt = ({ clientX }) => {
 function describe(unit) {
   const value = question().probabilities[unit];
   const parts = [`${data.unit} ${unit + 1}`, timeOf(unit), nameOf(unit), value == null ? "no text" : percent(value)];
-  $("under").textContent = parts.filter(Boolean).join(" · ");
+  $("under").replaceChildren(...parts.filter(Boolean).flatMap((part, n) => [n ? " · " : "", make("bdi", {}, part)]));
 }
 
 // ---- What is chosen

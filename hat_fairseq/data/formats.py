@@ -27,6 +27,8 @@ JSON_LINES, JSON, CSV, PARQUET, ARROW, TEXT = "JSON lines", "JSON", "CSV", "Parq
 REFUSALS = {
     "UTF-16": "is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8",
     "zip": "is a zip archive or an office document (.docx, .xlsx): unpack it, or save it as text or CSV",
+    "PDF": "is a PDF document: save it as text",
+    "RTF": "is a document of a word processor (RTF): save it as text",
     "binary": "is neither text nor Parquet: it has null bytes",
     TEXT: "is plain text, and neither JSON nor a table whose first line names keys of records",
 }
@@ -57,6 +59,7 @@ def format_of(head: bytes, name: str, keys: Collection[str]) -> str:
     `name`: of the file; `keys`: names that the columns of a table may have.
     """
     magic = {b"PAR1": PARQUET, b"ARROW1": ARROW, b"\xff\xff\xff\xff": ARROW, b"PK\x03\x04": "zip"}
+    magic |= {b"%PDF-": "PDF", rb"{\rtf": "RTF"}
     magic |= dict.fromkeys(UTF_16, "UTF-16")
     if known := next((known for begin, known in magic.items() if head.startswith(begin)), None):
         return known

@@ -16,6 +16,7 @@ from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record
 
 SUMMARY = "summary"  # another name for the target when it is read
+WITHOUT_ID = "; --number-ids of hat preprocess, hat generate and hat predict numbers the records"
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
@@ -125,8 +126,8 @@ def decode(cls: Any, value: Any, where: str) -> Any:
         keys, required = _keys(cls)
         if unknown := value.keys() - keys.keys():
             raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(keys)}")
-        if not value.keys() >= required:
-            raise ValueError(f"there is no {min(required - value.keys())}")
+        if missing := required - value.keys():
+            raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
 
 

@@ -1,6 +1,8 @@
 """Who speaks, and when: names and times at the beginnings of lines, `[00:01:23] Name: ` or `Name (01:23): `.
 
-If most lines begin with a name, these are the speakers, and a line without one goes on with the speaker before it.
+If most lines begin with a name, these are the speakers, and a line without one goes on with the speaker before it. Or
+the name stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two
+spaces, `Name (1:23)`, `[Name] 00:01:23`.
 """
 
 import re
@@ -11,6 +13,11 @@ from typing import Any
 CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d\d(?:[.,]\d{1,3})?"
 _TIME_FIRST = re.compile(rf"\s*[\[(]?({CLOCK})[\])]?(?:\s*[-–]\s+|\s+|$)")
 _NAME = re.compile(rf"([^\W\d_][^:：\n]{{0,59}}?)\s*(?:[\[(]({CLOCK})[\])])?\s*(?::\s+|:$|：\s*)")
+_ALONE = r"([^\W\d_][^:：\n\[\]]{0,59}?)"
+_HEADING = re.compile(  # a space before a time is not enough: `We meet at 10:30` is text
+    rf"\s*(?:\[{_ALONE}\]\s+|{_ALONE}(?:\s\s+|\t)|{_ALONE}\s+(?=[\[(]))[\[(]?({CLOCK})[\])]?\s*"
+)
+_LEAST_HEADINGS = 3  # one for three lines
 _MOST_WORDS = 6  # of a name
 
 
@@ -26,6 +33,8 @@ class Said:
 
 def turns_of_lines(lines: list[str]) -> tuple[list[Said], bool]:
     """Returns the turns of plain text, and whether the lines have names."""
+    if said := turns_after_headings(lines):
+        return with_ends(said), True
     matches = list(map(_TIME_FIRST.match, lines))
     times = most_are_there(matches)
     starts = [seconds(match[1]) if times and match else None for match in matches]
@@ -37,8 +46,38 @@ def turns_of_lines(lines: list[str]) -> tuple[list[Said], bool]:
             speaker, time, rest = named
             start = start if time is None else seconds(time)
         said.append(Said(rest, speaker, start))
+    return with_ends(said), speakers
+
+
+def turns_after_headings(lines: list[str]) -> list[Said]:
+    """Returns the lines that follow lines with a name and a time alone; none if the text is not of this form."""
+    headings = list(map(heading_of, lines))
+    count = len(headings) - headings.count(None)
+    if count < 2 or headings[0] is None or _LEAST_HEADINGS * count < len(lines):
+        return []
+    speaker: str | None = None
+    start: float | None = None
+    said = list[Said]()
+    for line, heading in zip(lines, headings, strict=True):
+        if heading is not None:
+            speaker, start = heading
+        else:
+            said.append(Said(line, speaker, start))
+            start = None
+    return said
+
+
+def heading_of(line: str) -> tuple[str, float] | None:
+    """Returns name and time of a line that has nothing else, else None."""
+    match = _HEADING.fullmatch(line)
+    name = match and (match[1] or match[2] or match[3])
+    return (name, seconds(match[4])) if match and name and len(name.split()) <= _MOST_WORDS else None
+
+
+def with_ends(said: list[Said]) -> list[Said]:
+    """Returns turns that end where the next one begins."""
     following = [*said[1:], Said("")]
-    return [replace(each, end=after.start) for each, after in zip(said, following, strict=False)], speakers
+    return [replace(each, end=after.start) for each, after in zip(said, following, strict=False)]
 
 
 def most_are_there(values: Iterable[Any]) -> bool:

@@ -60,7 +60,7 @@ def _cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> Iterator[_Cue
     begins = [*(_begin_of_cue(lines, number, is_vtt) for number, _ in timings), len(lines)]
     _count_outside(lines[: begins[0]], is_vtt, counts)
     for (number, timing), (begin, following) in zip(timings, pairwise(begins), strict=True):
-        counts["cue numbers or names"] += begin < number
+        counts["cue identifiers"] += begin < number
         counts["cue settings"] += bool(timing[3].strip())
         end = number + 1
         while end < following and not (is_vtt and is_blank(lines[end])):

@@ -164,8 +164,12 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     if asks_help and chosen.task in TASK_REGISTRY:
         argv = [word for word in argv if word not in ("-h", "--help")]
         parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
-    error = parser.error
-    parser.error = lambda message: error(with_suggestion(message, parser, argv))  # all flags are declared by then
+
+    def error(message: str) -> None:
+        """Ends the process without fairseq's usage of a hundred lines; all flags are declared by then."""
+        parser.exit(2, f"{parser.prog}: error: {with_suggestion(message, parser, argv)}\n")
+
+    parser.error = error
     parsed = original(parser, input_args=argv, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if problem := impossible_flag(argv):

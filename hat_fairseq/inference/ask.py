@@ -28,10 +28,13 @@ from ..data.kinds.evidence import (
     raw_text,
     units_of_row,
 )
+from ..data.language import is_other_alphabet
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import clock
 from ..data.text import is_blank, normalise
 from ..data.transcripts import STDIN, Transcript, read_transcript
+from ..suggestions import unknown_flag
+from ..weights.names import MEETING_NAME
 from . import command
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with
@@ -41,9 +44,12 @@ WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it
 PASSAGES = 3
 LINES = 12  # of a passage in the terminal
+OTHER_ALPHABET = "the model meeting was trained on English, and many letters are of another alphabet: read with care"
+QUESTION_MARKS = ("?", "？", "؟")
 BEST = " > "  # before the most probable turn of a passage of several
 SCORES = (
-    "A probability says how likely a turn belongs to an answer, compared with other turns of this transcript. "
+    "A probability says how likely it is that a turn belongs to an answer, compared with other turns of this "
+    "transcript. "
     "It does not say that the transcript has an answer: read the passage."
 )
 
@@ -139,9 +145,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads a transcript, asks and prints."""
     if unknown := [word for word in args.others if word.startswith("-")]:
-        raise ValueError(f"unrecognized arguments: {' '.join(unknown)}")
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        raise ValueError(f"unrecognized arguments: {' '.join(unknown)}{unknown_flag(unknown, parser)}")
     args.questions += args.others
+    if not args.questions:
+        raise ValueError(f"no question after the transcript {str(args.transcript)!r}: write it in quotation marks")
     check_questions(args.questions)
+    if warning := without_quotation_marks(args.questions):
+        print(warning, file=sys.stderr)
     check_files(args)
     if args.passages < 1:
         raise ValueError(f"--passages must be at least 1, not {args.passages}")
@@ -150,6 +162,8 @@ def main(args: argparse.Namespace) -> int:
     record = transcript.record(args.questions)
     command.check_splitter([record], args.splitter)
     print(transcript.describe(), file=sys.stderr)
+    if args.model == MEETING_NAME and is_other_alphabet([*args.questions, raw_text(record)]):
+        print(f"warning: {OTHER_ALPHABET}", file=sys.stderr)
     loaded = load(args.model, args.data, args.device, args.precision)
     command.say_precision(args.precision, loaded.precision)
     check_answers(loaded)
@@ -168,6 +182,14 @@ def main(args: argparse.Namespace) -> int:
             file.write(ask_page(asked(answers, transcript, model_name(args.model))).encode())
         print(f"{args.page}: the transcript with all passages", file=sys.stderr)
     return 0
+
+
+def without_quotation_marks(questions: Sequence[str]) -> str:
+    """Returns a warning if several questions look like the words of one, else nothing."""
+    words = len(questions) > 1 and not any(len(question.split()) > 1 for question in questions)
+    if not words or any(question.endswith(QUESTION_MARKS) for question in questions[:-1]):
+        return ""
+    return f"warning: {len(questions)} questions of one word each: a question of several words needs quotation marks"
 
 
 def transcript_of(args: argparse.Namespace) -> Transcript:
@@ -231,7 +253,7 @@ def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> 
         for passage in line["passages"] or [line["best"]]:
             yield from printed_passage(answers, transcript, passage)
         if left := line["passages_in_all"] - len(line["passages"]):
-            yield f"  [{left:,} more passages: --passages N]"
+            yield f"  [{left:,} more passage{'s' * (left != 1)}: --passages N]"
     yield from ["", *wrapped(SCORES)]
 
 
@@ -255,7 +277,8 @@ def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str,
         yield f"     [{len(before):,} {unit_of(before, transcript)} before]"
     yield from lines[:LINES]
     if len(lines) > LINES:
-        yield f"     [{len(lines) - LINES:,} more lines: --json has all]"
+        left = len(lines) - LINES
+        yield f"     [{left:,} more line{'s' * (left != 1)}: --json has all]"
 
 
 def unit_of(numbers: Sequence[int], transcript: Transcript) -> str:

@@ -102,7 +102,7 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     paths = local_paths(checkpoints).split(os.pathsep)
     for path in paths:
         if not Path(path).exists():
-            raise ValueError(f"checkpoint {path} does not exist: has it been trained{did_you_mean(path, NAMES) or '?'}")
+            raise ValueError(f"checkpoint {path} does not exist{did_you_mean(path, NAMES) or ': has it been trained?'}")
     if data is None and not is_model_folder(paths[0]):
         raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
     return device, precision, paths

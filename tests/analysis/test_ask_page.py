@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,6 +105,31 @@ def test_the_keyboard(open_page: Open) -> None:
     opened.focus("#previous")
     opened.keyboard.press("Enter")
     assert numbers(opened, "shown")[0] == 200
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_direction_of_arabic(width: int, open_page: Open) -> None:
+    """A full stop stands at the left end of Arabic, and what follows a name in the line below the bar, after it."""
+    page = replace(asked(times=False), starts=[])
+    question = {"question": "أين؟", "probabilities": [0.9, 0.1, 0.1, 0.1], "passages": [passage(0, 0, 0.9, 0)]}
+    texts, speakers = ["صباح الخير.", "Good morning.", "a", "b"], ["سامي", "Ann", "Ann", "Ann"]
+    opened = open_page(ask_page(replace(page, texts=texts, speakers=speakers, questions=[question | {"best": None}])))
+    opened.set_viewport_size({"width": width, "height": 740})
+    left = """([selector, character]) => {
+        const nodes = document.createTreeWalker(document.querySelector(selector), NodeFilter.SHOW_TEXT);
+        while (nodes.nextNode()) {
+          const at = nodes.currentNode.data.indexOf(character), range = document.createRange();
+          if (at < 0) continue;
+          range.setStart(nodes.currentNode, at);
+          range.setEnd(nodes.currentNode, at + 1);
+          return range.getBoundingClientRect().left;
+        }}"""
+    for selector in ("#transcript p .text", "#passages .excerpt"):
+        assert opened.evaluate(left, [selector, "."]) < opened.evaluate(left, [selector, "ص"])
+    second = "#transcript p:nth-child(2) .text"
+    assert opened.evaluate(left, [second, "."]) > opened.evaluate(left, [second, "G"])
+    assert opened.inner_text("#under") == "turn 1 · سامي · 90 %"
+    assert opened.evaluate(left, ["#under", "9"]) > opened.evaluate(left, ["#under", "س"])
 
 
 @pytest.mark.parametrize("width", [1280, 360])

@@ -42,6 +42,18 @@ def test_times_of_plain_text(line: str) -> None:
     assert transcript.said == (Said("Hi.", "Ann", 65, 67), Said("Hi.", "Bob", 67))
 
 
+@pytest.mark.parametrize("heading", ["Ann Lee  1:05", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05)", "Ann Lee   0:01:05.2 "])
+def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
+    """As programs for meetings write them; a line that only ends in a time is text."""
+    after = heading.replace("1:05", "1:09").replace("Ann Lee", "Bob")
+    transcript = of_text(f"{heading}\nWe meet at 10:30\nAll of us.\n\n{after}\nYes: gladly.\n", "m")
+    time = 65.2 if ".2" in heading else 65
+    assert said(transcript) == [("Ann Lee", "We meet at 10:30"), ("Ann Lee", "All of us."), ("Bob", "Yes: gladly.")]
+    assert [each.start for each in transcript.said] == [time, None, time + 4] and transcript.unit == "turn"
+    for text in ("We meet at 10:30\nWho comes?\nI do.\nWhere?", f"Yes.\n{heading}\nNo.", f"{heading}\nYes."):
+        assert not of_text(text, "m").speakers
+
+
 VTT = """\ufeffWEBVTT - a meeting
 Kind: captions
 
@@ -80,7 +92,7 @@ def test_webvtt() -> None:
     assert transcript.counts == {
         "styles": 1,
         "notes": 1,
-        "cue numbers or names": 1,
+        "cue identifiers": 1,
         "cue settings": 1,
         "tags": 3,
         "cues joined to turns": 1,
@@ -96,8 +108,8 @@ def test_subrip_with_names_and_blank_lines() -> None:
     text += "\n3\n00:00:09,000 --> 00:00:10,000\n{\\an8}BOB: A &amp; B\n2020\n\n4\n00:00:20,000 --> 00:00:21,000\n\n"
     transcript = of_text(text.replace("\n", "\r\n"), "m")
     assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A &amp; B 2020", "BOB", 9, 10))
-    assert transcript.counts["cue numbers or names"] == 4 and transcript.counts["cues without text"] == 1
-    assert "4 cue numbers or names" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+    assert transcript.counts["cue identifiers"] == 4 and transcript.counts["cues without text"] == 1
+    assert "4 cue identifiers" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
 
 
 def test_captions_that_roll_and_sentences_over_cues() -> None:

@@ -218,7 +218,8 @@ def words(model: EvidenceModel, transcript: object, *more: object) -> list[objec
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ([], "no question: give one, or several"),
+        ([], "m.txt': write it in quotation marks"),
+        (["what?", "--pgae", "x"], "unrecognized arguments: --pgae; did you mean --page instead of --pgae?"),
         (["  "], "question 1 is empty"),
         (["what?", "\u200b"], "question 2 is empty"),
         (["what?", "--passages", 0], "--passages must be at least 1, not 0"),
@@ -231,6 +232,17 @@ def words(model: EvidenceModel, transcript: object, *more: object) -> list[objec
 def test_mistakes(more: list[object], message: str, model: EvidenceModel, tmp_path: Path) -> None:
     error = refusal(*words(model, write_formats(tmp_path)["m.txt"], *more))
     assert message in error.splitlines()[-1]
+
+
+def test_a_question_without_quotation_marks(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
+    path, warning = write_formats(tmp_path)["m.txt"], "warning: 3 questions of one word each: a question of several"
+    for questions, warned in (
+        (["Who", "was", "late?"], True),
+        (["Who was late?", "Why?", "Where?"], False),
+        (["谁迟到了？", "为什么？", "在哪里？"], False),
+    ):
+        assert ask(model, path, *questions) == 0
+        assert (warning in capsys.readouterr().err) == warned
 
 
 def test_other_mistakes(model: EvidenceModel, tmp_path: Path, fine_tuned: Any, monkeypatch: Any) -> None:

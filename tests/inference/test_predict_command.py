@@ -144,7 +144,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
     bin_flag = ["--data", data / "bin"]
     for words, message in (
         ([tmp_path / "no.pt", data, "--out", out], "no.pt does not exist: has it been trained?"),
-        (["meetng", data, "--out", out], "meetng does not exist: has it been trained; did you mean meeting?"),
+        (["meetng", data, "--out", out], "meetng does not exist; did you mean meeting?"),
         ([path, tmp_path / "no.jsonl", "--out", out], "no folder of hat export: give the bin directory"),
         ([path, tmp_path / "no.jsonl", *bin_flag, "--out", out], "no.jsonl"),
         ([path, data, "--split", "x", "--out", out], "is there a split x?"),

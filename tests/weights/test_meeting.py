@@ -67,6 +67,19 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     assert line["threshold"] == pytest.approx(float(model.models[0].classification_head("evidence").threshold))
 
 
+@needs_minilm
+def test_it_warns_of_another_alphabet(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {
+        "ru.txt": "Анна: Доброе утро.\nБорис: Начнём с бюджета.\n",
+        "en.txt": "Łukasz: Good morning.\nJosé: Hello.\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert hat("ask", "meeting", tmp_path / name, "What is first?") == 0
+        warning = "warning: the model meeting was trained on English, and many letters are of another alphabet"
+        assert (warning in capsys.readouterr().err) == (name == "ru.txt")
+
+
 def test_without_minilm_or_a_cache_it_says_so(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "PACKAGE", "gt-of-nobody")
     (tmp_path / "meeting.txt").write_text("Ann: Good morning.\n", encoding="utf-8")
