@@ -96,6 +96,8 @@ def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED)
             raise ValueError(f"reader {reader.name} yields data of --kind {reader.kind}, not {kind}")
         columns.check_for(f"the reader {reader.name}, which names the keys of its records itself")
         return reader
+    if path.is_file():
+        raise ValueError(f"{name} is a file, and no reader (.py): give a folder with {_EXPECTED}")
     raise ValueError(
         f"no reader {name!r}: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a reader (.py), "
         f"or a folder with {_EXPECTED}{did_you_mean(name, names())}"
