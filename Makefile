@@ -21,7 +21,7 @@ STAMP := $(VENV)/.setup-done
 EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,minilm,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
-TIMED := long_encoders pretrained_length training generation precision ablation floor
+TIMED := long_encoders pretrained_length training generation workers precision ablation floor preprocessing
 # Variables of oneDNN and torch that keep to the instructions of older processors; a product of integers tells the kernel
 # used, and with AVX2 that int8 is refused.
 # If oneDNN reports AMX, torch's attention in bf16 needs AVX-512, too. So both settings hide AMX from oneDNN.

@@ -489,7 +489,7 @@ def pyplot_of(salt: str) -> Any:
 OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, amp, pretrained_articles)}
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 # With tables of `interleaved`.
-TIMED = ("gpu", "long_encoders", "pretrained_length", "ablation", "training", "generation", "precision")
+TIMED = ("gpu", "long_encoders", "pretrained_length", "ablation", "training", "generation", "workers", "precision")
 
 
 def interleaved(record: Record) -> str:
