@@ -10,7 +10,7 @@ mkdir -p "$results"
 # shellcheck source=examples/steps.sh
 . "$(dirname "$0")/steps.sh"
 
-step "1/6 preprocess: turns as sentences, roles as segments, BPE learned on the training part"
+step "summaries 1/6: preprocess; turns as sentences, roles as segments, BPE learned on the training part"
 if [ -e "$data/manifest.json" ]; then
   echo "$data is there already"
 else
@@ -18,20 +18,20 @@ else
   say_documents
 fi
 
-step "2/6 train a small HAT"
+step "summaries 2/6: train a small HAT"
 quietly hat recipe train ami_small "$@"
 say_best loss "loss"
 
-step "3/6 summarize the 20 test meetings with beam search"
+step "summaries 3/6: summarize the 20 test meetings with beam search"
 quietly hat recipe generate ami_small --score=null
 echo "summaries: $results/hat.jsonl"
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
-step "4/6 baselines: the beginning of the meeting, and the best constant summary"
+step "summaries 4/6: baselines, the beginning of the meeting, and the best constant summary"
 quietly python "$(dirname "$0")/baselines.py" "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
 echo "baselines: $results/lead.jsonl, $results/constant.jsonl"
 
-step "5/6 scores and one meeting"
+step "summaries 5/6: scores and one meeting"
 hat score rouge --against-others --references "$data/text/test.jsonl" \
   --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
 hat show --documents "$data/text/test.jsonl" --hypotheses "$results/hat.jsonl"
@@ -44,7 +44,7 @@ constant summary is a strong baseline; "against other documents' references" say
 meeting itself; many details are plausible rather than true. The paper's HAT starts from BART and reaches 52.3 / 20.2 / 50.6.
 END
 
-step "6/6 the training as a picture, and what the model looks at in the first test meeting"
+step "summaries 6/6: the training as a picture, and what the model looks at in the first test meeting"
 pictures=(--png "$results/look.png")
 if ! python -c 'import matplotlib' 2>/dev/null; then
   echo "no pictures as PNG: pip install matplotlib"
@@ -56,7 +56,10 @@ else
 fi
 # The checkpoint and the options of the summary that was scored.
 quietly hat look "$checkpoints/checkpoint_last.pt" "$data/text/test.jsonl" --data "$data/bin" \
-  --no-repeat-ngram-size 3 --min-len 300 --max-len-b 400 \
+  --beam 4 --no-repeat-ngram-size 3 --min-len 300 --max-len-b 400 \
   --out "$results/look.html" "${pictures[@]}" --overwrite
 echo "the page: $results/look.html"
+for picture in "$results/training.png" "$results/look.png"; do
+  [ ! -e "$picture" ] || echo "a picture: $picture"
+done
 step "done: all output is in $log"

@@ -10,7 +10,7 @@ mkdir -p "$results"
 # shellcheck source=examples/steps.sh
 . "$(dirname "$0")/steps.sh"
 
-step "1/5 preprocess: 137 meetings with 847 questions, and the turns that answer each"
+step "questions 1/5: preprocess 137 meetings with 847 questions, and the turns that answer each"
 if [ ! -e minilm/model.pt ]; then
   quietly hat import minilm --out minilm/model.pt
 fi
@@ -21,22 +21,26 @@ else
   say_documents
 fi
 
-step "2/5 train two layers over the turns of a meeting; the first epoch encodes each turn once with MiniLM"
+step "questions 2/5: train two layers over the turns of a meeting; the first epoch encodes each turn once with MiniLM"
 quietly hat recipe train ami_questions "$@"
 say_best average_precision "average precision"
 
-step "3/5 find the passages of the 20 test meetings"
+step "questions 3/5: find the passages of the 20 test meetings"
 quietly hat recipe predict ami_questions --score=null
 echo "predictions: $results/trained.jsonl"
 
-step "4/5 scores, beside baselines"
+step "questions 4/5: scores, beside baselines for which MiniLM reads the meetings again"
 quietly python "$(dirname "$0")/cosine_baselines.py" ami_questions
 mv "$results/test.jsonl" "$results/trained.jsonl"
+cat <<'END'
+In the table, "trained" is the network of this demo. "chunk", "alone" and "first_512" are cosines of MiniLM: of the best turn of a chunk
+of 512 tokens, of the turn alone, and of the turn in the first 512 tokens. The others need no model.
+END
 hat score evidence --references "$data/text/test.jsonl" \
   --hypotheses "$results/trained.jsonl" "$results/chunk.jsonl" "$results/alone.jsonl" "$results/first_512.jsonl" \
   --baselines random first tfidf chunk --valid "$data/text/valid.jsonl" --train "$data/text/train.jsonl"
 
-step "5/5 three questions on a test meeting, and a page"
+step "questions 5/5: three questions on a test meeting, and a page"
 python - "$data/text/test.jsonl" "$results" <<'END'
 import json
 import sys

@@ -13,6 +13,8 @@ quietly() {
   if [ -t 1 ]; then
     show_progress "$*" "$SECONDS" &
     watcher=$!
+  elif [[ $* == "hat recipe train"* ]]; then
+    echo "the training goes on for minutes; its log: $checkpoints/train.log"
   fi
   "$@" >> "$log" 2>&1 || status=$?
   stop_watching
@@ -35,7 +37,7 @@ stop_watching() {
 show_progress() {
   local updates all="" width=30 filled
   while sleep 1; do
-    updates=$(tail -n 5 "$checkpoints/train.log" 2> /dev/null |
+    updates=$(tail -n 200 "$checkpoints/train.log" 2> /dev/null |
       sed -nE 's/.*"num_updates": "([0-9]+)".*/\1/p' | tail -n 1) || true
     [[ $1 != "hat recipe train"* ]] || all=$(tail -n 60 "$log" | sed -nE 's/.*--max-update ([0-9]+).*/\1/p' | tail -n 1)
     if [ -n "$all" ]; then

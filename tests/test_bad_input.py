@@ -273,6 +273,9 @@ FILES = [
     mlm("train.docx", "PK\x03\x04", "train.docx is a zip archive or an office document (.docx, .xlsx): unpack it"),
     mlm("train.xlsx", "PK\x03\x04", "train.xlsx is a zip archive or an office document (.docx, .xlsx)"),
     mlm("train.jsonl", (LINE * 99).encode("utf-16"), "UTF-16; convert it"),
+    mlm("train.jsonl", (LINE * 99).encode("utf-16-le"), "UTF-16 without a mark at its beginning; convert it to UTF-8: "
+        "iconv -f utf-16le -t utf-8"),
+    mlm("train.jsonl", (LINE * 99).encode("utf-16-be"), "iconv -f utf-16be -t utf-8"),
     mlm("train.jsonl", gzip.compress(LINE.encode() * 99)[:-9], "damaged gzip file"),
     mlm("train.jsonl", lzma.compress(LINE.encode() * 99)[:-9], "damaged xz file"),
     mlm("train.jsonl", bz2.compress(LINE.encode() * 99)[:-9], "damaged bzip2 file"),

@@ -45,7 +45,7 @@ def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(tmp_pat
         "data-bin/ami_small is there already",
     ):
         shown = run_command("hat", "demo", "summaries", "--max-update", "2", cwd=tmp_path).stdout
-        assert said in shown and "best loss on the validation part: 1" in shown and "=== 6/6" in shown
+        assert said in shown and "best loss on the validation part: 1" in shown and "=== summaries 6/6" in shown
         assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60
     log = (tmp_path / "results/ami_small/demo.log").read_text(encoding="utf-8")
     assert "hat_fairseq.cli train" in log and (tmp_path / "results/ami_small/look.html").is_file()

@@ -26,6 +26,8 @@ from hat_fairseq.data.text import is_blank
 JSON_LINES, JSON, CSV, PARQUET, ARROW, TEXT = "JSON lines", "JSON", "CSV", "Parquet", "Arrow", "plain text"
 REFUSALS = {
     "UTF-16": "is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8",
+    "UTF-16LE": "is UTF-16 without a mark at its beginning; convert it to UTF-8: iconv -f utf-16le -t utf-8",
+    "UTF-16BE": "is UTF-16 without a mark at its beginning; convert it to UTF-8: iconv -f utf-16be -t utf-8",
     "zip": "is a zip archive or an office document (.docx, .xlsx): unpack it, or save it as text or CSV",
     "PDF": "is a PDF document: save it as text",
     "RTF": "is a document of a word processor (RTF): save it as text",
@@ -64,7 +66,7 @@ def format_of(head: bytes, name: str, keys: Collection[str]) -> str:
     if known := next((known for begin, known in magic.items() if head.startswith(begin)), None):
         return known
     if b"\0" in head:
-        return "binary"
+        return _utf16(head) or "binary"
     text = _visible(head)
     first = text.partition("\n")[0]
     if VTT_HEAD.match(first):
@@ -77,6 +79,15 @@ def format_of(head: bytes, name: str, keys: Collection[str]) -> str:
     if header.stated or header.known > 1 or (header.known and header.known == len(header.cells)):
         return CSV
     return NAMED.get(ending_of(name), TEXT)
+
+
+def _utf16(head: bytes) -> str | None:
+    """Which UTF-16 most bytes look like, if it has no mark at its beginning: every second one is null."""
+    half = len(head) // 4
+    first, second = head[::2].count(0), head[1::2].count(0)
+    if half < 4 or min(first, second) > 0 or max(first, second) < half:
+        return None
+    return "UTF-16BE" if first else "UTF-16LE"
 
 
 def _visible(head: bytes) -> str:

@@ -223,6 +223,8 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
     for (section, name), reason in (WITHOUT_EFFECT | ({} if cfg.ema.store_ema else WITHOUT_AVERAGES)).items():
         if cfg[section][name] != getattr(getattr(FairseqConfig, section), name):
             raise ValueError(f"--{name.replace('_', '-')} has no effect on a training: {reason}; remove it")
+    if cfg.dataset.batch_size is None and cfg.dataset.max_tokens is None:
+        raise ValueError("the size of a batch is missing: give --batch-size N (documents) or --max-tokens N")
     if on_cpu and cfg.common.amp and "bf16" not in cpu_precisions():
         raise ValueError("--amp: this CPU cannot multiply bf16; remove it")
     if on_cpu and cfg.common.fp16:

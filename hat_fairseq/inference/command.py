@@ -464,7 +464,10 @@ def check_lines(out: Path, overwrite: bool, inputs: Iterable[str | Path | None])
 
 def say(out: Path, text: str) -> None:
     """Prints what was written to `out`: to stderr where the lines themselves are the standard output."""
-    print(f"{out}: {text}", file=sys.stderr if out == STDOUT else sys.stdout)
+    if out == STDOUT:
+        print(f"wrote {text}", file=sys.stderr)
+    else:
+        print(f"{out}: {text}")
 
 
 def write_lines(out: Path, lines: Iterable[Any]) -> None:

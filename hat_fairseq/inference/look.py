@@ -222,7 +222,7 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
     (net,), kind, device = model.models, model.kind, model.loaded.device
     if options.occlusion and not (kind.head_level == "document" and kind.names_labels):
         raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
-    (encoded,) = encode_documents([record], model.loaded)
+    encoded, notes = _encoded(record, model.loaded)
     default, label = 0, ""
     if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):
         (prediction,) = model.predictions([record])
@@ -231,7 +231,7 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
     tokens = encoded[number].tokens.to(device)
     with Recorder(net.core, tokens[None], net.core.reads_first_token) as recorder:
         net.encode(tokens[None])
-    look = _look(recorder, record, encoded, number, model.pipeline, options, prediction=label)
+    look = _look(recorder, record, encoded, number, model.pipeline, options, notes, prediction=label)
     if not options.occlusion or recorder.num_units == 1:
         return look
     (head,), labels = kind.heads(len(model.loaded.labels)), model.loaded.labels
@@ -258,7 +258,7 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
     (net,), loaded, pipeline = model.models, model.loaded, model.pipeline
     if not hasattr(net.encoder, "arrange"):
         raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
-    (encoded,) = encode_documents([record], loaded)
+    encoded, notes = _encoded(record, loaded)
     number = _chunk(options, record, len(encoded))
     row, *ids = encoded[number]
     streams = [each.to(loaded.device) for each in ids if each is not None]
@@ -285,13 +285,22 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
     names = [*row.streams["role"], ""] if loaded.roles else []
     roles = tuple(of_unit[0] for of_unit in recorder.by_unit(names)) if names else ()
     more = {"target": tuple(pieces), "target_sentences": tuple(pairwise([0, *ends])), "roles": roles}
-    look = _look(recorder, record, encoded, number, pipeline, options, **more)
+    look = _look(recorder, record, encoded, number, pipeline, options, notes, **more)
     if not options.occlusion or recorder.num_units == 1:
         return look
     each = _without_units(recorder, streams, log_probabilities, options.batch_size)  # U x (1 + S)
     lengths = [b - a for a, b in pairwise([0, *ends[:-1], len(target)])]
     totals = torch.stack([tokens.sum(dim=0) for tokens in each.split(lengths)])  # R x (1 + S)
     return look.with_occlusion(look.sentences, totals[:, 0], totals[:, 1:] - totals[:, :1])
+
+
+def _encoded(record: Record, loaded: Loaded) -> tuple[list[Encoded], list[str]]:
+    """The rows of a document, and a note if its end is truncated."""
+    before = Counter(loaded.pipeline.counts)
+    (rows,) = encode_documents([record], loaded)
+    lost = (loaded.pipeline.counts - before)["source_sentences_truncated"]
+    note = f"{lost:,} sentence{'s' * (lost > 1)} at the end of the document {'are' if lost > 1 else 'is'} truncated"
+    return rows, [f"{note}: the model does not read {'them' if lost > 1 else 'it'}."] * bool(lost)
 
 
 def _chunk(options: LookOptions, record: Record, count: int, default: int = 0) -> int:
@@ -309,10 +318,11 @@ def _look(
     number: int,
     pipeline: TextPipeline,
     options: LookOptions,
+    notes: list[str],
     **more: Any,
 ) -> Look:
     texts = unit_texts(recorder, rows[number].row, pipeline)
-    notes = [f"Chunk {number + 1} of {len(rows)}."] if len(rows) > 1 else []
+    notes = [*([f"Chunk {number + 1} of {len(rows)}."] * (len(rows) > 1)), *notes]
     if options.occlusion and recorder.num_units == 1:
         notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")
     maps, note = tuple(recorder.maps()), " ".join(notes)

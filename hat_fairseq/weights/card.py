@@ -9,6 +9,7 @@ import yaml
 import hat_fairseq
 
 from ..data.files import json_text, read_json
+from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..networks.evidence import UNLIMITED
 from .trained import Trained
@@ -37,13 +38,15 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
         scores: what `hat score --json` wrote.
     """
     model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
+    longest = "longest input and output" if pipeline.kind.has_target else "longest input"
     names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
     facts = {
         "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
         "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if half else 'fp32'}",
         "updates": f"{trained.updates:,}",
-        "longest input and output": "any" if model.max_positions() == UNLIMITED else model.max_positions(),
+        longest: "any" if model.max_positions() == UNLIMITED else model.max_positions(),
         **{setting.replace("_", " "): getattr(pipeline.settings, setting) for setting in names},
+        **({} if languages_of(pipeline) else dict.fromkeys(("source language", "target language"))),
         "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),
         "trained with": trained_with(cfg),
         "written by": f"hat_fairseq {hat_fairseq.__version__}",
@@ -117,12 +120,18 @@ def trained_with(cfg: Any) -> str | None:
     return f"`{' '.join(flags)}`" if flags else None
 
 
-def front_matter(pipeline: TextPipeline, tags: list[str], chosen: dict[str, Any]) -> str:
-    """Returns the head of README.md that the Hugging Face Hub reads; fields that are unknown are left out."""
-    kind, settings = pipeline.kind, pipeline.settings
+def languages_of(pipeline: TextPipeline) -> list[str]:
+    """Returns the language of a model, or of its source and target; none for the default alone, which nobody states."""
+    settings, kind = pipeline.settings, pipeline.kind
     languages = [settings.source_language] if kind.is_text else []
     if kind.has_target and settings.target_language != settings.source_language:
         languages.append(settings.target_language)
+    return [] if languages == [Settings.source_language] else languages
+
+
+def front_matter(pipeline: TextPipeline, tags: list[str], chosen: dict[str, Any]) -> str:
+    """Returns the head of README.md that the Hugging Face Hub reads; fields that are unknown are left out."""
+    kind, languages = pipeline.kind, languages_of(pipeline)
     fields = {
         "language": languages,
         "library_name": "hat_fairseq",

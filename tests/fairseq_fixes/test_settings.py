@@ -110,6 +110,14 @@ def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
     assert not list(tmp_path.glob("*.pt"))
 
 
+def test_a_training_without_the_size_of_a_batch_is_refused_in_a_line(run, ami: Path, tmp_path: Path) -> None:
+    words = training_words(ami / "bin", tmp_path, "--max-update", 1)
+    place = words.index("--batch-size")
+    result = run("fairseq-train", *words[:place], *words[place + 2 :], check=False)
+    assert result.returncode and result.stderr.count("\n") == 1
+    assert "the size of a batch is missing: give --batch-size N (documents) or --max-tokens N" in result.stderr
+
+
 @pytest.mark.slow
 def test_the_line_begins_with_the_name_of_the_command(ami: Path, tmp_path: Path) -> None:
     """In a process of its own."""

@@ -42,6 +42,10 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     assert "".join(look.target).strip() == next(model.rows([record]))["text"].replace("\t", " ")
     assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
     assert look.unit == "sentence" and len(look.source) > 3
+    lost = len(record.elements) - len(look.source)
+    assert lost > 1 and look.note == (
+        f"{lost} sentences at the end of the document are truncated: the model does not read them."
+    )
     assert look.source[0] == f"{record.roles[0]} : {record.elements[0]}"
     assert [(one.name, one.queries) for one in look.maps] == [
         ("attention to sentences", "target tokens"),

@@ -62,7 +62,7 @@ REFUSED = [
     ("sequence", '"tokens": []', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
     ("byte_sequence", '"pixels": [0, 256]', "", "has the pixel 256; pixels are numbers from 0 to 255"),
     ("byte_sequence", '"pixels": [1], "text": "a"', "", "give exactly one of text, pixels, not text and pixels"),
-    ("byte_pair", '"text": "a"', "", "{}:1: there is no second"),
+    ("byte_pair", '"text": "a"', "", "{}:1: the key 'second' is missing"),
     ("sequence", '"tokens": ["a"]', "--num-codes 9", "--num-codes 9 has no effect with --kind sequence; remove it"),
     ("sequence", '"tokens": ["a"]', "--long-source truncate-sentences", "is not for --kind sequence; choose error"),
     ("byte_sequence", '"text": "abc"', "--max-source-tokens 4", "5 tokens with </s> are more than the limit of 4;"),

@@ -186,7 +186,9 @@ def _roles_of(record: Any, known: Texts | None = None) -> Texts:
     check_roles(record)
     for role in record.roles:
         if known is not None and role not in known:
-            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known)}")
+            raise ValueError(
+                f"{record.name} has the role {role!r}; known are {', '.join(known)}: rename the roles of the input"
+            )
     roles: Texts = record.roles
     return roles
 
