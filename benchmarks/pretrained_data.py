@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
+from harness import where
 from pretrained_tasks import ALONE, BOS, QUESTIONS, WIDTH, Document, Splits
 from torch import Tensor
 
@@ -31,8 +32,9 @@ LOWER, EOS = 4, 2
 ROBERTA = "hat_roberta_minilm --no-hierarchy --encoder-attention"
 SEGMENTS = "hierarchical_transformer_minilm --max-segments 400 --layout"
 CHUNKS = f"{SEGMENTS} 'S|S|S|S|S|S' --segment-length 512"
-PRODUCTS = "bf16" if "bf16" in cpu_precisions() else "fp32"
-products = partial(torch.autocast, "cpu", torch.bfloat16, enabled=PRODUCTS == "bf16")
+DEVICE = torch.device(where())
+PRODUCTS = "bf16" if DEVICE.type == "cuda" or "bf16" in cpu_precisions() else "fp32"
+products = partial(torch.autocast, DEVICE.type, torch.bfloat16, enabled=PRODUCTS == "bf16")
 
 
 class Data:
@@ -68,7 +70,7 @@ class Data:
         torch.manual_seed(seed)
         model = build(flags, self.reader.source_dictionary)
         model.load_state_dict({name: tensor.clone() for name, tensor in self.state.items()})
-        return model.core.eval()
+        return model.core.eval().to(DEVICE)
 
     @torch.no_grad()
     def prepare(self, model: str, questions: bool = False) -> None:
@@ -86,9 +88,9 @@ class Data:
                     with products():
                         vectors.append(encoder.encode(map(tuple, units)))
                 else:
-                    vectors.append(torch.zeros(0, WIDTH))
+                    vectors.append(torch.zeros(0, WIDTH, device=DEVICE))
             torch.save([each.half() for each in vectors], path)
-        for document, each in zip(documents, torch.load(path), strict=True):
+        for document, each in zip(documents, torch.load(path, map_location=DEVICE), strict=True):
             document.vectors[name] = each.float()
 
     @cached_property
@@ -103,9 +105,9 @@ class Data:
         if not path.is_file():
             chunks, full = self.below
             of_questions = [states_of(full, ids[None], below=True) for ids in document.questions]
-            of_questions = [torch.cat(of_questions, dim=1)] if of_questions else [torch.zeros(1, 0, WIDTH)]
-            torch.save((states_of(chunks, document.tokens[None], below=True).half(), of_questions[0].half()), path)
-        return torch.load(path)
+            asked = torch.cat([torch.zeros(1, 0, WIDTH, device=DEVICE), *of_questions], dim=1)
+            torch.save((states_of(chunks, document.tokens[None], below=True).half(), asked.half()), path)
+        return torch.load(path, map_location=DEVICE)
 
 
 def build(flags: str, dictionary: Any) -> Any:
@@ -121,7 +123,7 @@ def build(flags: str, dictionary: Any) -> Any:
 
 def states_of(encoder: Any, tokens: Tensor, states: Tensor | None = None, below: bool = False) -> Tensor:
     """The (1, T, C) states of (1, T) tokens after the lower layers, or of those `states` after the upper ones."""
-    batch = encoder.arrange(tokens)
+    batch = encoder.arrange(tokens.to(DEVICE))
     layout = batch.layout
     with products():
         if below:
@@ -145,8 +147,9 @@ def vectors_of(encoder: Any, document: Document, lower: tuple[Tensor, Tensor], m
         asked = torch.cat(document.questions)
         real = asked.ne(EOS)
         real[-1] = True
-        tokens, states = torch.cat([asked[real][None], tokens], dim=1), torch.cat([lower[1][:, real], states], dim=1)
+        tokens = torch.cat([asked[real][None], tokens], dim=1)
+        states = torch.cat([lower[1][:, real.to(states.device)], states], dim=1)
         before = int(real.sum())
     states = states_of(encoder, tokens, states)[:, before:]
-    owners = document.owners[None, :most]
+    owners = document.owners[None, :most].to(DEVICE)
     return F.normalize(span_means(states, owners, int(owners.max()) + 1)[0][0], dim=1)

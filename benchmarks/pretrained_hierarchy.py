@@ -13,8 +13,8 @@ of length 1. In a head that follows, layers N read 24 neighbours (about 512 toke
 document. In `alone`, all six layers read each turn or sentence by itself. `first 512` does not read the other tokens.
 
 `head`: MiniLM is frozen, and the head trained. `upper`: the two upper layers are trained with it, without dropout, and
-the head starts from that of `chunks` with the same seed. Products are in bf16 where the CPU has instructions for it,
-else in fp32. The epoch with the best first figure on the validation part is taken. Every run is a JSON file with the
+the head starts from that of `chunks` with the same seed. It runs on a GPU if there is one. Products are in bf16 there
+and where the CPU has instructions for it, else in fp32. The epoch with the best first figure on the validation part is taken. Every run is a JSON file with the
 sums of each test document; a run whose file exists is not repeated. Intervals (95 %) resample documents, after the mean
 over seeds. The predictions, written before the runs: [predictions.md](predictions.md).
 
@@ -47,7 +47,7 @@ from typing import Any
 
 import torch
 from harness import RESULTS, flags, write_result
-from pretrained_data import CHUNKS, LOWER, PRODUCTS, ROBERTA, SEGMENTS, Data, vectors_of
+from pretrained_data import CHUNKS, DEVICE, LOWER, PRODUCTS, ROBERTA, SEGMENTS, Data, vectors_of
 from pretrained_tasks import ALONE, FIRST, QUESTIONS, TASKS, Document
 from torch import Tensor, nn
 
@@ -99,7 +99,7 @@ class Training:
         self.data, self.arm, self.most = data, ARMS[name], FIRST if name == "first 512" else most
         self.splits = data.parts(seed)
         torch.manual_seed(seed)
-        self.head = data.task.head(self.arm.head, self.arm.neighbours)
+        self.head = data.task.head(self.arm.head, self.arm.neighbours).to(DEVICE)
         self.encoder = data.model(self.arm.model, seed) if upper else None
         if self.encoder is None:
             data.prepare(self.arm.model)
@@ -123,14 +123,14 @@ class Training:
 
     def loss(self, document: Document) -> Tensor:
         logits = self.logits(document)
-        return self.data.task.loss(logits, document.gold[..., : self.data.task.count(logits)])
+        return self.data.task.loss(logits, document.gold[..., : self.data.task.count(logits)].to(DEVICE))
 
     @torch.no_grad()
     def measure(self, split: str, decision: int | None = None) -> tuple[int, dict[str, Any]]:
         """The decision of the task, made here if it is None, and the figures of each document."""
         documents, task = self.splits[split], self.data.task
         self.modules.eval()
-        outputs = [task.completed(self.logits(document), document) for document in documents]
+        outputs = [task.completed(self.logits(document).cpu(), document) for document in documents]
         decision = task.decide(outputs, documents) if decision is None else decision
         pairs = zip(outputs, documents, strict=True)
         return decision, {each.id: task.measure(output, each, decision) for output, each in pairs}
@@ -141,7 +141,7 @@ def run(data: Data, name: str, upper: bool, seed: int, epochs: int, most: int | 
     start, training = time.process_time(), Training(data, name, upper, seed, most)
     of_head = data.cache / f"head.{name if not upper else START.get(ARMS[name].head, 'chunks')}.{seed}.pt"
     if upper:
-        training.head.load_state_dict(torch.load(of_head))
+        training.head.load_state_dict(torch.load(of_head, map_location=DEVICE))
     groups, modules, curve = training.groups(), training.modules, []
     best: tuple[float, int, Any] = (-1.0, 0, None)
     for number in fit(

@@ -152,7 +152,7 @@ class UnitsHead(nn.Module):
     def forward(self, questions: Tensor, units: Tensor) -> Tensor:
         """Maps (N, C) vectors -> (N, K), or (1, K) with `pooled`; there are no questions."""
         x, count = self.unit_proj(self.dropout(units) * 8), len(units)
-        share = torch.arange(count) / max(1, count - 1)
+        share = torch.arange(count, device=x.device) / max(1, count - 1)
         x = x + self.place_proj(torch.stack([share, share.square(), torch.full_like(share, count / 200)], dim=1))
         x = (x + sines_and_cosines(count, x.size(1), x.device)).unsqueeze(0)
         layout = BatchLayout()
