@@ -374,7 +374,8 @@ def arms(record: Record) -> str:
     rows: list[Sequence[Any]] = []
     for (trained, arm), runs in cells.items():
         values = [figure_of(runs, name) for name in names]
-        minutes = f"{sum(run.get('cpu_seconds', 0) for run in runs) / 60 / len(runs):.1f}"
+        spent = [run["cpu_seconds"] for run in runs if "cpu_seconds" in run and run["device"].startswith("CPU")]
+        minutes = f"{sum(spent) / 60 / len(spent):.1f}" if spent else ""
         size = f"{runs[0]['parameters']:,}" if "parameters" in runs[0] else ""
         rows.append([trained, escaped(arm), size, ", ".join(str(run["seed"]) for run in runs), *values, minutes])
     text = f"\n### {record['task']}\n\n" + ", ".join(sorted({machine(run) for run in record["runs"]})) + ".\n\n"
