@@ -220,5 +220,6 @@ class Look:
             )
             others = [f"{unit + 1} ({share})" for unit, share in zip(helping[1:], shares[1:], strict=True)]
             text += f" Then come {' and '.join(others)}." if others else ""
-        rise = f" Most hurts {order[-1] + 1}: without it the log-probability rises by {float(change.max()):.2f}."
-        return f"{text} {hurting} of {len(self.source)} hurt.{rise if hurting else ''}"
+        worst = f" {self.unit.capitalize()} {order[-1] + 1} hurts most: without it"
+        rise = f"{worst} the log-probability rises by {float(change.max()):.2f}."
+        return f"{text} {hurting} of {len(self.source)} {self.unit}s hurt.{rise if hurting else ''}"

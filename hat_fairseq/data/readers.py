@@ -99,8 +99,8 @@ def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED)
     if path.is_file():
         raise ValueError(f"{name} is a file, and no reader (.py): give a folder with {_EXPECTED}")
     raise ValueError(
-        f"no reader {name!r}: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a reader (.py), "
-        f"or a folder with {_EXPECTED}{did_you_mean(name, names())}"
+        f"no reader {name!r}, and no folder: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a "
+        f"reader (.py), or a folder with {_EXPECTED}{did_you_mean(name, names())}"
     )
 
 

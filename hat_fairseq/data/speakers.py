@@ -17,6 +17,7 @@ _ALONE = r"([^\W\d_][^:：\n\[\]]{0,59}?)"
 _HEADING = re.compile(  # a space before a time is not enough: `We meet at 10:30` is text
     rf"\s*(?:\[{_ALONE}\]\s+|{_ALONE}(?:\s\s+|\t)|{_ALONE}\s+(?=[\[(]))[\[(]?({CLOCK})[\])]?\s*"
 )
+_EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})([^*_\n]+)\1")  # of Markdown
 _LEAST_HEADINGS = 3  # one for three lines
 _MOST_WORDS = 6  # of a name
 
@@ -69,7 +70,7 @@ def turns_after_headings(lines: list[str]) -> list[Said]:
 
 def heading_of(line: str) -> tuple[str, float] | None:
     """Returns name and time of a line that has nothing else, else None."""
-    match = _HEADING.fullmatch(line)
+    match = _HEADING.fullmatch(_EMPHASIS.sub(r"\2", line))
     name = match and (match[1] or match[2] or match[3])
     return (name, seconds(match[4])) if match and name and len(name.split()) <= _MOST_WORDS else None
 
@@ -88,6 +89,7 @@ def most_are_there(values: Iterable[Any]) -> bool:
 
 def name_before(line: str) -> tuple[str, str | None, str] | None:
     """Returns the name at the beginning of a line, the time after it, and what follows; None if there is no name."""
+    line = _EMPHASIS.sub(r"\2", line)
     match = _NAME.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None

@@ -14,6 +14,7 @@ from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.transcripts import Transcript, check_text, of_text, read_transcript
 from ..generation.settings import check_effect, packaged_options
+from ..networks.evidence import UNLIMITED
 from ..weights.names import local_paths, push
 from ..workers import progress
 from .ask import ask, check_answers, check_questions, splitter_of
@@ -51,9 +52,10 @@ class Model:
 
     def __repr__(self) -> str:
         loaded = self.loaded
+        longest = "any length" if loaded.longest == UNLIMITED else f"at most {loaded.longest:,} tokens"
         return (
             f"Model({self.name!r}, kind {self.kind}, {loaded.architecture}, {loaded.parameters:,} parameters, "
-            f"at most {loaded.longest:,} tokens, {loaded.precision} on {loaded.device})"
+            f"{longest}, {loaded.precision} on {loaded.device})"
         )
 
     @python_words()
