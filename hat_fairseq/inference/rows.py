@@ -110,7 +110,9 @@ def logged_changes(pipeline: TextPipeline) -> Iterator[None]:
 def log_changes(counts: Counter[str]) -> None:
     """Logs counts of changes, if there are any."""
     listed = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()) if count and name not in (OTHER_SEGMENTS, READ)
+        f"{count} {name.replace('_', ' ')}"
+        for name, count in sorted(counts.items())
+        if count and name not in (OTHER_SEGMENTS, READ)
     )
     if listed:
         logger.warning("input changed by preprocessing: %s", listed)

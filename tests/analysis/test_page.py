@@ -123,7 +123,9 @@ def test_statements() -> None:
     fall, share = f"{-total[best]:.2f}", f"{100 * total[best] / total.clamp(max=0).sum():.0f} %"
     first = f"Without sentence {best + 1} the log-probability of the output, {before}, falls by {fall}"
     assert f"{first}: this sentence carries {share} of all help." in look.statements()[0]
-    assert f" {worst + 1} hurts most: without it the log-probability rises by {total[worst]:.2f}" in look.statements()[0]
+    assert (
+        f" {worst + 1} hurts most: without it the log-probability rises by {total[worst]:.2f}" in look.statements()[0]
+    )
 
 
 def test_what_an_output_copies_is_marked(show: Any) -> None:

@@ -33,18 +33,27 @@ def test_plain_text() -> None:
         "王先生",
     ]
     marked = of_text("**Ann:** *Good* morning.\n\n**Bob**: Hi.\n_Carl:_ Yes.\n*not a name* today", "m")
-    assert said(marked) == [("Ann", "*Good* morning."), ("Bob", "Hi."), ("Carl", "Yes."), ("Carl", "*not a name* today")]
+    assert said(marked) == [
+        ("Ann", "*Good* morning."),
+        ("Bob", "Hi."),
+        ("Carl", "Yes."),
+        ("Carl", "*not a name* today"),
+    ]
     assert of_text("One. Two. Three.\n", "m").text == "One. Two. Three.\n", "a single line is running text"
     assert of_text("One.\nTwo.", "m", running=True).text == "One.\nTwo."
 
 
-@pytest.mark.parametrize("line", ["[00:01:05] Ann: Hi.", "00:01:05 Ann: Hi.", "(1:05) - Ann: Hi.", "Ann (01:05): Hi.", "**Ann** (1:05): Hi."])
+@pytest.mark.parametrize(
+    "line", ["[00:01:05] Ann: Hi.", "00:01:05 Ann: Hi.", "(1:05) - Ann: Hi.", "Ann (01:05): Hi.", "**Ann** (1:05): Hi."]
+)
 def test_times_of_plain_text(line: str) -> None:
     transcript = of_text(f"{line}\n{line.replace(':05', ':07').replace('Ann', 'Bob')}", "m")
     assert transcript.said == (Said("Hi.", "Ann", 65, 67), Said("Hi.", "Bob", 67))
 
 
-@pytest.mark.parametrize("heading", ["Ann Lee  1:05", "**Ann Lee** (1:05)", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05)", "Ann Lee   0:01:05.2 "])
+@pytest.mark.parametrize(
+    "heading", ["Ann Lee  1:05", "**Ann Lee** (1:05)", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05)", "Ann Lee   0:01:05.2 "]
+)
 def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
     """As programs for meetings write them; a line that only ends in a time is text."""
     after = heading.replace("1:05", "1:09").replace("Ann Lee", "Bob")
