@@ -18,11 +18,12 @@ Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
 
-Each question has one script. Every result is a JSON file in `results/` with its command, versions and device;
-`python benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the
-page; `make bench BENCH="generation training"` runs only these two. Some results are older than their script: their
-command measures the same today. [experiments_0.5.md](experiments_0.5.md): the finished experiments of version 0.5 with
-models from random weights; the tag `0.5-experiments` has their scripts.
+Each question has one script. Every result is a JSON file in `results/` with its command, versions and device; `python
+benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the page;
+`make bench BENCH="generation training"` runs only these two. Some results are older than their script: their command
+measures the same today. `results/gpu_h100.txt` is the log of a run on a GPU that was ended early.
+[experiments_0.5.md](experiments_0.5.md): the finished experiments of version 0.5 with models from random weights; the
+tag `0.5-experiments` has their scripts.
 """
 INTERLEAVED = """
 In the questions below, the contenders run in turns, each in its own process. Seconds are the median [least, most] over
@@ -325,6 +326,7 @@ for shorter, longer in zip(LENGTHS, (*LENGTHS[1:], None), strict=True):
         PAIRS["evidence"].append(("head", one, "head", f"{arm}, {shorter} tokens"))
 for length in LENGTHS:
     PAIRS["evidence"].append(("head", f"window, {length} tokens", "head", f"chunks, N|D, {length} tokens"))
+PAIRS["evidence"].append(("head", "window", "head", "chunks, N|D"))
 Cell = tuple[str, str]
 
 
