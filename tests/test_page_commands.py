@@ -87,7 +87,7 @@ def test_labels_of_texts_of_600_tokens(warm: WarmPython, tmp_path: Path) -> None
     lengthen(tmp_path / "reviews", 60)
     lengthen(tmp_path, 60)
     printed = run_page(part.replace("--max-epoch 10", "--max-epoch 1"), warm, tmp_path)
-    assert "tokens truncated" not in printed[0], "every text has less than 64 segments"
+    assert "source tokens truncated" not in printed[0], "every text has less than 64 segments"
     assert len(read_lines(tmp_path / "labels.jsonl")) == 8
 
 

@@ -109,11 +109,8 @@ def logged_changes(pipeline: TextPipeline) -> Iterator[None]:
 
 def log_changes(counts: Counter[str]) -> None:
     """Logs counts of changes, if there are any."""
-    listed = ", ".join(
-        f"{count} {name.replace('_', ' ')}"
-        for name, count in sorted(counts.items())
-        if count and name not in (OTHER_SEGMENTS, READ)
-    )
+    names = sorted(name for name, count in counts.items() if count and name not in (OTHER_SEGMENTS, READ))
+    listed = ", ".join(f"{name.replace('_', ' ')}: {counts[name]}" for name in names)
     if listed:
         logger.warning("input changed by preprocessing: %s", listed)
 

@@ -140,7 +140,7 @@ def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCapture
     caplog.clear()
     (embedding,) = model.embed([{"segments": sentences}])
     assert embedding.vectors.shape == (41, 24) and np.isfinite(embedding.vectors).all()
-    assert "documents_in_several_rows 1" in caplog.text
+    assert "documents in several rows: 1" in caplog.text
     (whole,) = model.embed([{"segments": sentences}], of="document")
     assert whole.spans == [(0, len("\n".join(sentences)))]
 
