@@ -304,13 +304,11 @@ def results_of(
     Results are in a folder beside `out` until the block ends without an error; `size`: records in a batch of a worker.
     Those of the standard output are in a temporary folder.
     """
-    counts, finished = Counter[str](), 0
+    counts = Counter[str]()
 
     def lines() -> Iterator[Any]:
-        nonlocal finished
         archives = blocks.map(job, _batches(job, records, size))
         for archive in progress(archives, what, -(-len(records) // size), "batches"):
-            finished += 1
             counts.update(json.loads(read_member(archive, "counts")))
             yield from json.loads(read_member(archive, "lines"))
         check_readable(counts)
@@ -325,8 +323,8 @@ def results_of(
         try:
             yield lines(), counts
         except BaseException:
-            if finished and out != STDOUT:
-                print(f"{out}: {finished} finished batches are kept for the next run", file=sys.stderr)
+            if (kept := len(blocks.finished())) and out != STDOUT:
+                print(f"{out}: {kept} finished batches are kept for the next run", file=sys.stderr)
             raise
     log_changes(counts)
 
