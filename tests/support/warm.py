@@ -1,6 +1,7 @@
 """Commands without the seconds that importing torch and fairseq takes: one process imports them and forks for each.
 
-A command is what follows `python -m`: the module, run as `__main__` by the forked process, and its arguments.
+A command is what follows `python -m`: the module, run as `__main__` by the forked process, and its arguments. Where the
+command becomes another Python program (`os.execv`), as `hat train` does, the forked process goes on with that program.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from commands import HEEDING, REPOSITORY
 
@@ -93,6 +95,7 @@ def become(words: list[str], cwd: str, output: str, errors: str) -> None:
         os.dup2(1 if errors == output else file.fileno(), 2)
     sys.argv = list(words)
     warnings.filterwarnings("ignore", ".* found in sys.modules after import", RuntimeWarning)  # so it is
+    os.execv = go_on
     try:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     except SystemExit as error:
@@ -106,6 +109,18 @@ def become(words: list[str], cwd: str, output: str, errors: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def go_on(path: str, words: Sequence[str]) -> NoReturn:
+    """Runs a Python program, `python -P FILE ...` or `python -P -m MODULE ...`, in place of the process of its own."""
+    assert path == sys.executable and words[1] == "-P", words
+    sys.stdout.flush()
+    sys.argv = list(words[3:] if words[2] == "-m" else words[2:])
+    if words[2] == "-m":
+        runpy.run_module(words[3], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(words[2], run_name="__main__")
+    raise SystemExit(0)
 
 
 if __name__ == "__main__":
