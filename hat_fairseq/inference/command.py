@@ -323,8 +323,8 @@ def results_of(
         try:
             yield lines(), counts
         except BaseException:
-            if (kept := len(blocks.finished())) and out != STDOUT:
-                print(f"{out}: {kept} finished batches are kept for the next run", file=sys.stderr)
+            if (number := len(blocks.finished())) and out != STDOUT:
+                print(f"{out}: {number} finished batches are kept for the next run", file=sys.stderr)
             raise
     log_changes(counts)
 

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,31 @@ def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def command(launcher: Sequence[str], ami: Path, path: Path) -> list[str]:
+    flags = OF_SPAWNED if launcher is SPAWNED else ["--disable-validation"]
+    words = [*launcher, *training_words(ami / "bin", path, *LONG, "--batch-size", 1, *flags)]
+    if launcher is SPAWNED:
+        words.remove("--cpu")  # with it fairseq starts no processes; there is no GPU
+    return words
+
+
+@pytest.fixture(scope="module")
+def undisturbed(ami: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of a whole training by a launcher."""
+
+    @cache
+    def folder(spawned: bool) -> Path:
+        path = tmp_path_factory.mktemp("whole")
+        finish(command(SPAWNED if spawned else TORCHRUN, ami, path))
+        return path
+
+    return folder
+
+
+def finish(words: Sequence[str]) -> None:
+    subprocess.run(words, check=True, capture_output=True, env=environment(), timeout=120)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "signum", "whole_group", "status"),
@@ -49,18 +75,16 @@ def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_
             AREA, "Ctrl-C in the terminal of several processes", "all save at the same update, exit 130")),
     ],
 )  # fmt: skip
-def test_all_processes_stop_after_the_same_update(ami, tmp_path, launcher, signum, whole_group, status) -> None:
-    whole, folder, log = tmp_path / "whole", tmp_path / "ck", tmp_path / "log"
-    flags = [*LONG, "--batch-size", 1, *(OF_SPAWNED if launcher is SPAWNED else ["--disable-validation"])]
-    words = {path: [*launcher, *training_words(ami / "bin", path, *flags)] for path in (whole, folder)}
-    for each in words.values() if launcher is SPAWNED else ():
-        each.remove("--cpu")  # with it fairseq starts no processes; there is no GPU
-    assert interrupt(words[folder], folder, log, signum, whole_group) == status, log.read_text()[-3000:]
+def test_all_processes_stop_after_the_same_update(
+    ami, undisturbed, tmp_path, launcher, signum, whole_group, status
+) -> None:
+    folder, log = tmp_path / "ck", tmp_path / "log"
+    words = command(launcher, ami, folder)
+    assert interrupt(words, folder, log, signum, whole_group) == status, log.read_text()[-3000:]
     name = signal.Signals(signum).name
     assert log.read_text().count(f"hat_fairseq: {name}: stopped after update") == 1
-    for path in (folder, whole):
-        subprocess.run(words[path], check=True, capture_output=True, env=environment(), timeout=120)
-    assert_same_result(folder, whole)
+    finish(words)
+    assert_same_result(folder, undisturbed(launcher is SPAWNED))
 
 
 @pytest.mark.slow
