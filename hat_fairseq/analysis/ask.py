@@ -17,7 +17,7 @@ class Asked:
         unit: turn, sentence or line.
         texts: of the units; `speakers`, one for each or none; `starts`: their seconds, None where unknown, or none.
         questions: each with `question`, `probabilities` by unit, `passages`, best first, with `first`, `last`,
-            `peak` (numbers of units) and `probability`, and `best`, such a passage for a question without passages.
+            `peak` (numbers of units) and `probability`, and `best`, such a passage, if there are none.
     """
 
     document: str
@@ -40,7 +40,7 @@ def ask_page(asked: Asked) -> str:
             "question": each["question"],
             "probabilities": [None if value is None else round(value, 4) for value in each["probabilities"]],
             "passages": [_place(passage) for passage in each["passages"]],
-            "best": None if each["best"] is None else _place(each["best"]),
+            "best": None if each["passages"] else _place(each["best"]),
         }
         for each in asked.questions
     ]

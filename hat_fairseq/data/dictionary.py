@@ -21,8 +21,8 @@ BOS, PAD, EOS, UNKNOWN = range(4)
 SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
 MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
 WHY_UNKNOWN = (
-    "text of another language, or encoded for another dictionary, or a BPE with more codes (--num-codes) than its few "
-    "training texts support"
+    "text of another language, or encoded for another dictionary, or a BPE that was learned with more codes "
+    "(--num-codes) than its few training texts support"
 )
 NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
 #: The dictionary of each stream in `bin`; the first that exists, because a folder is of one kind (`Kind.files`).

@@ -2,7 +2,7 @@
 
 If most lines begin with a name, these are the speakers, and a line without one goes on with the speaker before it. Or
 the name stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two
-spaces, `Name (1:23)`, `[Name] 00:01:23`.
+spaces, `Name (1:23)`, `[Name] 00:01:23`; or `Name:`, if one of these names returns.
 """
 
 import re
@@ -15,8 +15,9 @@ _TIME_FIRST = re.compile(rf"\s*[\[(]?({CLOCK})[\])]?(?:\s*[-–]\s+|\s+|$)")
 _NAME = re.compile(rf"([^\W\d_][^:：\n]{{0,59}}?)\s*(?:[\[(]({CLOCK})[\])])?\s*(?::\s+|:$|：\s*)")
 _ALONE = r"([^\W\d_][^:：\n\[\]]{0,59}?)"
 _HEADING = re.compile(  # a space before a time is not enough: `We meet at 10:30` is text
-    rf"\s*(?:\[{_ALONE}\]\s+|{_ALONE}(?:\s\s+|\t)|{_ALONE}\s+(?=[\[(]))[\[(]?({CLOCK})[\])]?\s*"
+    rf"\s*(?:\[{_ALONE}\]\s+|{_ALONE}(?:\s\s+|\t)|{_ALONE}\s+(?=[\[(]))[\[(]?({CLOCK})[\])]?\s*[:：]?\s*"
 )
+_NAME_ALONE = re.compile(rf"\s*{_ALONE}\s*[:：]\s*")
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})([^*_\n]+)\1")  # of Markdown
 _LEAST_HEADINGS = 3  # one for three lines
 _MOST_WORDS = 6  # of a name
@@ -53,9 +54,11 @@ def turns_of_lines(lines: list[str]) -> tuple[list[Said], bool]:
 def turns_after_headings(lines: list[str]) -> list[Said]:
     """Returns the lines that follow lines with a name and a time alone; none if the text is not of this form."""
     headings = list(map(heading_of, lines))
-    count = len(headings) - headings.count(None)
-    if count < 2 or headings[0] is None or _LEAST_HEADINGS * count < len(lines):
+    names = [heading[0] for heading in headings if heading is not None]
+    if len(names) < 2 or headings[0] is None or _LEAST_HEADINGS * len(names) < len(lines):
         return []
+    if all(heading is None or heading[1] is None for heading in headings) and len({*names}) == len(names):
+        return []  # headings of a text
     speaker: str | None = None
     start: float | None = None
     said = list[Said]()
@@ -68,11 +71,14 @@ def turns_after_headings(lines: list[str]) -> list[Said]:
     return said
 
 
-def heading_of(line: str) -> tuple[str, float] | None:
-    """Returns name and time of a line that has nothing else, else None."""
-    match = _HEADING.fullmatch(_EMPHASIS.sub(r"\2", line))
-    name = match and (match[1] or match[2] or match[3])
-    return (name, seconds(match[4])) if match and name and len(name.split()) <= _MOST_WORDS else None
+def heading_of(line: str) -> tuple[str, float | None] | None:
+    """Returns name and time, if it has one, of a line that has nothing else, else None."""
+    line = _EMPHASIS.sub(r"\2", line)
+    if match := _HEADING.fullmatch(line):
+        name, time = match[1] or match[2] or match[3], seconds(match[4])
+    elif match := _NAME_ALONE.fullmatch(line):
+        name, time = match[1], None
+    return (name, time) if match and len(name.split()) <= _MOST_WORDS else None
 
 
 def with_ends(said: list[Said]) -> list[Said]:

@@ -30,7 +30,7 @@ from ..data.kinds.evidence import (
 )
 from ..data.language import is_other_alphabet
 from ..data.outputs import atomic_file, check_outputs
-from ..data.speakers import clock
+from ..data.speakers import Said, clock
 from ..data.text import is_blank, normalise
 from ..data.transcripts import STDIN, Transcript, read_transcript
 from ..suggestions import unknown_flag
@@ -62,21 +62,15 @@ class Answers:
     units: list[Unit]
     prediction: EvidencePrediction
 
-    def peak(self, question: dict[str, Any], passage: dict[str, Any]) -> int:
-        """Returns the number of the turn or sentence of a passage with the greatest probability."""
-        numbers = range(passage["first"], passage["last"] + 1)
-        return max(numbers, key=lambda number: question["probabilities"][number] or 0)
 
-    def best(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Returns the turn or sentence with the greatest probability as a passage."""
-        by_number = question["probabilities"]
-        unit = max(self.units, key=lambda each: by_number[each.number])
-        (passage,) = passages(self.record, [unit], np.array([by_number[unit.number]]), EvidenceOptions(threshold=0))
-        return passage
-
-
-def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None) -> Answers:
+def ask(
+    loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None, said: Sequence[Said] = ()
+) -> Answers:
     """Finds what answers the questions of a record.
+
+    Each passage has its `rank`, from 1, and its `peak`, the number of the turn or sentence with the greatest
+    probability. A question without passages has the `best` turn or sentence as a passage without a rank. If one of the
+    turns that were `said` has a time, a passage has `time`, the seconds of its beginning and end.
 
     ValueError for a model of another kind, an empty document, or scores that are not numbers.
     """
@@ -88,7 +82,31 @@ def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None
     refuse_nan(record, outputs)
     prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, options)
     assert isinstance(prediction, EvidencePrediction)
-    return Answers(record, units_of_row(rows[0]), prediction)
+    answers = Answers(record, units_of_row(rows[0]), prediction)
+    for question in prediction.questions:
+        by_number = question["probabilities"]
+        if not question["passages"]:
+            question["best"] = best_of(answers, by_number)
+        for passage in shown_passages(question):
+            numbers = range(passage["first"], passage["last"] + 1)
+            passage["peak"] = max(numbers, key=lambda number: by_number[number] or 0)
+        for rank, passage in enumerate(question["passages"], start=1):
+            passage["rank"] = rank
+        for passage in shown_passages(question) if any(each.start is not None for each in said) else ():
+            passage["time"] = [said[passage["first"]].start, said[passage["last"]].end]
+    return answers
+
+
+def best_of(answers: Answers, by_number: Sequence[float | None]) -> dict[str, Any]:
+    """Returns the turn or sentence with the greatest probability as a passage."""
+    unit = max(answers.units, key=lambda each: by_number[each.number] or 0)
+    (passage,) = passages(answers.record, [unit], np.array([by_number[unit.number]]), EvidenceOptions(threshold=0))
+    return passage
+
+
+def shown_passages(question: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the passages of a question, or its best turn alone."""
+    return question["passages"] or [question["best"]]
 
 
 def check_answers(loaded: Loaded) -> None:
@@ -169,8 +187,8 @@ def main(args: argparse.Namespace) -> int:
     check_answers(loaded)
     split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
     with logged_changes(loaded.pipeline):
-        answers = ask(loaded, record, options)
-    lines = list(lines_of(answers, transcript, args.passages))
+        answers = ask(loaded, record, options, transcript.said)
+    lines = list(lines_of(answers, args.passages))
     if args.json or args.out == command.STDOUT:
         command.write_lines(command.STDOUT, lines)
     else:
@@ -220,25 +238,13 @@ def model_name(path: str) -> str:
     return "/".join(Path(path).parts[-2:])
 
 
-def lines_of(answers: Answers, transcript: Transcript, most: int) -> Iterator[Line]:
-    """Yields a JSON object for each question.
-
-    Its `passages` are those of `EvidencePrediction` with their `rank`, the `peak`, the number of the turn with the
-    greatest probability, and in a transcript with times the `time`, seconds of beginning and end. Without passages the
-    line has the `best` turn.
-    """
+def lines_of(answers: Answers, most: int) -> Iterator[Line]:
+    """Yields a JSON object for each question, with at most so many passages; see `ask`."""
     for question in answers.prediction.questions:
-        chosen, more = question["passages"][:most], dict[str, Any]()
-        if not chosen:
-            more["best"] = answers.best(question)
-        for rank, passage in enumerate([*chosen, *more.values()], start=1):
-            passage |= {"peak": answers.peak(question, passage)} | ({"rank": rank} if chosen else {})
-            if transcript.has_times:
-                said = transcript.said
-                passage["time"] = [said[passage["first"]].start, said[passage["last"]].end]
         line: Line = {"id": answers.record.id, "question": question["question"]}
         line["threshold"] = round(answers.prediction.threshold, 6)
-        yield line | {"passages": chosen, "passages_in_all": len(question["passages"])} | more
+        line |= {"passages": question["passages"][:most], "passages_in_all": len(question["passages"])}
+        yield line | ({} if question["passages"] else {"best": question["best"]})
 
 
 # Text for a terminal
@@ -250,7 +256,7 @@ def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> 
         yield from ["", *wrapped(line["question"])]
         if "best" in line:
             yield f"  No {transcript.unit} reaches the threshold, {line['threshold']:.3g}. The best one:"
-        for passage in line["passages"] or [line["best"]]:
+        for passage in shown_passages(line):
             yield from printed_passage(answers, transcript, passage)
         if left := line["passages_in_all"] - len(line["passages"]):
             yield f"  [{left:,} more passage{'s' * (left != 1)}: --passages N]"
@@ -320,12 +326,6 @@ def asked(answers: Answers, transcript: Transcript, model: str) -> Asked:
     """Returns what the page shows."""
     raw, prediction = raw_text(answers.record), answers.prediction
     said = transcript.said
-    questions = []
-    for question in prediction.questions:
-        best = None if question["passages"] else answers.best(question)
-        for passage in question["passages"] if best is None else [best]:
-            passage["peak"] = answers.peak(question, passage)
-        questions.append(question | {"best": best})
     return Asked(
         document=answers.record.id,
         model=model,
@@ -335,5 +335,5 @@ def asked(answers: Answers, transcript: Transcript, model: str) -> Asked:
         texts=[each.text for each in said] or [raw[unit.begin : unit.end] for unit in answers.units],
         speakers=[each.speaker for each in said] if transcript.speakers else [],
         starts=[each.start for each in said] if transcript.has_times else [],
-        questions=questions,
+        questions=prediction.questions,
     )

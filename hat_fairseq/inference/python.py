@@ -12,6 +12,7 @@ from ..data.kinds import Prediction
 from ..data.kinds.evidence import Evidence, EvidenceOptions, EvidencePrediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
+from ..data.speakers import Said
 from ..data.transcripts import Transcript, check_text, of_text, read_transcript
 from ..generation.settings import check_effect, packaged_options
 from ..networks.evidence import UNLIMITED
@@ -103,7 +104,9 @@ class Model:
         splitter: str | None = None,
         id: str | None = None,
     ) -> EvidencePrediction:
-        """Finds the passages of a document that answer a question, or each of several; see `EvidencePrediction`.
+        """Finds the passages of a document that answer a question, or each of several.
+
+        The prediction is an `EvidencePrediction`, with more fields of a passage; see `hat_fairseq.inference.ask.ask`.
 
         Args:
             document: also the path of a transcript, as for `hat ask`, or a list of turns or sentences. A string of
@@ -115,11 +118,11 @@ class Model:
         check_answers(self.loaded)
         asked = [questions] if isinstance(questions, str) else list(questions)
         check_questions(asked)
-        record = self._with_questions(document, asked, id)
+        record, said = self._with_questions(document, asked, id)
         check_splitter([record], splitter)
         split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
         with logged_changes(self.pipeline):
-            return ask(self.loaded, record, EvidenceOptions(threshold, most_passages)).prediction
+            return ask(self.loaded, record, EvidenceOptions(threshold, most_passages), said).prediction
 
     @python_words()
     def embed(
@@ -178,23 +181,23 @@ class Model:
 
     def _with_questions(
         self, document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None
-    ) -> Evidence:
-        """Returns a document with its questions; ValueError for a document that has others.
+    ) -> tuple[Evidence, Sequence[Said]]:
+        """Returns a document with its questions, and what its transcript has; ValueError if it has other questions.
 
         `number_of`: the id of a document, where a file has several.
         """
         if isinstance(document, Path):
             transcript = read_transcript(document, number_of)
             logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
-            return transcript.record(questions)
+            return transcript.record(questions), transcript.said
         if number_of is not None:
             raise ValueError("--id has no effect without the path of a transcript: remove it")
         if isinstance(document, str) and (read := turns_of_text(document)) is not None:
             check_text(read, "the document")
             logger.warning("the document is read as %s", read.describe().removeprefix(f"{read.name}: "))
-            return read.record(questions)
+            return read.record(questions), read.said
         if isinstance(document, Evidence):
-            return replace(document.without_gold(), questions=tuple(questions))
+            return replace(document.without_gold(), questions=tuple(questions)), ()
         if isinstance(document, Record):
             raise ValueError(f"{document.name} is a {type(document).__name__}: give its text, or its turns")
         if isinstance(document, Sequence) and not isinstance(document, str):
@@ -204,7 +207,7 @@ class Model:
             raise ValueError("the document has questions of its own: leave them out, or use predict")
         record = record_from_json({"id": "1", **fields, "questions": questions}, "the document", self.kind)
         assert isinstance(record, Evidence)
-        return record
+        return record, ()
 
     def _record(self, number: int, document: Input) -> Record:
         if isinstance(document, Record):

@@ -52,7 +52,8 @@ def test_times_of_plain_text(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "heading", ["Ann Lee  1:05", "**Ann Lee** (1:05)", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05)", "Ann Lee   0:01:05.2 "]
+    "heading",
+    ["Ann Lee  1:05", "**Ann Lee** (1:05)", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05):", "Ann Lee   0:01:05.2 "],
 )
 def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
     """As programs for meetings write them; a line that only ends in a time is text."""
@@ -62,6 +63,21 @@ def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
     assert said(transcript) == [("Ann Lee", "We meet at 10:30"), ("Ann Lee", "All of us."), ("Bob", "Yes: gladly.")]
     assert [each.start for each in transcript.said] == [time, None, time + 4] and transcript.unit == "turn"
     for text in ("We meet at 10:30\nWho comes?\nI do.\nWhere?", f"Yes.\n{heading}\nNo.", f"{heading}\nYes."):
+        assert not of_text(text, "m").speakers
+
+
+@pytest.mark.parametrize("heading", ["Ann Lee:", "**Ann Lee:**", "__Ann Lee__ :", "Ann Lee："])
+def test_names_alone_on_lines_of_their_own(heading: str) -> None:
+    """If one of the names returns: else they are the headings of a text."""
+    after = heading.replace("Ann Lee", "Bob")
+    for others in ("All of us.\n", "Note: all of us.\n\n"):
+        transcript = of_text(f"{heading}\nWe meet at 10:30\n{others}{after}\nYes: gladly.\n{heading}\nFine.", "m")
+        turns = [*said(transcript)]
+        assert turns == [
+            ("Ann Lee", "We meet at 10:30"), ("Ann Lee", others.strip()), ("Bob", "Yes: gladly."), ("Ann Lee", "Fine.")
+        ]  # fmt: skip
+        assert not transcript.has_times and transcript.unit == "turn"
+    for text in (f"{heading}\nWe meet.\n{after}\nYes.", f"Yes.\n{heading}\nNo.\n{heading}\nNo."):
         assert not of_text(text, "m").speakers
 
 
