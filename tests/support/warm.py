@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import runpy
 import subprocess
 import sys
@@ -34,8 +35,15 @@ class WarmPython:
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
-        self.free = threading.Lock()
+        self.free, self.answers = threading.Lock(), queue.SimpleQueue[str]()
+        threading.Thread(target=self._read, daemon=True).start()
         return self
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.answers.put(line)
+        self.answers.put("it has ended")
 
     def __exit__(self, *error: object) -> None:
         assert self.process.stdin is not None
@@ -60,11 +68,20 @@ class WarmPython:
 
     def status(self, words: Sequence[str], cwd: Path, output: Path, errors: Path | None = None) -> int:
         """The exit status of `python -m` with these words; negative for a signal. Without `errors` one file has all."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        self.start(words, cwd, output, errors)
+        return self.wait()
+
+    def start(self, words: Sequence[str], cwd: Path, output: Path, errors: Path | None = None) -> int:
+        """Starts a command in a session of its own; returns its process. `wait` has its status."""
+        assert self.process.stdin is not None
         assert self.free.acquire(blocking=False), "it runs one command at a time"
         self.process.stdin.write(json.dumps([list(words), str(cwd), str(output), str(errors or output)]) + "\n")
         self.process.stdin.flush()
-        status = int(self.process.stdout.readline())
+        return int(self.answers.get())
+
+    def wait(self, seconds: float | None = None) -> int:
+        """The exit status of the command that was started; `queue.Empty` if it goes on for more seconds."""
+        status = int(self.answers.get(timeout=seconds))
         self.free.release()
         return status
 
@@ -82,12 +99,14 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             become(words, *places)
+        print(child, file=answers, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
 
 
 def become(words: list[str], cwd: str, output: str, errors: str) -> None:
     """Run the command and leave the process."""
     status: object = 0
+    os.setsid()
     os.chdir(cwd)
     with open(output, "wb") as file:
         os.dup2(file.fileno(), 1)
