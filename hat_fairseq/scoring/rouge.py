@@ -7,7 +7,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -214,9 +214,10 @@ def score_documents(
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    scorer = RougeScorer(list(METRICS), tokenizer=make_tokenizer(stem, words))
+    # The library takes milliseconds for a pair, and a constant summary makes the same pairs again.
+    score_pair = lru_cache(1000)(RougeScorer(list(METRICS), tokenizer=make_tokenizer(stem, words)).score)
     scores = [
-        scorer.score("\n".join(reference), "\n".join(hypothesis))
+        score_pair("\n".join(reference), "\n".join(hypothesis))
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
     return {metric: np.array([score[metric].fmeasure for score in scores]) for metric in METRICS}
