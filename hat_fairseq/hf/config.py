@@ -14,6 +14,7 @@ from ..networks import NETWORKS
 from ..networks.hat import ENCODER_DECODERS
 
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
+TOKENS = SPECIAL_IDS | {"decoder_start_token_id": EOS}  # those of every dictionary
 NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 
 
@@ -36,11 +37,12 @@ class HatConfig(HasLoader, PretrainedConfig):
         settings: the fields of its dataclass in `networks`; those that are absent have their defaults.
         vocab_size: of the dictionary; of an encoder-decoder that of the target.
         source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
-        heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`, and
-            `inner_dim`, the channels of the hidden layer, None for those of the network.
+        heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`,
+            `inner_dim`, the channels of the hidden layer, None for those of the network, and `labels`, the names of the
+            classes. With one head these are the labels of the configuration, unless others are stated.
 
     Raises:
-        ValueError: a setting that the network does not have, or of another type.
+        ValueError: a setting that the network does not have, of another type, or without effect.
     """
 
     model_type = MODEL_TYPE
@@ -71,9 +73,26 @@ class HatConfig(HasLoader, PretrainedConfig):
         self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
         self.num_roles = num_roles
         self._check_sizes()
-        # `settings` say which tables are one; the models tell transformers their names
-        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network in ENCODER_DECODERS, "tie_word_embeddings": True}
-        super().__init__(**SPECIAL_IDS | {"decoder_start_token_id": EOS} | kwargs | fixed)
+        if not {"num_labels", "id2label"} & kwargs.keys() and len(self.heads) == 1:
+            kwargs |= self._labels(*self.heads.values())
+        stated = {name: value for name, value in kwargs.items() if value is not None or name not in self._fixed()}
+        super().__init__(**self._fixed() | stated | {"auto_map": AUTO_MAP})
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Reads config.json; one of `hat export` says `tie_word_embeddings: false`, because it has each table once."""
+        return super().from_dict({**config_dict, "tie_word_embeddings": True}, **kwargs)
+
+    def _labels(self, head: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the number of labels of a head, or their names."""
+        if names := head.get("labels"):
+            return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+        return {"num_labels": head["classes"]}
+
+    def classes_of(self, head: Mapping[str, Any]) -> int:
+        """Returns the labels of the configuration; where it has several heads and states none, those of the head."""
+        stated = len(self.heads) < 2 or self.id2label != PretrainedConfig().id2label
+        return (self.num_labels if stated else head.get("classes")) or len(self.id2label or ())
 
     def __getattr__(self, name: str) -> Any:
         """Returns a setting of the network, or its default."""
@@ -90,12 +109,26 @@ class HatConfig(HasLoader, PretrainedConfig):
 
     def __setattr__(self, name: str, value: Any) -> None:
         key = self.attribute_map.get(name, name)
+        if name in (fixed := self._fixed()) and value not in (None, fixed[name]):
+            raise ValueError(f"{name}={value}: for the network {self.network} this is {fixed[name]}; leave it out")
+        if name == "max_position_embeddings" and self.__dict__.get("network") in NETWORKS:
+            if value != self._positions():
+                raise ValueError(f"{name}={value}: other settings of {self.network} make it {self._positions()}")
+            return
         if "settings" in self.__dict__ and key in self._known():
             self.settings[key] = value
         elif key != name:
             raise ValueError(f"{name!r} is no setting of the network {self.network}")
         else:
             super().__setattr__(name, value)
+
+    def _fixed(self) -> dict[str, Any]:
+        """Returns what cannot be chosen.
+
+        `settings` say which tables are one; the models tell transformers their names.
+        """
+        network = self.__dict__.get("network")
+        return TOKENS | {"is_encoder_decoder": network in ENCODER_DECODERS, "tie_word_embeddings": True}
 
     def _known(self) -> set[str]:
         """Returns the names of the settings of the network."""
@@ -118,6 +151,11 @@ class HatConfig(HasLoader, PretrainedConfig):
                 raise ValueError(f"the head {name!r} is no object with {listed(KEYS_OF_HEAD)}")
             if unknown := sorted(head.keys() - KEYS_OF_HEAD):
                 raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
+            if missing := sorted(KEYS_OF_HEAD - {"labels"} - head.keys()):
+                raise ValueError(f"the head {name!r} lacks {missing[0]!r}; it needs level, classes and inner_dim")
+            check_type(f"classes of the head {name!r}", head["classes"], int)
+        if self.heads and self.__dict__.get("network") in ENCODER_DECODERS:
+            raise ValueError(f"heads: the network {self.network} has no classification heads")
 
     def _check_sizes(self) -> None:
         names = ("vocab_size", "source_vocab_size", "max_source_positions", "max_target_positions", "num_roles")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import GenerationMixin
+from transformers import GenerationMixin, PretrainedConfig
 from transformers.generation.logits_process import (
     ForcedEOSTokenLogitsProcessor,
     LogitsProcessor,
@@ -26,7 +26,7 @@ from ..modules.cache import DecoderCache
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
 from .config import HatConfig
-from .modeling import LOSS, HatPreTrainedModel, ids_of, is_padded_on_left, known_arguments
+from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
 from .recording import Recording
 
 # Options of generation: of assisted decoding, of caches, of prompts, and one that compares tokens with their texts.
@@ -75,14 +75,17 @@ class SourceEncoder(HatEncoder):
         role_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         **asked: Any,
-    ) -> EncoderOutput:
-        """Encodes (B, T) ids; see `HatModel.forward`."""
-        states, weights = (bool(asked.get(f"output_{name}")) for name in ("hidden_states", "attentions"))
+    ) -> Any:
+        """Encodes (B, T) ids; see `HatModel.forward`. `use_cache`, which `generate` sets, has no effect."""
+        asked.pop("use_cache", None)
+        wanted, _ = known_arguments(asked, PretrainedConfig())
+        states, weights = wanted.states, wanted.weights
         tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.config)
         with Recording(self, states=states, weights=weights) as recording:
             out = super().forward(tokens, role_ids, words=inputs_embeds)
         hidden = (*recording.hidden[:-1], out.tokens) if states else None
-        return EncoderOutput(out.tokens, out, hidden, recording.attentions or None, recording.sentences or None)
+        output = EncoderOutput(out.tokens, out, hidden, recording.attentions or None, recording.sentences or None)
+        return wanted.answer(output)
 
 
 class GenerationCache(DecoderCache):
@@ -147,6 +150,10 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         if out is None:
             wanted = {"output_hidden_states": asked.states, "output_attentions": asked.weights}
             out = self.encoder(input_ids, attention_mask, role_ids, inputs_embeds, **wanted)
+        if not isinstance(out, EncoderOutput):
+            raise ValueError(
+                f"encoder_outputs is a {type(out).__name__}: give what get_encoder() of this model returns"
+            )
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if decoder_attention_mask is not None:
@@ -177,6 +184,8 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
     def generate(self, *args: Any, **options: Any) -> Any:
         """Generates as transformers does; ValueError for what needs another cache or vocabulary than these have."""
         refuse("assistant_model", options.get("assistant_model"))
+        if (begun := options.get("decoder_input_ids")) is not None and bool((begun == PAD).any()):
+            raise ValueError("decoder_input_ids with <pad>: generate continues beginnings of one length")
         return super().generate(*args, **options)  # type: ignore[misc]
 
     def _prepare_generation_config(self, *args: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -215,8 +224,10 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
     def _get_logits_processor(self, generation_config: Any, *args: Any, **kwargs: Any) -> LogitsProcessorList:
         """At the greatest length fairseq allows `</s>` only, and counts its probability; transformers counts 1."""
         processors = super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
-        last = OnlyEos(generation_config.max_length)
-        return LogitsProcessorList(last if isinstance(p, ForcedEOSTokenLogitsProcessor) else p for p in processors)
+        forced = ForcedEOSTokenLogitsProcessor
+        return LogitsProcessorList(
+            OnlyEos(p.max_length, p.eos_token_id) if isinstance(p, forced) else p for p in processors
+        )
 
 
 def refuse(name: str, value: Any) -> None:
@@ -227,20 +238,27 @@ def refuse(name: str, value: Any) -> None:
 
 def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:
     """Returns the (R, U) target ids with <pad> where the last U columns of the mask are 0."""
-    if is_padded_on_left(mask != 0):
-        raise ValueError("decoder_attention_mask: targets are padded on the right, as the tokenizer does")
+    real = mask != 0
+    if bool((real[:, 1:] & ~real[:, :-1]).any()):
+        raise ValueError(
+            "decoder_attention_mask: a token after padding; targets are padded on the right, as the tokenizer does, "
+            "and generate continues beginnings of one length"
+        )
     return tokens.masked_fill(mask[:, -tokens.size(1) :] == 0, PAD)
 
 
 class OnlyEos(LogitsProcessor):
-    """Allows `</s>` only as the last token of the greatest length."""
+    """Allows only the forced ids, such as `</s>`, as the last token of the greatest length.
 
-    def __init__(self, max_length: int):
-        self.max_length = max_length
+    Where they are forbidden, because the least length is the greatest one, they count as certain, as in transformers.
+    """
+
+    def __init__(self, max_length: int, ids: Tensor):
+        self.max_length, self.ids = max_length, ids
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if input_ids.size(1) != self.max_length - 1:
             return scores
-        only = torch.full_like(scores, -math.inf)
-        only[:, EOS] = scores[:, EOS]
+        only, own = torch.full_like(scores, -math.inf), scores[:, self.ids]
+        only[:, self.ids] = own.masked_fill(own == -math.inf, 0)
         return only

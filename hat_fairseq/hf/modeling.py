@@ -28,13 +28,14 @@ from transformers.loss.loss_utils import ForMaskedLMLoss, ForQuestionAnsweringLo
 from transformers.modeling_outputs import ModelOutput
 
 from ..data.dictionary import PAD, UNKNOWN
-from ..kernels import set_precision
+from ..kernels import PackedLinear, set_precision
 from ..modules.embedding import SinusoidalPositions, initialise, token_table
 from ..modules.heads import MaskedLMHead
 from ..networks.config import EncoderConfig
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from ..networks.ernie_sparse import ErnieSparseConfig
+from ..networks.evidence import EvidenceEncoder
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder
 from .config import HasLoader, HatConfig, listed
 from .recording import Recording
@@ -219,6 +220,28 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         self.config.vocab_size = self.config.source_vocab_size = size
         return table
 
+    def train(self, mode: bool = True) -> Self:
+        """Sets the mode; ValueError for training after `prepare_for_inference` on a CPU."""
+        if mode:
+            refuse_packed(self, "trained")
+        return super().train(mode)
+
+    def save_pretrained(self, *args: Any, **options: Any) -> None:
+        """Saves weights and configuration.
+
+        Raises:
+            ValueError: the weights are not there after `prepare_for_inference`; two names of one table have different
+                values, of which a folder would have one.
+        """
+        refuse_packed(self, "saved")
+        for name, other in self._tied_weights_keys.items():
+            if not torch.equal(self.get_parameter(name), self.get_parameter(other)):
+                raise ValueError(
+                    f"{name} and {other} are one table in this model, and have different values now: a folder has one "
+                    "of them. With peft, train them with ensure_weight_tying=True"
+                )
+        super().save_pretrained(*args, **options)
+
     def prepare_for_inference(self, precision: str = "fp32") -> Self:
         """Makes the model as fast as `hat generate` and `hat predict`; it can then not be trained, moved or saved.
 
@@ -227,6 +250,12 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         """
         set_precision(self.eval(), precision)
         return self
+
+
+def refuse_packed(model: nn.Module, done: str) -> None:
+    """Raises ValueError for a model whose weights only the processor's own routines can read."""
+    if any(isinstance(module, PackedLinear) for module in model.modules()):
+        raise ValueError(f"a model cannot be {done} after prepare_for_inference: use the one that was loaded before")
 
 
 def check_recomputing(function: Any, every_n_layers: int) -> None:
@@ -349,6 +378,8 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
                 "padding on the left: the segments of hierarchical_transformer count from the first place of a row; "
                 "pad on the right, as its tokenizer does"
             )
+        if isinstance(self.core, EvidenceEncoder) and (asked.states or asked.weights):
+            raise ValueError("output_hidden_states, output_attentions: hat_evidence encodes each turn by itself")
         with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
             encoded = self.core(tokens, role_ids, words=inputs_embeds)
         recorded: dict[str, Any] = {}
@@ -368,7 +399,9 @@ class HatForHead(HatModel):
     def __init__(self, config: HatConfig):
         name, head = self._head(config)
         config = deepcopy(config)
-        config.heads = {name: {**head, "classes": self._classes(config, head)}}
+        classes = self._classes(config, head)
+        kept = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
+        config.heads = {name: {**kept, "classes": classes}}
         super().__init__(config)
 
     def _head(self, config: HatConfig) -> tuple[str, Mapping[str, Any]]:
@@ -386,7 +419,9 @@ class HatForHead(HatModel):
         return (f"{level}_classification_head" if HEAD in config.heads else HEAD), {"level": level, "inner_dim": None}
 
     def _classes(self, config: HatConfig, head: Mapping[str, Any]) -> int | None:
-        return 1 if head["level"] == "evidence" else self.num_classes or config.num_labels
+        if head["level"] == "evidence":
+            return 1
+        return self.num_classes or config.classes_of(head)
 
     def forward(  # type: ignore[override]
         self,
@@ -419,6 +454,13 @@ def token_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None, i
     return cross_entropy(logits.float(), labels, ignore_index=ignore_index, reduction="sum") / num_items_in_batch
 
 
+def evidence_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None, ignore_index: int = -100) -> Tensor:
+    """Computes the cross-entropy of (B, Q, N) logits of yes or no; see `token_loss`."""
+    counted = labels != ignore_index
+    losses = binary_cross_entropy_with_logits(logits[counted].float(), labels[counted].float(), reduction="none")
+    return losses.mean() if num_items_in_batch is None else losses.sum() / num_items_in_batch
+
+
 class HatForSequenceClassification(HatForHead):
     """An encoder with one head about documents; labels (B,) are classes, or as `config.problem_type` says."""
 
@@ -435,10 +477,15 @@ class HatForSegmentClassification(HatForHead):
     levels = ("segment", "evidence")
 
     def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
-        if logits.shape != labels.shape:
+        (head,) = self.classification_heads.values()
+        if head.level != "evidence":
             return super().loss_of(logits, labels, **loss)
-        counted = labels != -100
-        return binary_cross_entropy_with_logits(logits[counted], labels[counted].to(logits))
+        if logits.shape != labels.shape:
+            raise ValueError(
+                f"labels of shape {tuple(labels.shape)}: evidence has one for each question and unit of a document, "
+                f"here {tuple(logits.shape)}"
+            )
+        return evidence_loss(logits, labels, **loss)
 
 
 class HatForTokenClassification(HatForHead):
@@ -468,7 +515,7 @@ class HatForQuestionAnswering(HatForHead):
         """
         if (start_positions is None) != (end_positions is None):
             raise ValueError("give start_positions and end_positions, or neither")
-        asked, loss = known_arguments(others, self.config, LOSS)
+        asked, loss = known_arguments(others, self.config, LOSS[:1])  # a position outside of the row is ignored
         tokens, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds)
         (name,) = self.classification_heads
         logits = self.head_logits(name, encoded, tokens).masked_fill(tokens.eq(PAD).unsqueeze(-1), -1e4)

@@ -21,6 +21,8 @@ Hook = Callable[[nn.Module, tuple[Any, ...], Any], None]
 class Recording:
     """Records one forward pass inside a `with` block; each attribute is a tuple with one tensor a layer.
 
+    What is recorded is kept, so no layer is recomputed in the backward pass.
+
     Attributes:
         hidden: (B, T, C) states of the tokens before the first layer and after each.
         attentions: (B, H, T, T) weights of self-attention, rows of queries.
@@ -39,6 +41,8 @@ class Recording:
         self.cross_sentences: tuple[Tensor, ...] = ()
         self._hooks: list[tuple[nn.Module, Hook]] = []
         self._before: list[tuple[nn.Module, Any]] = []
+        self._recomputed = [each for each in (encoder, decoder) if (states or weights) and each is not None]
+        self._recomputed = [each for each in self._recomputed if each.checkpoint]
         if weights:
             check_attentions(encoder)
             self._record_weights(encoder, decoder)
@@ -59,6 +63,8 @@ class Recording:
             after = self._append("decoder_hidden", lambda _, inputs, output: output)
             self._before.append((decoder.layers[0], before_decoder))
             self._hooks += [(layer, after) for layer in decoder.layers]
+            if decoder.layer_norm is not None:
+                self._hooks.append((decoder.layer_norm, self._last_of_decoder))
 
     def _record_weights(self, encoder: Any, decoder: Any) -> None:
         def of_tokens(module: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
@@ -83,6 +89,9 @@ class Recording:
             if layer.sentence_attn is not None:
                 self._hooks.append((layer.sentence_attn, self._append("cross_sentences", plain)))
 
+    def _last_of_decoder(self, _: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        self.decoder_hidden = (*self.decoder_hidden[:-1], output)
+
     def _append(self, name: str, value: Callable[[Any, tuple[Any, ...], Any], Tensor]) -> Hook:
         def hook(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
             setattr(self, name, (*getattr(self, name), value(module, inputs, output)))
@@ -92,11 +101,15 @@ class Recording:
     def __enter__(self) -> Recording:
         self._handles = [module.register_forward_hook(hook) for module, hook in self._hooks]
         self._handles += [module.register_forward_pre_hook(hook) for module, hook in self._before]
+        for each in self._recomputed:
+            each.checkpoint = False
         return self
 
     def __exit__(self, *unused: object) -> None:
         for handle in self._handles:
             handle.remove()
+        for each in self._recomputed:
+            each.checkpoint = True
 
 
 def check_attentions(encoder: Any) -> None:

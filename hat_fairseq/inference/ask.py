@@ -63,9 +63,7 @@ class Answers:
     prediction: EvidencePrediction
 
 
-def ask(
-    loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None, said: Sequence[Said] = ()
-) -> Answers:
+def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None, said: Sequence[Said] = ()) -> Answers:
     """Finds what answers the questions of a record.
 
     Each passage has its `rank`, from 1, and its `peak`, the number of the turn or sentence with the greatest

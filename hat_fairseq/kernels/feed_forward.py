@@ -21,13 +21,21 @@ from .precision import Linear, PackedLinear
 def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dropout: float = 0.0) -> Tensor:
     """Maps (..., C) -> (..., C): fc2(dropout(activation(fc1(x)))).
 
-    Any other module than a `Linear` or a `PackedLinear`, such as one with an adapter, is called with its input alone.
+    Any other module than a `Linear` or a `PackedLinear`, such as one with an adapter, is called with its input alone,
+    and so is a `Linear` that hooks, pruning or another parametrization have changed.
     """
     autocast = torch.is_autocast_enabled(x.device.type)
-    if isinstance(fc2, Linear) and torch.is_grad_enabled() and not (dropout or autocast):
+    if is_plain(fc2) and torch.is_grad_enabled() and not (dropout or autocast):
         return _ActivatedLinear.apply(fc1(x), fc2.weight, fc2.bias, activation)
     hidden = fc1(x, activation) if isinstance(fc1, PackedLinear) else ACTIVATIONS[activation](fc1(x))
     return fc2(F.dropout(hidden, dropout))
+
+
+def is_plain(module: nn.Module) -> bool:
+    """Returns whether a module is a `Linear` whose call does nothing but the product with its own parameters."""
+    changed = module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    own = "weight" in module._parameters and "forward" not in module.__dict__
+    return type(module) is Linear and own and not changed
 
 
 class _ActivatedLinear(torch.autograd.Function):

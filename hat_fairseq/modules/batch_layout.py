@@ -177,12 +177,12 @@ class BatchLayout:
         return self._cache[key]
 
     def lengths(self, x: Tensor) -> Sequence[int]:
-        """Counts the tokens of each row of the (B, T', C) states."""
+        """Returns the place after the last token of each row of the (B, T', C) states."""
         if self.row_lengths is not None:
             return self.row_lengths
         if self.padding is None:
             return [x.size(1)] * len(x)
-        return (~self.padding).sum(dim=1).tolist()
+        return (~self.padding * torch.arange(1, x.size(1) + 1, device=x.device)).amax(dim=1).tolist()
 
     def real(self, positions: Tensor, length: int) -> Tensor:
         """Returns whether positions are tokens of rows of `length`: of their shape, or (B, ...) with padding."""

@@ -203,6 +203,8 @@ class BlockSparseAttention(HeadProjections):
         table = torch.stack([F.pad(t, (0, width - t.size(2), 0, most - t.size(1)), value=-1) for t in tables])
         positions = torch.arange(most * block, device=x.device)
         real = positions < torch.tensor(lengths, device=x.device)[:, None]
+        if layout.padding is not None:
+            real &= ~F.pad(layout.padding, (0, most * block - x.size(1)), value=True)
         blocks = key_blocks(table.to(x.device), real.unflatten(1, (most, block)), x.dtype)
         real[:, 0] = True  # a softmax over no key is NaN
         tail_padding = None

@@ -181,7 +181,7 @@ class Embeds:
         words = self.embed_tokens(tokens) if words is None else words
         x = sizes.scale * words + self.embed_positions(rows)
         if sizes.token_type:
-            x = x + self.embed_token_type.weight[0]
+            x = x + self.embed_token_type(tokens.new_zeros(1))
         if self.embed_segments is not None:
             x = x + self.embed_segments(roles)
         return self.embed_dropout(x if self.layernorm_embedding is None else self.layernorm_embedding(x))

@@ -106,6 +106,8 @@ class EvidenceEncoder(RobertaEncoder):
         elif config.freeze_layers:
             self.requires_grad_(False)
             self.layers[config.freeze_layers :].requires_grad_(True)
+            if self.layer_norm is not None:
+                self.layer_norm.requires_grad_(True)
 
     def train(self, mode: bool = True) -> Self:
         """Sets the mode; what is frozen has no dropout. New vectors are written."""
@@ -136,6 +138,8 @@ class EvidenceEncoder(RobertaEncoder):
             raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
         rows = [list(self.units(row)) for row in src_tokens.tolist()]
         flat = [unit for row in rows for unit in row]
+        if not flat:
+            raise ValueError("no row has <s>, which marks each question, turn or sentence")
         vectors = self.encode(flat) if self.cache is None else self.cache.get(flat, self)
         spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
         lengths = torch.tensor(list(map(len, rows)), device=spans.device)

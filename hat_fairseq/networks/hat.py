@@ -178,7 +178,7 @@ class Decoder(Embeds, nn.Module):
         x = self.embed(tokens, rows)
         for index, layer in enumerate(self.layers):
             layer_cache = None if cache is None else cache.layers[index]
-            x = run_layer(layer, x, memory, cache=layer_cache, checkpoint=self.checkpoint)
+            x = run_layer(layer, x, memory, cache=layer_cache, checkpoint=self.checkpoint and cache is None)
         return x if self.layer_norm is None else self.layer_norm(x)
 
     def logits(self, states: Tensor) -> Tensor:
