@@ -2,25 +2,42 @@
 
 If most lines begin with a name, these are the speakers, and a line without one goes on with the speaker before it. Or
 the name stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two
-spaces, `Name (1:23)`, `[Name] 00:01:23`; or `Name:`, if one of these names returns.
+spaces, `Name (1:23)`, `[Name] 00:01:23`, or the time alone; or `Name:`, if one of these names returns.
+
+A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form: others are
+part of what is said.
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d\d(?:[.,]\d{1,3})?"
-_TIME_FIRST = re.compile(rf"\s*[\[(]?({CLOCK})[\])]?(?:\s*[-–]\s+|\s+|$)")
-_NAME = re.compile(rf"([^\W\d_][^:：\n]{{0,59}}?)\s*(?:[\[(]({CLOCK})[\])])?\s*(?::\s+|:$|：\s*)")
-_ALONE = r"([^\W\d_][^:：\n\[\]]{0,59}?)"
-_HEADING = re.compile(  # a space before a time is not enough: `We meet at 10:30` is text
-    rf"\s*(?:\[{_ALONE}\]\s+|{_ALONE}(?:\s\s+|\t)|{_ALONE}\s+(?=[\[(]))[\[(]?({CLOCK})[\])]?\s*[:：]?\s*"
-)
-_NAME_ALONE = re.compile(rf"\s*{_ALONE}\s*[:：]\s*")
+_STAMP = rf"{CLOCK}(?:\s*(?:-->|[-–—/,])\s*{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+_SQUARE, _ROUND = rf"\[\s*{_STAMP}\s*\]", rf"\(\s*{_STAMP}\s*\)"
+_BRACKETED = rf"{_SQUARE}|{_ROUND}"
+_TIME_FIRST = re.compile(rf"\s*(?:(?P<square>{_SQUARE})|(?P<round>{_ROUND})|(?P<bare>{_STAMP}))(?:\s*[-–]\s+|\s+|$)")
+_PARTS = re.compile(rf"({CLOCK})(?:\s*(-->|[-–—/,])\s*({CLOCK}))?(?:\s?([AaPp]))?")
+_NAME = re.compile(rf"([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)")
+_ALONE = r"[^\W\d_][^:：\n\[\]]{0,59}?"
+_ANY_TIME = rf"{_BRACKETED}|{_STAMP}"
+_HEADINGS = {  # lines with nothing else; a space before a time is not enough: `We meet at 10:30` is text
+    form: re.compile(rf"\s*{pattern}\s*[:：]?\s*")
+    for form, pattern in {
+        "[name] time": rf"\[(?P<name>{_ALONE})\]\s+(?P<time>{_ANY_TIME})",
+        "name (time)": rf"(?P<name>{_ALONE})\s+(?P<time>{_BRACKETED})",
+        "name  time": rf"(?P<name>{_ALONE})(?:\s\s+|\t)(?P<time>{_STAMP})",
+        "time": rf"(?P<name>)(?P<time>{_ANY_TIME})",
+    }.items()
+}
+_NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})([^*_\n]+)\1")  # of Markdown
-_LEAST_HEADINGS = 3  # one for three lines
+_DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
+_LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
 _MOST_WORDS = 6  # of a name
+_HALF_DAY = 12 * 3600
 
 
 @dataclass(frozen=True)
@@ -33,58 +50,116 @@ class Said:
     end: float | None = None
 
 
-def turns_of_lines(lines: list[str]) -> tuple[list[Said], bool]:
+class Heading(NamedTuple):
+    """A line with a name, a time or both, and nothing else; `place`: its number."""
+
+    place: int
+    name: str | None
+    start: float | None = None
+    end: float | None = None
+
+
+def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
     """Returns the turns of plain text, and whether the lines have names."""
-    if said := turns_after_headings(lines):
-        return with_ends(said), True
+    lines = [line.lstrip(_DIRECTIONS) for line in lines]
+    if headings := headings_of(lines):
+        return with_ends(turns_after(lines, headings)), any(each.name for each in headings)
     matches = list(map(_TIME_FIRST.match, lines))
-    times = most_are_there(matches)
-    starts = [seconds(match[1]) if times and match else None for match in matches]
-    rests = [line[match.end() :] if times and match else line for line, match in zip(lines, matches, strict=True)]
+    forms = Counter(match.lastgroup for match in matches if match)
+    form, count = max(forms.items(), key=lambda pair: pair[1], default=("", 0))
+    times = [match if match and match.lastgroup == form and 2 * count > len(lines) else None for match in matches]
+    rests = [line if match is None else line[match.end() :] for line, match in zip(lines, times, strict=True)]
     names = list(map(name_before, rests))
     speakers, speaker, said = most_are_there(names), None, list[Said]()
-    for start, rest, named in zip(starts, rests, names, strict=True):
+    for match, rest, named in zip(times, rests, names, strict=True):
+        start, end = (None, None) if match is None else begin_and_end(match[0])
         if speakers and named is not None:
             speaker, time, rest = named
-            start = start if time is None else seconds(time)
-        said.append(Said(rest, speaker, start))
+            start = start if time is None else time
+        said.append(Said(rest, speaker, start, end))
     return with_ends(said), speakers
 
 
-def turns_after_headings(lines: list[str]) -> list[Said]:
-    """Returns the lines that follow lines with a name and a time alone; none if the text is not of this form."""
-    headings = list(map(heading_of, lines))
-    names = [heading[0] for heading in headings if heading is not None]
-    if len(names) < 2 or headings[0] is None or _LEAST_HEADINGS * len(names) < len(lines):
-        return []
-    if all(heading is None or heading[1] is None for heading in headings) and len({*names}) == len(names):
-        return []  # headings of a text
-    speaker: str | None = None
+def headings_of(lines: Sequence[str]) -> list[Heading]:
+    """Returns the lines after which others are said, all of one form; none if the text is not of that form."""
+    plain = [_EMPHASIS.sub(r"\2", line) for line in lines]
+    timed = (list(of_form(plain, pattern)) for pattern in _HEADINGS.values())
+    headings = max(timed, key=len)
+    headings = in_order(with_text(headings, headings, len(lines)))
+    if len(headings) >= _LEAST_HEADINGS or are_dense(headings, lines):
+        return headings
+    headings = names_alone(plain)
+    return headings if are_dense(headings, lines) else []
+
+
+def are_dense(headings: Sequence[Heading], lines: Sequence[str]) -> bool:
+    """Returns whether there are two headings, and one for three lines from the first one on."""
+    return len(headings) >= 2 and _LEAST_HEADINGS * len(headings) >= len(lines) - headings[0].place
+
+
+def of_form(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[Heading]:
+    """Yields the lines of a form of `_HEADINGS`."""
+    for place, line in enumerate(lines):
+        if (match := pattern.fullmatch(line)) and len(match["name"].split()) <= _MOST_WORDS:
+            yield Heading(place, match["name"] or None, *begin_and_end(match["time"]))
+
+
+def with_text(headings: Sequence[Heading], others: Sequence[Heading], count: int) -> list[Heading]:
+    """Returns the headings after which something is said, before one of the others and the end of `count` lines."""
+    places = {count, *(each.place for each in others)}
+    return [each for each in headings if each.place + 1 not in places]
+
+
+def in_order(headings: Sequence[Heading]) -> list[Heading]:
+    """Returns the headings without those whose time is later than the next one's, but the one before is not."""
+    ordered = list[Heading]()
+    for number, each in enumerate(headings):
+        after = headings[number + 1].start if number + 1 < len(headings) else None
+        before = ordered[-1].start if ordered else None
+        if None in (before, after, each.start) or not before <= after < each.start:  # type: ignore[operator]
+            ordered.append(each)
+    return ordered
+
+
+def names_alone(lines: Sequence[str]) -> list[Heading]:
+    """Returns the lines `Name:`, of two names at least, of which one returns; else they are the headings of a text.
+
+    A name that does not return has no lower-case word, and does not follow another one at once.
+    """
+    matches = [(place, match[1]) for place, line in enumerate(lines) if (match := _NAME_ALONE.fullmatch(line))]
+    counts = Counter(name for _, name in matches)
+    headings = list[Heading]()
+    for place, name in matches:
+        follows = bool(headings) and headings[-1].place == place - 1
+        is_name = counts[name] > 1 or not (follows or any(word[0].islower() for word in name.split()))
+        if is_name and len(name.split()) <= _MOST_WORDS:
+            headings.append(Heading(place, name))
+    headings = with_text(headings, [each for each in headings if counts[str(each.name)] > 1], len(lines))
+    names = Counter(each.name for each in headings)
+    return headings if 1 < len(names) < len(headings) else []
+
+
+def turns_after(lines: Sequence[str], headings: Sequence[Heading]) -> list[Said]:
+    """Returns the lines between headings, each said by the one before it; those before the first one by nobody."""
+    by_place, speaker, said = {each.place: each for each in headings}, None, list[Said]()
     start: float | None = None
-    said = list[Said]()
-    for line, heading in zip(lines, headings, strict=True):
-        if heading is not None:
-            speaker, start = heading
+    end: float | None = None
+    for place, line in enumerate(lines):
+        if (heading := by_place.get(place)) is not None:
+            _, speaker, start, end = heading
         else:
-            said.append(Said(line, speaker, start))
-            start = None
+            said.append(Said(line, speaker, start, end))
+            start = end = None
     return said
 
 
-def heading_of(line: str) -> tuple[str, float | None] | None:
-    """Returns name and time, if it has one, of a line that has nothing else, else None."""
-    line = _EMPHASIS.sub(r"\2", line)
-    if match := _HEADING.fullmatch(line):
-        name, time = match[1] or match[2] or match[3], seconds(match[4])
-    elif match := _NAME_ALONE.fullmatch(line):
-        name, time = match[1], None
-    return (name, time) if match and len(name.split()) <= _MOST_WORDS else None
-
-
 def with_ends(said: list[Said]) -> list[Said]:
-    """Returns turns that end where the next one begins."""
+    """Returns turns that end where the next one begins, unless they have an end."""
     following = [*said[1:], Said("")]
-    return [replace(each, end=after.start) for each, after in zip(said, following, strict=False)]
+    return [
+        each if each.end is not None else replace(each, end=after.start)
+        for each, after in zip(said, following, strict=False)
+    ]
 
 
 def most_are_there(values: Iterable[Any]) -> bool:
@@ -93,13 +168,31 @@ def most_are_there(values: Iterable[Any]) -> bool:
     return 2 * sum(there) > len(there)
 
 
-def name_before(line: str) -> tuple[str, str | None, str] | None:
+def name_before(line: str) -> tuple[str, float | None, str] | None:
     """Returns the name at the beginning of a line, the time after it, and what follows; None if there is no name."""
     line = _EMPHASIS.sub(r"\2", line)
     match = _NAME.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None
-    return match[1], match[2], line[match.end() :]
+    return match[1], begin_and_end(match[2])[0] if match[2] else None, line[match.end() :]
+
+
+def begin_and_end(time: str) -> tuple[float, float | None]:
+    """Converts `[0:01 - 0:05]`, `9:15 AM` and the like to seconds; of `0:01 / 12:00` the latter is the whole length."""
+    match = _PARTS.search(time)
+    assert match is not None
+    end = match[3] if match[2] != "/" else None
+    if match[4] is None:
+        return seconds(match[1]), None if end is None else seconds(end)
+    begin, until = (None if each is None else of_day(each, match[4]) for each in (match[1], end))
+    assert begin is not None
+    return begin, until
+
+
+def of_day(clock: str, half: str) -> float:
+    """Converts hours and minutes, and perhaps seconds, of a half of the day, `A` or `P`, to seconds."""
+    time = seconds(clock) * (1 if clock.count(":") > 1 else 60)
+    return time % _HALF_DAY + (_HALF_DAY if half in "Pp" else 0)
 
 
 def seconds(clock: str) -> float:

@@ -75,12 +75,14 @@ class HatConfig(HasLoader, PretrainedConfig):
         self._check_sizes()
         if not {"num_labels", "id2label"} & kwargs.keys() and len(self.heads) == 1:
             kwargs |= self._labels(*self.heads.values())
+        refuse_untied(kwargs)
         stated = {name: value for name, value in kwargs.items() if value is not None or name not in self._fixed()}
         super().__init__(**self._fixed() | stated | {"auto_map": AUTO_MAP})
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         """Reads config.json; one of `hat export` says `tie_word_embeddings: false`, because it has each table once."""
+        refuse_untied(kwargs)
         return super().from_dict({**config_dict, "tie_word_embeddings": True}, **kwargs)
 
     def _labels(self, head: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +111,8 @@ class HatConfig(HasLoader, PretrainedConfig):
 
     def __setattr__(self, name: str, value: Any) -> None:
         key = self.attribute_map.get(name, name)
-        if name in (fixed := self._fixed()) and value not in (None, fixed[name]):
+        fixed = self._fixed() if name != "tie_word_embeddings" else {}  # which peft sets when it merges
+        if value not in (None, fixed.get(name, value)):
             raise ValueError(f"{name}={value}: for the network {self.network} this is {fixed[name]}; leave it out")
         if name == "max_position_embeddings" and self.__dict__.get("network") in NETWORKS:
             if value != self._positions():
@@ -178,6 +181,14 @@ class HatConfig(HasLoader, PretrainedConfig):
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)
         write_loader(save_directory)
+
+
+def refuse_untied(options: Mapping[str, Any]) -> None:
+    """Raises ValueError for `tie_word_embeddings=False`: the settings of a network say which tables are one."""
+    if options.get("tie_word_embeddings") is False:
+        raise ValueError(
+            "tie_word_embeddings=False: the settings of the network say which tables are one; leave it out"
+        )
 
 
 def check_type(name: str, value: Any, value_type: type) -> None:

@@ -206,7 +206,7 @@ class BlockSparseAttention(HeadProjections):
         if layout.padding is not None:
             real &= ~F.pad(layout.padding, (0, most * block - x.size(1)), value=True)
         blocks = key_blocks(table.to(x.device), real.unflatten(1, (most, block)), x.dtype)
-        real[:, 0] = True  # a softmax over no key is NaN
+        real[:, 0] |= ~real.any(dim=1)  # a softmax over no key is NaN
         tail_padding = None
         if min(counts) <= dense:
             short = torch.tensor([count <= dense for count in counts], device=x.device)[:, None]

@@ -44,7 +44,16 @@ def test_plain_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["[00:01:05] Ann: Hi.", "00:01:05 Ann: Hi.", "(1:05) - Ann: Hi.", "Ann (01:05): Hi.", "**Ann** (1:05): Hi."]
+    "line",
+    [
+        "[00:01:05] Ann: Hi.",
+        "00:01:05 Ann: Hi.",
+        "(1:05) - Ann: Hi.",
+        "Ann (01:05): Hi.",
+        "**Ann** (1:05): Hi.",
+        "[0:01:05 / 3:00] Ann: Hi.",
+        "\u200e[00:01:05] Ann: Hi.",
+    ],
 )
 def test_times_of_plain_text(line: str) -> None:
     transcript = of_text(f"{line}\n{line.replace(':05', ':07').replace('Ann', 'Bob')}", "m")
@@ -77,8 +86,51 @@ def test_names_alone_on_lines_of_their_own(heading: str) -> None:
             ("Ann Lee", "We meet at 10:30"), ("Ann Lee", others.strip()), ("Bob", "Yes: gladly."), ("Ann Lee", "Fine.")
         ]  # fmt: skip
         assert not transcript.has_times and transcript.unit == "turn"
+    mixed = f"{heading}\nHi.\n{after}\nMy points:\nMoney.\n{heading}\nOk.\nCarl:\nWhy?"
+    assert [who for who, _ in said(of_text(mixed, "m"))] == ["Ann Lee", "Bob", "Bob", "Ann Lee", "Carl"]
     for text in (f"{heading}\nWe meet.\n{after}\nYes.", f"Yes.\n{heading}\nNo.\n{heading}\nNo."):
         assert not of_text(text, "m").speakers
+
+
+@pytest.mark.parametrize(
+    ("lines", "times"),
+    [
+        (["[00:00:01.000 --> 00:00:05.500]  Hi.", "[00:00:06.000 --> 00:00:09.000]  Ho."], [(1, 5.5), (6, 9)]),
+        (["[0:01 - 0:05] Ann: Hi.", "[0:07 – 0:09] Bob: Ho."], [(1, 5), (7, 9)]),
+        (["Ann (0:01-0:05): Hi.", "Bob (0:07-0:09): Ho."], [(1, 7), (7, None)]),
+        (["[9:15 AM] Ann: Hi.", "[12:16 p.m.] Bob: Ho."], [(33_300, 44_160), (44_160, None)]),
+        (["11:59:30 PM Ann: Hi.", "12:00:10 AM Bob: Ho."], [(86_370, 10), (10, None)]),
+        (["0:01", "Hi.", "0:07", "Ho."], [(1, 7), (7, None)]),
+        (["0:00:01.000,0:00:05.500", "Hi.", "0:00:07.000,0:00:09.000", "Ho."], [(1, 5.5), (7, 9)]),
+    ],
+)
+def test_beginning_and_end_of_a_time(lines: list[str], times: list[tuple[float, float | None]]) -> None:
+    """A time may have an end, or be one of the day; it is no part of the text."""
+    transcript = of_text("\n".join(lines), "m")
+    assert [each.text for each in transcript.said] == ["Hi.", "Ho."]
+    assert [(each.start, each.end) for each in transcript.said] == times
+    assert transcript.speakers == (["Ann", "Bob"] if "Ann" in lines[0] else [])
+
+
+def test_what_is_said_is_no_time_and_no_name() -> None:
+    """Times and names of another form than those of most lines stay in the text, as does a name without text."""
+    lines = ["[00:01] Ann: Hi.", "10:30 is too late.", "[00:05] Bob: Ok.", "(5:00) is fine.", "[00:09] Ann: Good."]
+    assert said(of_text("\n".join(lines), "m")) == [
+        ("Ann", "Hi."), ("Ann", "10:30 is too late."), ("Bob", "Ok."), ("Bob", "(5:00) is fine."), ("Ann", "Good.")
+    ]  # fmt: skip
+    lines = ["Minutes of May", "Ann  0:03", "We need three things:", "time.", "The date (10:30)", "Bob  0:10", "Ok."]
+    after = [("Ann", "We need three things:"), ("Ann", "time."), ("Ann", "The date (10:30)"), ("Bob", "Ok.")]
+    assert said(of_text("\n".join(lines), "m")) == [(None, "Minutes of May"), *after]
+    lines = ["Ann (0:03)", "Hi.", "The date (10:30)", "is fine.", "Bob (0:10)", "Ok."]
+    after = [("Ann", "The date (10:30)"), ("Ann", "is fine."), ("Bob", "Ok.")]
+    assert said(of_text("\n".join(lines), "m")) == [("Ann", "Hi."), *after]
+    lines = ["Opening  9:00", "Budget  9:30", "Lunch  12:00", "The afternoon is free.", "Bring food."]
+    assert not of_text("\n".join(lines), "m").speakers
+
+
+def test_long_texts_under_a_heading() -> None:
+    lines = [line for n in range(4) for line in (f"{'AB'[n % 2]}nn  {n}:00", *["Some words."] * 9)]
+    assert [each.start for each in of_text("\n".join(lines), "m").said if each.start is not None] == [0, 60, 120, 180]
 
 
 VTT = """\ufeffWEBVTT - a meeting

@@ -73,6 +73,7 @@ def test_states_and_weights_of_an_encoder_decoder(name: str) -> None:
     out = peer(source, **roles, decoder_input_ids=target, **asked)
     assert_close(out.logits, peer(source, **roles, decoder_input_ids=target).logits)
     assert len(out.decoder_hidden_states) == 3 and out.decoder_hidden_states[-1].shape == (6, 8, 24)
+    assert_close(peer.get_output_embeddings()(out.decoder_hidden_states[-1]), out.logits)
     assert [x.shape for x in out.encoder_hidden_states] == [(3, 17, 24)] * 3
     assert [x.shape for x in out.encoder_attentions] == [(3, 4, 17, 17)] * 2
     assert [x.shape for x in out.sentence_attentions] == [(3, 4, 4, 4)]
@@ -107,8 +108,16 @@ def test_a_mask_of_targets(name: str) -> None:
     more = {"encoder_outputs": peer.encoder(**inputs), "past_key_values": out.past_key_values}
     last = peer(**more, decoder_input_ids=other[:, -1:], decoder_attention_mask=mask).logits
     assert_close(last[mask[:, -1]], expected[:, -1:][mask[:, -1]])
-    with pytest.raises(ValueError, match="decoder_attention_mask: targets are padded on the right"):
-        peer(**inputs, decoder_input_ids=target, decoder_attention_mask=mask.flip(1))
+    gap = torch.ones_like(mask).index_fill(1, torch.tensor([3]), False)
+    for wrong in (mask.flip(1), gap):
+        with pytest.raises(ValueError, match="decoder_attention_mask: a token after padding"):
+            peer(**inputs, decoder_input_ids=target, decoder_attention_mask=wrong)
+    begun, of_begun = target[:, :6], mask[:, :6]
+    for more in ({}, {"decoder_attention_mask": of_begun}):
+        with pytest.raises(ValueError, match="beginnings of one length"):
+            peer.generate(**inputs, decoder_input_ids=begun, max_length=9, min_length=9, **more)
+    with pytest.raises(ValueError, match="encoder_outputs is a tuple: give what get_encoder"):
+        peer(encoder_outputs=(torch.zeros(3, 17, 24),), decoder_input_ids=target)
 
 
 @torch.no_grad()
@@ -281,6 +290,73 @@ def test_evidence() -> None:
     assert out.logits.shape == (2, 2, 3)
     counted = labels != -100
     assert_close(out.loss, binary_cross_entropy_with_logits(out.logits[counted], labels[counted].float()))
+    assert_close(model(tokens, labels=labels, num_items_in_batch=16).loss, out.loss * counted.sum() / 16)
+    other = labels.masked_fill(~counted, 9)
+    assert_close(model(tokens, labels=other, ignore_index=9).loss, out.loss)
+    with pytest.raises(ValueError, match=r"labels of shape \(2, 2\): evidence has one for each question and unit"):
+        model(tokens, labels=labels[..., 0])
+    with pytest.raises(ValueError, match="output_hidden_states, output_attentions: hat_evidence"):
+        model(tokens, output_hidden_states=True)
+    with pytest.raises(ValueError, match="no row has <s>"):
+        model(torch.full((2, 4), 7))
+
+
+@pytest.mark.parametrize("level", ["token", "segment", "document"])
+def test_a_folder_has_the_classes_of_its_head(level: str, tmp_path: Path) -> None:
+    """Of a head with other classes than two; stated ones come first."""
+    names = {"token": "Token", "segment": "Segment", "document": "Sequence"}
+    one = getattr(hf, f"HatFor{names[level]}Classification")
+    config = encoder("window", {})[1]
+    config.heads = {"own": HEAD | {"level": level, "classes": 4, "labels": list("abcd")}}
+    whole = hf.HatModel(config).eval()
+    whole.save_pretrained(tmp_path)
+    tokens = documents(LENGTHS)
+    loaded = one.from_pretrained(tmp_path).eval()
+    assert torch.equal(loaded(tokens).logits, whole(tokens).logits["own"])
+    assert loaded.config.id2label == dict(enumerate("abcd"))
+    three = one.from_pretrained(tmp_path, num_labels=3, ignore_mismatched_sizes=True)
+    assert three(tokens).logits.size(-1) == 3
+    three.save_pretrained(tmp_path / "three")
+    assert one.from_pretrained(tmp_path / "three")(tokens).logits.size(-1) == 3
+    config.heads |= {"other": HEAD | {"level": "paragraph", "classes": 5}}
+    assert one(config)(tokens).logits.size(-1) == 4
+
+
+@pytest.mark.parametrize("name", ["bart", "pooling"])
+def test_layers_that_are_recomputed(name: str) -> None:
+    """Gradients are those without recomputing, also beside a cache, and where states or weights are asked for."""
+    _, peer = writer(name)
+    source, target = documents(LENGTHS), targets(3, 8)
+    expected = torch.autograd.grad(peer(source, labels=target).loss, list(peer.parameters()), allow_unused=True)
+    peer.train().gradient_checkpointing_enable()
+    for module in peer.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    asked = [{"use_cache": True}, {"output_hidden_states": True}]
+    asked += [{"output_attentions": True}] if name == "bart" else []
+    for more in ({}, *asked):
+        loss = peer(source, labels=target, **more).loss
+        for each, other in zip(
+            torch.autograd.grad(loss, list(peer.parameters()), allow_unused=True), expected, strict=True
+        ):
+            assert (each is None) == (other is None)
+            if other is not None:
+                assert_close(each, other)
+        assert peer.encoder.checkpoint and peer.decoder.checkpoint
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_forced_end(beams: int) -> None:
+    """Another id than `</s>`; and a least length that is the greatest, with finite scores."""
+    _, peer = writer("tables")
+    source = documents(LENGTHS)
+    options = {"num_beams": beams, "return_dict_in_generate": True, "output_scores": True}
+    out = peer.generate(source, max_length=6, forced_eos_token_id=9, eos_token_id=9, **options)
+    assert all(9 in row for row in out.sequences[:, 1:].tolist()), "each ends with it"
+    out = peer.generate(source, min_new_tokens=4, max_new_tokens=4, forced_eos_token_id=EOS, **options)
+    assert (out.sequences[:, -1] == EOS).all() and not (out.sequences[:, 1:-1] == EOS).any()
+    assert beams == 1 or (out.sequences_scores > -100).all()
 
 
 def test_settings_by_their_flat_names(tmp_path: Path) -> None:

@@ -110,11 +110,66 @@ def test_a_setting_without_effect_is_refused(more: dict[str, Any], name: str) ->
         ({"settings": SIZES | {"pool_padded_segments": 1}}, "pool_padded_segments is 1: it must be true or false"),
         ({"settings": SIZES, "max_source_positions": "many"}, "max_source_positions is 'many': it must be an integer"),
         ({"settings": SIZES, "heads": {"topic": 3}}, "the head 'topic' is no object with classes"),
+        ({"settings": SIZES, "heads": {"topic": {"level": "token", "inner_dim": 4}}}, "'topic' lacks 'classes'"),
+        (
+            {"settings": SIZES, "heads": {"topic": HEAD | {"classes": "2"}}},
+            "head 'topic' is '2': it must be an integer",
+        ),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_its_name(more: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hf.HatModel(hf.HatConfig("hierarchical_transformer", vocab_size=20, **more))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "right"),
+    [
+        ("pad_token_id", 7, 1),
+        ("decoder_start_token_id", 0, 2),
+        ("tie_word_embeddings", False, True),
+        ("is_encoder_decoder", False, True),
+        ("max_position_embeddings", 77, 1024),
+    ],
+)
+def test_what_a_network_decides_is_no_choice(option: str, value: Any, right: Any, tmp_path: Path) -> None:
+    """Neither as an argument nor as an attribute; the value that it has, or none, is taken."""
+    settings = SIZES | DECODER
+    config = hf.HatConfig("hat_transformer", settings, vocab_size=20, **{option: right})
+    assert getattr(config, option) == right
+    assert getattr(hf.HatConfig("hat_transformer", settings, vocab_size=20, pad_token_id=None), option) == right
+    with pytest.raises(ValueError, match=f"{option}={value}: "):
+        hf.HatConfig("hat_transformer", settings, vocab_size=20, **{option: value})
+    if option != "tie_word_embeddings":  # peft sets it
+        with pytest.raises(ValueError, match=f"{option}={value}: "):
+            setattr(config, option, value)
+    models()[3].save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=f"{option}={value}: "):
+        transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, **{option: value})
+
+
+def test_an_encoder_decoder_has_no_classification_heads() -> None:
+    with pytest.raises(ValueError, match="heads: the network hat_transformer has no classification heads"):
+        hf.HatConfig("hat_transformer", SIZES | DECODER, vocab_size=20, heads={"a": HEAD})
+
+
+def test_weights_that_are_not_there_are_not_saved(tmp_path: Path) -> None:
+    """After `prepare_for_inference`, and where two names of a table have different values."""
+    large = dict.fromkeys(("encoder_embed_dim", "encoder_ffn_embed_dim"), 256) | {"encoder_attention_heads": 2}
+    model = hf.HatModel(hf.HatConfig("hierarchical_transformer", large | {"layout": "S"}, vocab_size=20))
+    model.prepare_for_inference()
+    with pytest.raises(ValueError, match="cannot be saved after prepare_for_inference"):
+        model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="cannot be trained after prepare_for_inference"):
+        model.train()
+    assert not list(tmp_path.iterdir())
+    tied = hf.HatForConditionalGeneration(
+        hf.HatConfig("hat_transformer", SIZES | DECODER | {"share_all_embeddings": True}, vocab_size=20)
+    )
+    tied.save_pretrained(tmp_path / "one")
+    tied.decoder.output_projection.weight = torch.nn.Parameter(tied.decoder.output_projection.weight + 1)
+    with pytest.raises(ValueError, match="are one table in this model, and have different values now"):
+        tied.save_pretrained(tmp_path / "two")
 
 
 def test_padding_of_a_tokenizer(tmp_path: Path) -> None:

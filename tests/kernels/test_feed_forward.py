@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.utils.prune
 from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
@@ -100,3 +101,27 @@ def test_the_output_of_the_activation_is_not_kept() -> None:
     x = torch.randn(2, 50, 16, requires_grad=True)
     plain = kept_bytes(lambda: layer.fc2(ACTIVATIONS["gelu"](layer.fc1(x))))
     assert plain - kept_bytes(lambda: layer.feed_forward(x)) == 2 * 50 * 64 * 4
+
+
+@pytest.mark.parametrize("change", ["hook", "pruning", "weight norm", "forward"])
+def test_a_changed_map_is_called(change: str) -> None:
+    """With gradients as without; two steps of training."""
+    layer = TransformerLayer(LayerSizes(24, 40, 4))
+    fc2 = layer.fc2
+    if change == "hook":
+        fc2.register_forward_hook(lambda module, inputs, output: 3 * output)
+    elif change == "pruning":
+        torch.nn.utils.prune.l1_unstructured(fc2, "weight", 0.5)
+    elif change == "weight norm":
+        torch.nn.utils.parametrizations.weight_norm(fc2)
+    else:
+        fc2.forward = lambda x: x[..., :24] * 2
+    x, optimizer = torch.randn(5, 24), torch.optim.SGD(layer.parameters(), lr=0.1)
+    for _ in range(2):
+        with torch.no_grad():
+            expected = layer.feed_forward(x)
+        out = layer.feed_forward(x)
+        torch.testing.assert_close(out, expected)
+        optimizer.zero_grad()
+        out.sum().backward()
+        optimizer.step()

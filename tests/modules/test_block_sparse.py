@@ -64,6 +64,27 @@ def test_random_blocks(pattern: BlockPattern, num_blocks: int) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("gap", [slice(0, 3), slice(29, 36), slice(60, 78)])
+def test_padding_in_the_middle(gap: slice) -> None:
+    """As the dense attention with the blocks of the pattern, and without the keys of the gap."""
+    attention = BlockSparseAttention(24, 4, pattern=BlockPattern(block=4, random=1)).double()
+    x, padded = states(2, 82, 24).double(), torch.zeros(2, 82, dtype=torch.bool)
+    padded[0, gap], padded[1, 70:] = True, True
+    out = attention(x, BatchLayout(padded))
+    for row, count in ((0, 21), (1, 18)):
+        table, ends = attention._visible(count)
+        allowed = torch.zeros(4, 84, 84, dtype=torch.bool)
+        for head, block, key in ((h, b, k) for h in range(4) for b in range(count) for k in table[h, b].tolist()):
+            if key >= 0:
+                allowed[head, 4 * block : 4 * block + 4, 4 * key : 4 * key + 4] = True
+        allowed[:, ends] = True
+        allowed = allowed[:, :82, :82] & ~padded[row]
+        q, k, v = (attention.project(p, x[row, None]) for p in (attention.q_proj, attention.k_proj, attention.v_proj))
+        expected = attention.merge(naive.attention(q, k, v, allowed[None] | ~allowed.any(-1, keepdim=True)[None])[0])
+        assert_close(out[row][~padded[row]], expected[0][~padded[row]])
+
+
+@torch.no_grad()
 def test_a_short_document_has_full_attention() -> None:
     sparse, full = BlockSparseAttention(24, 4, pattern=BlockPattern(block=4)), FullAttention(24, 4)
     full.load_state_dict(sparse.state_dict())
