@@ -1,5 +1,6 @@
 """Generation options: names and ranges. fairseq ignores unknown names and numbers that make no sense."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -45,10 +46,15 @@ MINIMUM = {option.name: option.least for option in OPTIONS if option.least is no
 
 
 def check_ranges(options: Mapping[str, Any]) -> None:
-    """Raises ValueError for a number below the least one that makes sense."""
+    """Raises ValueError for a number below the least one that makes sense, and for what is no finite number."""
+    for name, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value) and (name, value) != ("unkpen", math.inf):
+            raise ValueError(f"{name} must be a finite number, not {value}")
     for name, least in MINIMUM.items():
         if (value := options.get(name)) is not None and value < least:
             raise ValueError(f"{name} must be at least {least}, not {value}")
+    if (temperature := options.get("temperature")) is not None and temperature <= 0:
+        raise ValueError(f"temperature must be more than 0, not {temperature}")
     if options.get("no_repeat_ngram_size") == 1:
         raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
 

@@ -295,6 +295,8 @@ def test_options_without_a_meaning_are_refused() -> None:
         ("[4]", "--generation .4.: expected a JSON object"),
         ('{"beam": 0}', "beam must be at least 1, not 0"),
         ('{"min_len": -1}', "min_len must be at"),
+        ('{"temperature": -0.5}', "temperature must be more than 0, not -0.5"),
+        ('{"temperature": 0}', "temperature must be more than 0, not 0"),
     ):
         with pytest.raises(ValueError, match=message):
             parse_generation_options(text, "--generation")
