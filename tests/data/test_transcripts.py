@@ -134,9 +134,35 @@ def test_subrip_with_names_and_blank_lines() -> None:
     )
     text += "\n3\n00:00:09,000 --> 00:00:10,000\n{\\an8}BOB: A &amp; B\n2020\n\n4\n00:00:20,000 --> 00:00:21,000\n\n"
     transcript = of_text(text.replace("\n", "\r\n"), "m")
-    assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A &amp; B 2020", "BOB", 9, 10))
+    assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A & B 2020", "BOB", 9, 10))
     assert transcript.counts["cue identifiers"] == 4 and transcript.counts["cues without text"] == 1
     assert "4 cue identifiers" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+
+
+@pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("Tom &amp; Ann&#39;s caf&#xE9;&nbsp;bar", "Tom & Ann's café bar"),
+        ("&lt;i&gt; is a tag, R&D and AT&T; are not", "<i> is a tag, R&D and AT&T; are not"),
+        ("a < b, <3 and x<y> or <Bob> &notes", "a < b, <3 and x<y> or <Bob> &notes"),
+        ("<em>One</em><br/>two<BR>three <strong>four</strong>", "One two three four"),
+        ('<span style="color: red">Red</span> <font color="#fff">white</font>', "Red white"),
+        (r"{\an8\c&H00FFFF&}Up {\i1}there{\i0} {not a tag}", "Up there {not a tag}"),
+    ],
+)
+def test_tags_and_entities(head: str, line: str, text: str) -> None:
+    transcript = of_text(f"{head}00:00:01.000 --> 00:00:02.000\n{line}\n", "m")
+    assert [each.text for each in transcript.said] == [text]
+
+
+@pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])
+def test_text_on_the_line_of_the_times(head: str) -> None:
+    transcript = of_text(f"{head}00:03 --> 00:05 Eva: Good day\n\n00:06 --> 00:09  Tim: Yes.\nGladly.\n", "m")
+    assert transcript.said == (Said("Good day", "Eva", 3, 5), Said("Yes. Gladly.", "Tim", 6, 9))
+    assert not transcript.counts["cue settings"]
+    transcript = of_text(f"{head}00:03.000 --> 00:05.000 X1:40 line:9%,end\nEva: Hi.\n", "m")
+    assert transcript.said == (Said("Hi.", "Eva", 3, 5),) and transcript.counts["cue settings"] == 1
 
 
 def test_captions_that_roll_and_sentences_over_cues() -> None:
