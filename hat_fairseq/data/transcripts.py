@@ -25,6 +25,7 @@ WEBVTT, SUBRIP = "WebVTT", "SubRip"
 LIST_KEYS = ("turns", "sentences", "segments")
 RECORD_KEYS = (*LIST_KEYS, "text")
 TURN_KEYS = ("text", "speaker", "role", "start", "end")
+WHISPER = ("start", "end", "text")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def read_transcript(path: Path, number_of: str | None = None, running: bool = Fa
         if file.format in (JSON, JSON_LINES):
             transcript = _of_json(file, name, number_of)
         elif file.is_table:
-            transcript = _of_rows([row for _, row in file.rows()], name, file.format, file.counts)
+            transcript = _of_table([row for _, row in file.rows(keep_empty=True)], name, file)
         else:
             text = "\n".join(line for _, line in file.lines())
             transcript = of_text(text, name, running)
@@ -200,8 +201,32 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
     return _of_rows(of_type(value, list, f"{file.path}: {forms[0]}"), name, file.format, counts)
 
 
-def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str]) -> Transcript:
-    """Reads turns: objects or strings; other keys than those of a turn are counted."""
+def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
+    """Reads a turn in each row. Whisper has the columns start, end and text in this order, and whole milliseconds."""
+    unit = _unit(rows) if all((*row,) == WHISPER for row in rows) else 1
+    turns = [{key: cell for key, cell in row.items() if cell is not None or key == "text"} for row in rows]
+    return _of_rows(turns, name, file.format, file.counts, unit)
+
+
+def _unit(rows: Sequence[Any]) -> int:
+    """How many units of time a second has in turns: 1,000 if all times are whole numbers that can be no seconds.
+
+    Nobody takes 10 seconds for a character, or only 10 milliseconds for each.
+    """
+    rows = [row for row in rows if isinstance(row, dict)]
+    times = [str(row[key]) for row in rows for key in ("start", "end") if row.get(key) is not None]
+    if not times or not all(re.fullmatch(r"\d{1,12}", time.strip()) for time in times):
+        return 1
+    said = [row for row in rows if row.get("start") is not None and row.get("end") is not None]
+    duration = sum(int(row["end"]) - int(row["start"]) for row in said)
+    return 1000 if duration > 10 * sum(len(str(row.get("text") or "")) for row in said) else 1
+
+
+def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], unit: int = 1) -> Transcript:
+    """Reads turns: objects or strings; other keys than those of a turn are counted.
+
+    `unit`: how many units of time a second has.
+    """
     said, others = [], Counter[str]()
     for number, row in enumerate(rows, start=1):
         where = f"{name}, turn {number}"
@@ -214,19 +239,19 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str]) ->
         text = "" if text is None and "text" in fields else fields.text("text")
         speaker = fields.record.get("speaker", fields.record.get("role"))
         speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None
-        said.append(Said(text, speaker, *(_time(fields, key) for key in ("start", "end"))))
+        said.append(Said(text, speaker, *(_time(fields, key, unit) for key in ("start", "end"))))
     return Transcript(name, form, tuple(said), counts=counts + others)
 
 
-def _time(fields: Fields, key: str) -> float | None:
-    """The seconds under a key, a number or a clock such as `00:01:23`; ValueError for something else."""
+def _time(fields: Fields, key: str, unit: int) -> float | None:
+    """The seconds under a key, a number of so many units or a clock such as `00:01:23`; ValueError for others."""
     value = fields.record.get(key)
     if value is None:
         return None
     if isinstance(value, str) and re.fullmatch(CLOCK, value.strip()):
         return seconds(value.strip())
     if isinstance(value, str) and re.fullmatch(r"\d+(?:\.\d+)?", value.strip()):
-        return float(value)
+        return float(value) / unit
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return float(value)
+        return float(value) / unit
     raise fields.error(f"{key} must be seconds or a clock such as 00:01:23, not {value!r:.60}")

@@ -214,6 +214,20 @@ def test_json(tmp_path: Path) -> None:
     assert read_transcript(tmp_path / "t.vtt.gz").speakers == ["Ann & Co", "Bob"]
 
 
+@pytest.mark.parametrize("delimiter", ["\t", ","])
+def test_tables_of_whisper_have_milliseconds(delimiter: str, tmp_path: Path) -> None:
+    rows = [["start", "end", "text"], ["0", "2720", "And so we met."], ["2720", "64250", ""], ["64250", "66000", "Yes"]]
+
+    def read(*rows: list[str]) -> list[tuple[float | None, float | None]]:
+        (path := tmp_path / "t.tsv").write_text("".join(delimiter.join(row) + "\n" for row in rows))
+        return [(each.start, each.end) for each in read_transcript(path).said]
+
+    assert read(*rows) == [(0, 2.72), (2.72, 64.25), (64.25, 66)]
+    assert read(*rows, ["66000", "67000.5", "No"])[-1] == (66000, 67000.5), "not whole: seconds"
+    assert read(*([text, start, end] for start, end, text in rows))[0] == (0, 2720), "another order"
+    assert read(rows[0], ["0", "4", "We met."], ["4", "2000", "Now we go on " * 20])[-1] == (4, 2000), "can be seconds"
+
+
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     for content, speakers in ((VTT, ["Ann & Co", "Bob"]), ("Ann: Hi.\n", ["Ann"]), (json.dumps(TURNS), ["Ann", "Bob"])):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode()))))
