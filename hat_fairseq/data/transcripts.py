@@ -22,10 +22,12 @@ from hat_fairseq.data.subtitles import has_cues, turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
 
 WEBVTT, SUBRIP = "WebVTT", "SubRip"
-LIST_KEYS = ("turns", "sentences", "segments")
+RECOGNISED = ("segments", "utterances")  # of programs that recognise speech, which repeat the text beside them
+LIST_KEYS = ("turns", "sentences", *RECOGNISED)
 RECORD_KEYS = (*LIST_KEYS, "text")
 TURN_KEYS = ("text", "speaker", "role", "start", "end")
 WHISPER = ("start", "end", "text")
+MOST_KEYS = 12  # of a message
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def of_text(text: str, name: str, running: bool = False) -> Transcript:
 
 
 def _of_json(file: DataFile, name: str, wanted: str | None) -> Transcript:
-    """Reads one document with `turns`, `sentences`, `segments` or `text`, or a turn in each object or string."""
+    """Reads one document with one of `RECORD_KEYS`, or a turn in each object or string."""
     rows = []
     for where, text in file.json_texts():
         with_place = parse_json(text)
@@ -187,8 +189,8 @@ def _is_document(row: dict[str, Any], rows: int) -> bool:
 
 def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
     forms = [key for key in RECORD_KEYS if row.get(key) is not None]
-    if forms == ["segments", "text"]:  # as programs that recognise speech write them: the same text twice
-        forms = ["segments"]
+    if len(forms) == 2 and forms[0] in RECOGNISED and forms[1] == "text":
+        forms = forms[:1] if row[forms[0]] else forms[1:]
     if len(forms) != 1:
         raise ValueError(f"{file.path}: document {name} has {' and '.join(forms)}; give one of them")
     counts = file.counts
@@ -198,7 +200,8 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
         if forms != ["text"]:
             raise ValueError(f"{file.path}: document {name}: {forms[0]} must be a list, not {value!r:.60}")
         return Transcript(name, file.format, text=value, counts=counts)
-    return _of_rows(of_type(value, list, f"{file.path}: {forms[0]}"), name, file.format, counts)
+    rows = of_type(value, list, f"{file.path}: {forms[0]}")
+    return _of_rows(rows, name, file.format, counts, _unit(rows) if forms == ["utterances"] else 1)
 
 
 def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
@@ -235,9 +238,16 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], un
             continue
         fields = Fields(row, where)
         others.update(f"values of {key!r}" for key in fields.record if key not in TURN_KEYS)
-        text = fields.record.get("text")
-        text = "" if text is None and "text" in fields else fields.text("text")
+        if "text" not in fields:
+            keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
+            raise fields.error(
+                f"there is no text: its keys are {keys}; those of a turn are {', '.join(TURN_KEYS)}, "
+                f"and a document has {', '.join(LIST_KEYS)} or text"
+            )
+        text = "" if fields.record["text"] is None else fields.text("text")
         speaker = fields.record.get("speaker", fields.record.get("role"))
+        if isinstance(speaker, int) and not isinstance(speaker, bool):  # as programs that recognise speech count them
+            speaker = str(speaker)
         speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None
         said.append(Said(text, speaker, *(_time(fields, key, unit) for key in ("start", "end"))))
     return Transcript(name, form, tuple(said), counts=counts + others)

@@ -214,6 +214,28 @@ def test_json(tmp_path: Path) -> None:
     assert read_transcript(tmp_path / "t.vtt.gz").speakers == ["Ann & Co", "Bob"]
 
 
+def test_json_of_programs_that_recognise_speech(tmp_path: Path) -> None:
+    """Utterances have whole milliseconds, or seconds; the text beside them repeats them; speakers may be numbers."""
+    turns = [("A", "We start at nine.", 240, 1890), ("B", "At nine?", 2010, 3700)]
+    rows = [dict(zip(("speaker", "text", "start", "end"), turn, strict=True)) for turn in turns]
+    document = {"id": "x", "text": "We start at nine. At nine?", "utterances": rows}
+    transcript = read_transcript(write(tmp_path / "a.json", document))
+    assert transcript.said == (Said("We start at nine.", "A", 0.24, 1.89), Said("At nine?", "B", 2.01, 3.7))
+    numbered = [row | {"speaker": number, "start": row["start"] / 1000, "end": None} for number, row in enumerate(rows)]
+    transcript = read_transcript(write(tmp_path / "b.json", {"utterances": numbered}))
+    assert transcript.said == (Said("We start at nine.", "0", 0.24), Said("At nine?", "1", 2.01))
+    for empty in ([], None):
+        assert read_transcript(write(tmp_path / "c.json", document | {"utterances": empty})).text == document["text"]
+    for value, message in (
+        ([{"transcript": "Hi.", "who": 1}], "turn 1: there is no text: its keys are 'transcript', 'who'; those of a"),
+        ({"results": {}}, "turn 1: there is no text: its keys are 'results'; .* document has turns, .*, utterances or"),
+        ([{"text": "Hi.", "speaker": True}], "speaker must be a string"),
+        (document | {"segments": rows}, "document x has segments and utterances and text; give one of them"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_transcript(write(tmp_path / "d.json", value))
+
+
 @pytest.mark.parametrize("delimiter", ["\t", ","])
 def test_tables_of_whisper_have_milliseconds(delimiter: str, tmp_path: Path) -> None:
     rows = [["start", "end", "text"], ["0", "2720", "And so we met."], ["2720", "64250", ""], ["64250", "66000", "Yes"]]
