@@ -19,7 +19,10 @@ LONGEST = 400  # characters of cues that are joined, where no sentence ends
 
 _TIMING = re.compile(rf"[ \t]*({CLOCK})[ \t]*-->[ \t]*({CLOCK})[ \t]*(.*)")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^<>]*)>|</v>")
-_TAG = re.compile(r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*)?>|<\d[\d:.]*>|\{\\an?\d\}", re.IGNORECASE)
+_SETTINGS = re.compile(r"(?:[^\W\d]\w*:\S+\s*)*")  # such as `align:start position:0%`, `X1:40 X2:600`
+_NAMES = "c|v|lang|ruby|rt|i|b|u|s|em|strong|font|span|small|big|sub|sup|mark|del|ins|strike|a|(?P<line>br|p|div)"
+_TAG = re.compile(rf"</?(?:{_NAMES})(?:[.\s/][^<>]*)?>|<\d[\d:.]*>|\{{\\[^{{}}\n]*\}}", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:#\d+|#x[\da-f]+|[a-z]\w*);", re.IGNORECASE)  # plain text has `&` alone, too
 _BLOCK = re.compile(r"(NOTE|STYLE|REGION)(?:\s|$)")
 _END = re.compile(r"[.!?…。！？؟।]['\"”’»)\]]*$")
 _BLOCKS = {"NOTE": "notes", "STYLE": "styles", "REGION": "regions"}
@@ -61,13 +64,14 @@ def _cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> Iterator[_Cue
     _count_outside(lines[: begins[0]], is_vtt, counts)
     for (number, timing), (begin, following) in zip(timings, pairwise(begins), strict=True):
         counts["cue identifiers"] += begin < number
-        counts["cue settings"] += bool(timing[3].strip())
+        is_text = _SETTINGS.fullmatch(timing[3]) is None
+        counts["cue settings"] += bool(timing[3].strip()) and not is_text
         end = number + 1
         while end < following and not (is_vtt and is_blank(lines[end])):
             end += 1
         _count_outside(lines[end:following], is_vtt, counts)
-        inside = [line for line in lines[number + 1 : end] if not is_blank(line)]
-        yield _Cue(seconds(timing[1]), seconds(timing[2]), inside)
+        inside = [*([timing[3]] if is_text else []), *lines[number + 1 : end]]
+        yield _Cue(seconds(timing[1]), seconds(timing[2]), [line for line in inside if not is_blank(line)])
 
 
 def _begin_of_cue(lines: list[str], number: int, is_vtt: bool) -> int:
@@ -95,7 +99,7 @@ def _count_outside(lines: list[str], is_vtt: bool, counts: Counter[str]) -> None
 
 def _without_repeated(cues: list[_Cue], counts: Counter[str]) -> list[_Cue]:
     """Leaves out the first line of cues that repeats the last one before, if many do: captions that roll."""
-    texts = [[plain for line in cue.lines if (plain := _TAG.sub("", line).strip())] for cue in cues]
+    texts = [[plain for line in cue.lines if (plain := _plain(line)[0].strip())] for cue in cues]
     last, repeats = "", list[bool]()
     for lines in texts:
         repeats.append(bool(lines) and lines[0] == last)
@@ -105,7 +109,7 @@ def _without_repeated(cues: list[_Cue], counts: Counter[str]) -> list[_Cue]:
     counts["lines that repeat the one before"] += sum(repeats)
     rolled = []
     for cue, repeat in zip(cues, repeats, strict=True):
-        lines = [line for line in cue.lines if _TAG.sub("", line).strip()]
+        lines = [line for line in cue.lines if _plain(line)[0].strip()]
         if lines[repeat:]:
             rolled.append(replace(cue, lines=lines[repeat:]))
     return rolled
@@ -117,12 +121,22 @@ def _voices(cue: _Cue, is_vtt: bool, counts: Counter[str]) -> Iterator[Said]:
     pieces = _VOICE.split(text) if is_vtt else [text]
     for number, piece in enumerate(pieces):
         if number % 2:  # the name, or None at the end of a voice
-            speaker = html.unescape(piece).strip() or None if piece is not None else None
+            speaker = _unescaped(piece).strip() or None if piece is not None else None
             continue
-        plain, tags = _TAG.subn("", piece)
+        plain, tags = _plain(piece)
         counts["tags"] += tags
         if not is_blank(plain):
-            yield Said(html.unescape(plain) if is_vtt else plain, speaker, cue.start, cue.end)
+            yield Said(plain, speaker, cue.start, cue.end)
+
+
+def _plain(text: str) -> tuple[str, int]:
+    """Returns a text without tags, and their number; `<br>` and the like end a line."""
+    plain, tags = _TAG.subn(lambda match: "\n" if match["line"] else "", text)
+    return _unescaped(plain), tags
+
+
+def _unescaped(text: str) -> str:
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text)
 
 
 def _with_names(said: list[Said]) -> list[Said]:

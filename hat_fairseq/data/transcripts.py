@@ -22,9 +22,12 @@ from hat_fairseq.data.subtitles import has_cues, turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
 
 WEBVTT, SUBRIP = "WebVTT", "SubRip"
-LIST_KEYS = ("turns", "sentences", "segments")
+RECOGNISED = ("segments", "utterances")  # of programs that recognise speech, which repeat the text beside them
+LIST_KEYS = ("turns", "sentences", *RECOGNISED)
 RECORD_KEYS = (*LIST_KEYS, "text")
 TURN_KEYS = ("text", "speaker", "role", "start", "end")
+WHISPER = ("start", "end", "text")
+MOST_KEYS = 12  # of a message
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def read_transcript(path: Path, number_of: str | None = None, running: bool = Fa
         if file.format in (JSON, JSON_LINES):
             transcript = _of_json(file, name, number_of)
         elif file.is_table:
-            transcript = _of_rows([row for _, row in file.rows()], name, file.format, file.counts)
+            transcript = _of_table([row for _, row in file.rows(keep_empty=True)], name, file)
         else:
             text = "\n".join(line for _, line in file.lines())
             transcript = of_text(text, name, running)
@@ -150,7 +153,7 @@ def of_text(text: str, name: str, running: bool = False) -> Transcript:
 
 
 def _of_json(file: DataFile, name: str, wanted: str | None) -> Transcript:
-    """Reads one document with `turns`, `sentences`, `segments` or `text`, or a turn in each object or string."""
+    """Reads one document with one of `RECORD_KEYS`, or a turn in each object or string."""
     rows = []
     for where, text in file.json_texts():
         with_place = parse_json(text)
@@ -186,8 +189,8 @@ def _is_document(row: dict[str, Any], rows: int) -> bool:
 
 def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
     forms = [key for key in RECORD_KEYS if row.get(key) is not None]
-    if forms == ["segments", "text"]:  # as programs that recognise speech write them: the same text twice
-        forms = ["segments"]
+    if len(forms) == 2 and forms[0] in RECOGNISED and forms[1] == "text":
+        forms = forms[:1] if row[forms[0]] else forms[1:]
     if len(forms) != 1:
         raise ValueError(f"{file.path}: document {name} has {' and '.join(forms)}; give one of them")
     counts = file.counts
@@ -197,11 +200,36 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
         if forms != ["text"]:
             raise ValueError(f"{file.path}: document {name}: {forms[0]} must be a list, not {value!r:.60}")
         return Transcript(name, file.format, text=value, counts=counts)
-    return _of_rows(of_type(value, list, f"{file.path}: {forms[0]}"), name, file.format, counts)
+    rows = of_type(value, list, f"{file.path}: {forms[0]}")
+    return _of_rows(rows, name, file.format, counts, _unit(rows) if forms == ["utterances"] else 1)
 
 
-def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str]) -> Transcript:
-    """Reads turns: objects or strings; other keys than those of a turn are counted."""
+def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
+    """Reads a turn in each row. Whisper has the columns start, end and text in this order, and whole milliseconds."""
+    unit = _unit(rows) if all((*row,) == WHISPER for row in rows) else 1
+    turns = [{key: cell for key, cell in row.items() if cell is not None or key == "text"} for row in rows]
+    return _of_rows(turns, name, file.format, file.counts, unit)
+
+
+def _unit(rows: Sequence[Any]) -> int:
+    """How many units of time a second has in turns: 1,000 if all times are whole numbers that can be no seconds.
+
+    Nobody takes 10 seconds for a character, or only 10 milliseconds for each.
+    """
+    rows = [row for row in rows if isinstance(row, dict)]
+    times = [str(row[key]) for row in rows for key in ("start", "end") if row.get(key) is not None]
+    if not times or not all(re.fullmatch(r"\d{1,12}", time.strip()) for time in times):
+        return 1
+    said = [row for row in rows if row.get("start") is not None and row.get("end") is not None]
+    duration = sum(int(row["end"]) - int(row["start"]) for row in said)
+    return 1000 if duration > 10 * sum(len(str(row.get("text") or "")) for row in said) else 1
+
+
+def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], unit: int = 1) -> Transcript:
+    """Reads turns: objects or strings; other keys than those of a turn are counted.
+
+    `unit`: how many units of time a second has.
+    """
     said, others = [], Counter[str]()
     for number, row in enumerate(rows, start=1):
         where = f"{name}, turn {number}"
@@ -210,23 +238,30 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str]) ->
             continue
         fields = Fields(row, where)
         others.update(f"values of {key!r}" for key in fields.record if key not in TURN_KEYS)
-        text = fields.record.get("text")
-        text = "" if text is None and "text" in fields else fields.text("text")
+        if "text" not in fields:
+            keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
+            raise fields.error(
+                f"there is no text: its keys are {keys}; those of a turn are {', '.join(TURN_KEYS)}, "
+                f"and a document has {', '.join(LIST_KEYS)} or text"
+            )
+        text = "" if fields.record["text"] is None else fields.text("text")
         speaker = fields.record.get("speaker", fields.record.get("role"))
+        if isinstance(speaker, int) and not isinstance(speaker, bool):  # as programs that recognise speech count them
+            speaker = str(speaker)
         speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None
-        said.append(Said(text, speaker, *(_time(fields, key) for key in ("start", "end"))))
+        said.append(Said(text, speaker, *(_time(fields, key, unit) for key in ("start", "end"))))
     return Transcript(name, form, tuple(said), counts=counts + others)
 
 
-def _time(fields: Fields, key: str) -> float | None:
-    """The seconds under a key, a number or a clock such as `00:01:23`; ValueError for something else."""
+def _time(fields: Fields, key: str, unit: int) -> float | None:
+    """The seconds under a key, a number of so many units or a clock such as `00:01:23`; ValueError for others."""
     value = fields.record.get(key)
     if value is None:
         return None
     if isinstance(value, str) and re.fullmatch(CLOCK, value.strip()):
         return seconds(value.strip())
     if isinstance(value, str) and re.fullmatch(r"\d+(?:\.\d+)?", value.strip()):
-        return float(value)
+        return float(value) / unit
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return float(value)
+        return float(value) / unit
     raise fields.error(f"{key} must be seconds or a clock such as 00:01:23, not {value!r:.60}")

@@ -1,6 +1,7 @@
 """Generation options: names and ranges. fairseq ignores unknown names and numbers that make no sense."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..data.dictionary import EOS, PAD, UNKNOWN
@@ -45,10 +46,15 @@ MINIMUM = {option.name: option.least for option in OPTIONS if option.least is no
 
 
 def check_ranges(options: Mapping[str, Any]) -> None:
-    """Raises ValueError for a number below the least one that makes sense."""
+    """Raises ValueError for a number below the least one that makes sense, and for what is no finite number."""
+    for name, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value) and (name, value) != ("unkpen", math.inf):
+            raise ValueError(f"{name} must be a finite number, not {value}")
     for name, least in MINIMUM.items():
         if (value := options.get(name)) is not None and value < least:
             raise ValueError(f"{name} must be at least {least}, not {value}")
+    if (temperature := options.get("temperature")) is not None and temperature <= 0:
+        raise ValueError(f"temperature must be more than 0, not {temperature}")
     if options.get("no_repeat_ngram_size") == 1:
         raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
 
@@ -57,19 +63,22 @@ def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: 
     """Returns the tokens of the longest text allowed, without `</s>`; ValueError if `min_len` is more."""
     longest = min(int(max_len_a * source_tokens + max_len_b), positions - 1)
     if min_len > longest:
-        raise ValueError(f"--min-len {min_len} is more than the longest text allowed, {longest} tokens")
+        source = f" for a source of {source_tokens}" if max_len_a else ""
+        raise ValueError(f"--min-len {min_len} is more than the longest text allowed, {longest} tokens{source}")
     return longest
 
 
-def search_options(options: Mapping[str, Any], source_tokens: int, positions: int, vocabulary: int) -> SearchOptions:
+def search_options(
+    options: Mapping[str, Any], source_tokens: Sequence[int], positions: int, vocabulary: int
+) -> SearchOptions:
     """Maps fairseq's options, or else its defaults, to those of our beam search.
 
     Args:
-        source_tokens: of the longest source of the batch.
+        source_tokens: of the source of each document, so that no text depends on the others of its batch.
         positions: the decoder's.
         vocabulary: its size.
     Raises:
-        ValueError: min_len is more than the longest text allowed.
+        ValueError: min_len is more than the longest text allowed for a document.
     """
     settings = {**DEFAULTS, **options}
     a, b, least = (settings[name] for name in ("max_len_a", "max_len_b", "min_len"))
@@ -78,7 +87,7 @@ def search_options(options: Mapping[str, Any], source_tokens: int, positions: in
         end=EOS,
         pad=PAD,
         unk=UNKNOWN,
-        max_len=longest_text(a, b, least, source_tokens, positions),
+        max_len=tuple(longest_text(a, b, least, tokens, positions) for tokens in source_tokens),
         min_len=least,
         beam=min(settings["beam"], vocabulary - 2),
         len_penalty=None if settings["unnormalized"] else settings["lenpen"],

@@ -58,7 +58,8 @@ class SearchOptions:
 
     Attributes:
         start, end, pad, unk: ids of the first token of every hypothesis, of </s>, of padding and of unknown words.
-        max_len, min_len: tokens of the longest and of the shortest hypothesis, without </s>.
+        max_len: tokens of the longest hypothesis, without </s>; several numbers: of each document.
+        min_len: tokens of the shortest hypothesis, without </s>.
         beam: K, at most V - 2.
         len_penalty: scores are divided by the length to this power; None: they are sums.
         unk_penalty: subtracted from the log-probability of `unk`.
@@ -70,7 +71,7 @@ class SearchOptions:
     end: int
     pad: int
     unk: int
-    max_len: int
+    max_len: int | tuple[int, ...]
     min_len: int = 1
     beam: int = 4
     len_penalty: float | None = 1.0
@@ -117,15 +118,15 @@ def beam_search(
     """
     beams, caches = _Beams(documents, device, options), [decoder.new_cache() for decoder in decoders]
     memories = list(memories)
-    for step in range(options.max_len + 1):
+    for step in range(beams.longest):
         rows = beams.tokens[:, :, : step + 1].flatten(0, 1)
         log_probs = _log_probs(rows, zip(decoders, memories, caches, strict=True), options.temperature)
-        _forbid(log_probs, rows, options)
+        _forbid(log_probs, rows, options, beams.at_limit(step))
         scores = beams.scores[:, :, step - 1] if step else None
         candidates = best_continuations(log_probs.unflatten(0, (-1, options.beam)), scores)
         ends = beams.finish(step, candidates)
-        unfinished = beams.unfinished()
-        if step == options.max_len or not unfinished:
+        unfinished = beams.unfinished(step)
+        if not unfinished:
             break
         all_stay = len(unfinished) == len(beams.tokens)
         places = torch.tensor(unfinished, device=device)
@@ -162,14 +163,18 @@ def _log_probs(rows: Tensor, decoders: Any, temperature: float) -> Tensor:
     return log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).logsumexp(0) - math.log(len(log_probs))
 
 
-def _forbid(log_probs: Tensor, rows: Tensor, options: SearchOptions) -> None:
-    """Sets the (R, V) log-probabilities of tokens that may not follow the (R, T) tokens to -inf, in place."""
+def _forbid(log_probs: Tensor, rows: Tensor, options: SearchOptions, at_limit: list[int]) -> None:
+    """Sets the (R, V) log-probabilities of tokens that may not follow the (R, T) tokens to -inf, in place.
+
+    `at_limit`: the places (0..D-1) of documents whose hypotheses end here at the latest.
+    """
     step = rows.size(1) - 1
     log_probs[:, options.pad] = -math.inf
     log_probs[:, options.unk] -= options.unk_penalty
-    if step == options.max_len:
-        log_probs[:, : options.end] = -math.inf
-        log_probs[:, options.end + 1 :] = -math.inf
+    if at_limit:
+        of_documents = log_probs.unflatten(0, (-1, options.beam))
+        of_documents[at_limit, :, : options.end] = -math.inf
+        of_documents[at_limit, :, options.end + 1 :] = -math.inf
     if step < options.min_len:
         log_probs[:, options.end] = -math.inf
     if options.no_repeat_ngram_size:
@@ -213,16 +218,19 @@ class _Beams:
 
     Attributes:
         finished: of every document.
-        tokens: (D, K, max_len + 2) of the active ones, with the start token.
-        scores: (D, K, max_len + 1) sums of log-probabilities; place t: up to token t + 1.
+        longest: L, the tokens of the longest hypothesis of all documents, with </s>.
+        tokens: (D, K, L + 1) of the active ones, with the start token.
+        scores: (D, K, L) sums of log-probabilities; place t: up to token t + 1.
     """
 
     def __init__(self, documents: int, device: torch.device, options: SearchOptions) -> None:
         self.finished: list[list[Hypothesis]] = [[] for _ in range(documents)]
         self._documents = list(range(documents))  # the unfinished ones
-        self._options, beam, longest = options, options.beam, options.max_len + 1
-        self.tokens = torch.full((documents, beam, longest + 1), options.start, device=device)
-        self.scores = torch.zeros(documents, beam, longest, device=device)
+        self._options, beam, limit = options, options.beam, options.max_len
+        self._limits = [limit] * documents if isinstance(limit, int) else list(limit)
+        self.longest = max(self._limits, default=0) + 1
+        self.tokens = torch.full((documents, beam, self.longest + 1), options.start, device=device)
+        self.scores = torch.zeros(documents, beam, self.longest, device=device)
 
     def finish(self, step: int, candidates: Candidates) -> Tensor:
         """Stores those that end among the K best candidates, up to K a document; returns (D, C) True = it ends."""
@@ -242,10 +250,15 @@ class _Beams:
         score = score.clone() if penalty is None else score / len(tokens) ** penalty
         return Hypothesis(tokens, score, sums.diff(prepend=sums.new_zeros(1)))
 
-    def unfinished(self) -> list[int]:
-        """Returns the places (0..D-1) of documents with fewer than K hypotheses."""
-        beam = self._options.beam
-        return [place for place, number in enumerate(self._documents) if len(self.finished[number]) < beam]
+    def at_limit(self, step: int) -> list[int]:
+        """Returns the places (0..D-1) of documents whose hypotheses have as many tokens as they may."""
+        return [place for place, number in enumerate(self._documents) if self._limits[number] == step]
+
+    def unfinished(self, step: int) -> list[int]:
+        """Returns the places (0..D-1) of documents with fewer than K hypotheses, which may have more tokens."""
+        beam, limits = self._options.beam, self._limits
+        places = enumerate(self._documents)
+        return [place for place, number in places if len(self.finished[number]) < beam and limits[number] > step]
 
     def advance(self, step: int, candidates: Candidates, ends: Tensor, places: Tensor) -> Tensor:
         """Continues the documents at (D',) places with their best K candidates that do not end.

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 # fairseq's options that transformers has, too.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
 # Options of transformers that change its texts and have no effect here, with the value that changes nothing; those that
-# sampling alone reads are not among them.
+# sampling or an assisting model alone reads are not among them.
 WITHOUT_EFFECT: dict[str, Any] = {
     "do_sample": False,
     "num_beam_groups": 1,
@@ -28,8 +28,16 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "guidance_scale": 1,
     "suppress_tokens": [PAD],
     "forced_eos_token_id": EOS,
+    "eos_token_id": EOS,
+    "decoder_start_token_id": EOS,
+    "early_stopping": True,
+    "num_return_sequences": 1,
+    "renormalize_logits": False,
+    "remove_invalid_values": False,
+    "token_healing": False,
     **dict.fromkeys(("bad_words_ids", "begin_suppress_tokens", "constraints", "force_words_ids", "stop_strings")),
     **dict.fromkeys(("exponential_decay_length_penalty", "forced_bos_token_id", "penalty_alpha", "sequence_bias")),
+    **dict.fromkeys(("dola_layers", "max_time", "watermarking_config")),
 }
 # Options that have an effect with another one only.
 NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
@@ -54,8 +62,10 @@ def stated_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: int | None = None) -> None:
-    """Raises ValueError for an option that has an effect only with another one, which is not set."""
+    """Raises ValueError for an option without effect, or with one only beside another one, which is not set."""
     options = {**packaged, **stated}
+    if stated.get("nbest", 1) != 1:
+        raise ValueError("--nbest has no effect: each document gets its best text alone; remove it")
     for name in stated.keys() & NEEDS.keys():
         if not options.get(NEEDS[name]):
             raise ValueError(f"{flag(name)} has no effect without {flag(NEEDS[name])}: remove it")
@@ -92,10 +102,18 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
     else:
         values = Fields.read(file, optional=True).record
         options = {**of_transformers(values), **folder.part("generation").record}
-        if named := [name for name in WITHOUT_EFFECT if values.get(name) not in (None, WITHOUT_EFFECT[name])]:
+        if named := without_effect(values):
             logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(named))
     check_options(options, str(file))
     return options
+
+
+def without_effect(values: Mapping[str, Any]) -> list[str]:
+    """Names the options of generation_config.json that change texts of transformers alone."""
+    usual: dict[str, tuple[Any, ...]] = {name: (None, value, [value]) for name, value in WITHOUT_EFFECT.items()}
+    if values.get("num_beams") == 1:  # a single hypothesis ends the search
+        usual["early_stopping"] += (False, "never")
+    return [name for name, same in usual.items() if values.get(name) not in same]
 
 
 def for_transformers(options: Mapping[str, Any], positions: int) -> dict[str, Any]:
@@ -130,7 +148,8 @@ def of_transformers(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns fairseq's options with which it finds the same texts; those that are not stated are absent."""
     names = {"num_beams": "beam", "num_return_sequences": "nbest", "no_repeat_ngram_size": "no_repeat_ngram_size"}
     options = {own: values[name] for name, own in names.items() if values.get(name) is not None}
-    lengths = ("min_length", "min_len", 1), ("max_length", "max_len_b", 2), ("max_new_tokens", "max_len_b", 1)
+    lengths = [("min_length", "min_len", 1), ("max_length", "max_len_b", 2)]  # with the first token, and </s>
+    lengths += [("min_new_tokens", "min_len", 0), ("max_new_tokens", "max_len_b", 1)]  # which transformers prefers
     for name, own, more in lengths:
         if isinstance(value := values.get(name), int):
             options[own] = max(value - more, 0)

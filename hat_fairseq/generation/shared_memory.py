@@ -15,7 +15,8 @@ class SharedMemoryGenerator(SequenceGenerator):
     """fairseq's generator, with all of its arguments, for models whose decoder has `reorder_beams`.
 
     Repeated n-grams are blocked on the device. fairseq's loop fails if the beam exceeds the symbols that can continue a
-    text, which are all but `</s>` and padding; so the beam is at most that number.
+    text, which are all but `</s>` and padding; so the beam is at most that number. As in fairseq, the longest text that
+    `max_len_a` allows follows from the longest source of the batch; in `beam_search`, from that of each document.
 
     Raises:
         ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores.

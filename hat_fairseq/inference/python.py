@@ -1,6 +1,7 @@
 """A trained model as one Python object: `hat_fairseq.load(DIR)`."""
 
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +193,8 @@ class Model:
             return transcript.record(questions), transcript.said
         if number_of is not None:
             raise ValueError("--id has no effect without the path of a transcript: remove it")
+        if isinstance(document, str) and "\n" not in document and os.path.isfile(document):
+            raise ValueError(f"the document {document!r:.200} is the name of a file: give Path({document!r:.200})")
         if isinstance(document, str) and (read := turns_of_text(document)) is not None:
             check_text(read, "the document")
             logger.warning("the document is read as %s", read.describe().removeprefix(f"{read.name}: "))

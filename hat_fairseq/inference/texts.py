@@ -65,17 +65,16 @@ class DocumentToText:
     @torch.no_grad()
     def hypotheses(self, rows: list[Encoded]) -> list[Tensor]:
         """Generates the best hypothesis of each row, token ids with `</s>`."""
-        device = self.loaded.device
+        device, lengths = self.loaded.device, [len(each.tokens) for each in rows]
         source = padded([each.tokens for each in rows]).to(device)
         roles = [each.roles for each in rows if each.roles is not None]
         more = {"roles": padded(roles).to(device)} if roles else {}
         if self.generator is not None:
-            lengths = torch.tensor([len(each.tokens) for each in rows], device=device)
-            sample = {"net_input": {"src_tokens": source, "src_lengths": lengths, **more}}
-            best = self.loaded.task.inference_step(self.generator, self.models, sample)
+            net_input = {"src_tokens": source, "src_lengths": torch.tensor(lengths, device=device), **more}
+            best = self.loaded.task.inference_step(self.generator, self.models, {"net_input": net_input})
             return [beams[0]["tokens"] for beams in best]
         positions = min(model.decoder.embedding_sizes.positions for model in self.models)
-        options = search_options(self.options, source.size(1), positions, len(self.loaded.target))
+        options = search_options(self.options, lengths, positions, len(self.loaded.target))
         decoders = [model.decoder for model in self.models]
         memories = [model.encoder(source, **more) for model in self.models]
         names = [each.row.id for each in rows]

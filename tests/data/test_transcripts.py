@@ -186,9 +186,35 @@ def test_subrip_with_names_and_blank_lines() -> None:
     )
     text += "\n3\n00:00:09,000 --> 00:00:10,000\n{\\an8}BOB: A &amp; B\n2020\n\n4\n00:00:20,000 --> 00:00:21,000\n\n"
     transcript = of_text(text.replace("\n", "\r\n"), "m")
-    assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A &amp; B 2020", "BOB", 9, 10))
+    assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A & B 2020", "BOB", 9, 10))
     assert transcript.counts["cue identifiers"] == 4 and transcript.counts["cues without text"] == 1
     assert "4 cue identifiers" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+
+
+@pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("Tom &amp; Ann&#39;s caf&#xE9;&nbsp;bar", "Tom & Ann's café bar"),
+        ("&lt;i&gt; is a tag, R&D and AT&T; are not", "<i> is a tag, R&D and AT&T; are not"),
+        ("a < b, <3 and x<y> or <Bob> &notes", "a < b, <3 and x<y> or <Bob> &notes"),
+        ("<em>One</em><br/>two<BR>three <strong>four</strong>", "One two three four"),
+        ('<span style="color: red">Red</span> <font color="#fff">white</font>', "Red white"),
+        (r"{\an8\c&H00FFFF&}Up {\i1}there{\i0} {not a tag}", "Up there {not a tag}"),
+    ],
+)
+def test_tags_and_entities(head: str, line: str, text: str) -> None:
+    transcript = of_text(f"{head}00:00:01.000 --> 00:00:02.000\n{line}\n", "m")
+    assert [each.text for each in transcript.said] == [text]
+
+
+@pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])
+def test_text_on_the_line_of_the_times(head: str) -> None:
+    transcript = of_text(f"{head}00:03 --> 00:05 Eva: Good day\n\n00:06 --> 00:09  Tim: Yes.\nGladly.\n", "m")
+    assert transcript.said == (Said("Good day", "Eva", 3, 5), Said("Yes. Gladly.", "Tim", 6, 9))
+    assert not transcript.counts["cue settings"]
+    transcript = of_text(f"{head}00:03.000 --> 00:05.000 X1:40 line:9%,end\nEva: Hi.\n", "m")
+    assert transcript.said == (Said("Hi.", "Eva", 3, 5),) and transcript.counts["cue settings"] == 1
 
 
 def test_captions_that_roll_and_sentences_over_cues() -> None:
@@ -238,6 +264,42 @@ def test_json(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "t.vtt.gz", "wt", encoding="utf-8") as file:
         file.write(VTT)
     assert read_transcript(tmp_path / "t.vtt.gz").speakers == ["Ann & Co", "Bob"]
+
+
+def test_json_of_programs_that_recognise_speech(tmp_path: Path) -> None:
+    """Utterances have whole milliseconds, or seconds; the text beside them repeats them; speakers may be numbers."""
+    turns = [("A", "We start at nine.", 240, 1890), ("B", "At nine?", 2010, 3700)]
+    rows = [dict(zip(("speaker", "text", "start", "end"), turn, strict=True)) for turn in turns]
+    document = {"id": "x", "text": "We start at nine. At nine?", "utterances": rows}
+    transcript = read_transcript(write(tmp_path / "a.json", document))
+    assert transcript.said == (Said("We start at nine.", "A", 0.24, 1.89), Said("At nine?", "B", 2.01, 3.7))
+    numbered = [row | {"speaker": number, "start": row["start"] / 1000, "end": None} for number, row in enumerate(rows)]
+    transcript = read_transcript(write(tmp_path / "b.json", {"utterances": numbered}))
+    assert transcript.said == (Said("We start at nine.", "0", 0.24), Said("At nine?", "1", 2.01))
+    for empty in ([], None):
+        assert read_transcript(write(tmp_path / "c.json", document | {"utterances": empty})).text == document["text"]
+    for value, message in (
+        ([{"transcript": "Hi.", "who": 1}], "turn 1: there is no text: its keys are 'transcript', 'who'; those of a"),
+        ({"results": {}}, "turn 1: there is no text: its keys are 'results'; .* document has turns, .*, utterances or"),
+        ([{"text": "Hi.", "speaker": True}], "speaker must be a string"),
+        (document | {"segments": rows}, "document x has segments and utterances and text; give one of them"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_transcript(write(tmp_path / "d.json", value))
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ","])
+def test_tables_of_whisper_have_milliseconds(delimiter: str, tmp_path: Path) -> None:
+    rows = [["start", "end", "text"], ["0", "2720", "And so we met."], ["2720", "64250", ""], ["64250", "66000", "Yes"]]
+
+    def read(*rows: list[str]) -> list[tuple[float | None, float | None]]:
+        (path := tmp_path / "t.tsv").write_text("".join(delimiter.join(row) + "\n" for row in rows))
+        return [(each.start, each.end) for each in read_transcript(path).said]
+
+    assert read(*rows) == [(0, 2.72), (2.72, 64.25), (64.25, 66)]
+    assert read(*rows, ["66000", "67000.5", "No"])[-1] == (66000, 67000.5), "not whole: seconds"
+    assert read(*([text, start, end] for start, end, text in rows))[0] == (0, 2720), "another order"
+    assert read(rows[0], ["0", "4", "We met."], ["4", "2000", "Now we go on " * 20])[-1] == (4, 2000), "can be seconds"
 
 
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

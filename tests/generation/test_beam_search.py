@@ -88,7 +88,8 @@ def assert_same(models: list[Any], source: Tensor, **options: Any) -> list[list[
     hypotheses = generate(SharedMemoryGenerator, models, source, **options)
     assert_same_hypotheses(hypotheses, generate(SequenceGenerator, models, source, **options))
     if not options.keys() & {"strategy", "prefix_tokens"}:
-        ours = our_search(models, source, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
+        longest = [source.size(1)] * len(source)  # fairseq goes by the longest source of the batch
+        ours = our_search(models, source, longest, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
         assert_same_hypotheses(ours, hypotheses)
     return hypotheses
 
@@ -164,6 +165,24 @@ def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
             for row, length in enumerate(LENGTHS):
                 alone = assert_same([model], documents(LENGTHS)[row : row + 1, :length])
                 assert_same_hypotheses(alone, hypotheses[row : row + 1])
+
+
+@pytest.mark.parametrize("options", [{"max_len_b": 2}, {"max_len_b": 1, "beam_size": 1, "no_repeat_ngram_size": 2}])
+def test_the_longest_text_of_a_document_follows_from_its_own_source(options: dict[str, Any]) -> None:
+    """So its hypotheses are those that fairseq finds for it alone."""
+    model, source, options = (
+        confident(),
+        documents(LENGTHS),
+        {"max_len_a": 0.7, "min_len": 2, "beam_size": 3, **options},
+    )
+    together, lengths = our_search([model], source, **options), set()
+    for row, length in enumerate(LENGTHS):
+        alone = generate(SequenceGenerator, [model], source[row : row + 1, :length], **options)
+        assert_same_hypotheses(together[row : row + 1], alone)
+        lengths |= {len(each["tokens"]) - int(0.7 * length) - options["max_len_b"] for each in alone[0]}
+    assert max(lengths) == 1, "no hypothesis is as long as it may be"
+    with pytest.raises(ValueError, match="--min-len 4 is more than the longest text .*, 3 tokens for a source of 2"):
+        our_search([model], source, **options | {"min_len": 4, "max_len_b": 2})
 
 
 def test_words_that_cannot_follow() -> None:
@@ -276,6 +295,8 @@ def test_options_without_a_meaning_are_refused() -> None:
         ("[4]", "--generation .4.: expected a JSON object"),
         ('{"beam": 0}', "beam must be at least 1, not 0"),
         ('{"min_len": -1}', "min_len must be at"),
+        ('{"temperature": -0.5}', "temperature must be more than 0, not -0.5"),
+        ('{"temperature": 0}', "temperature must be more than 0, not 0"),
     ):
         with pytest.raises(ValueError, match=message):
             parse_generation_options(text, "--generation")

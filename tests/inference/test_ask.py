@@ -137,6 +137,7 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
         ({"text": "a", "questions": ["b"]}, "what?", "questions of its own"),
         ({"text": "a", "turns": []}, "what?", "exactly one of"),
         (tmp_path, "what?", "is a folder"),
+        (str(times), "what?", "the document '.*m.vtt' is the name of a file: give Path"),
         ("WEBVTT\n\nNOTE nobody speaks\n", "what?", "the document has no text .left out: 1 notes"),
     ):
         with pytest.raises(ValueError, match=message):

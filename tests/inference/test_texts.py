@@ -19,6 +19,7 @@ from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.loading import load
+from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8, multiplies_int8
 
@@ -76,6 +77,13 @@ def test_chunks_of_a_document_are_joined_in_order(model: DocumentToText, documen
         assert len(alone.split()) >= len(parts)
         expected.append(alone)
     assert all(list(texts_of(model, documents, batch_size)) == expected for batch_size in (1, 2, 33))
+
+
+def test_a_text_does_not_depend_on_its_batch(model: DocumentToText, documents: list[Record]) -> None:
+    other = DocumentToText(model.loaded, beam=3, min_len=2, max_len_a=0.2, max_len_b=3)
+    rows = [each for document in documents for each in encode_documents([document], model.loaded)[0]]
+    alone, together = [other.hypotheses([row])[0].tolist() for row in rows], other.hypotheses(rows)
+    assert [tokens.tolist() for tokens in together] == alone and len({*map(len, alone)}) > 1
 
 
 def test_texts_come_one_by_one_and_bad_documents_before_all(model: DocumentToText, documents: list[Record]) -> None:

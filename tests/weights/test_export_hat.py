@@ -18,7 +18,7 @@ import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.generation.settings import packaged_options
+from hat_fairseq.generation.settings import for_transformers, of_transformers, packaged_options, without_effect
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.texts import DocumentToText
 from hat_fairseq.model_folder import BIN
@@ -209,6 +209,26 @@ def test_options_that_only_transformers_has_are_named(tmp_path: Path, caplog: py
         use()
         assert [record.message for record in caplog.records].count(line) == 1
     assert read_lines(tmp_path / "out.jsonl") == usual
+
+
+def test_options_of_transformers_that_change_texts() -> None:
+    """Those that fairseq has, too, are mapped; the others are named, unless they change nothing."""
+    for values, options in (
+        ({"min_new_tokens": 7, "min_length": 30, "max_new_tokens": 12}, {"min_len": 7, "max_len_b": 11}),
+        ({"min_length": 8, "max_length": 42}, {"min_len": 7, "max_len_b": 40}),
+    ):
+        assert of_transformers(values) == options and without_effect(values) == []
+    changed = {
+        "early_stopping": "never",
+        "num_return_sequences": 2,
+        "eos_token_id": [2, 7],
+        "decoder_start_token_id": 0,
+    }
+    changed |= {"renormalize_logits": True, "watermarking_config": {"bias": 3.0}, "max_time": 2.5, "dola_layers": "low"}
+    for name, value in changed.items():
+        assert without_effect({name: value, "num_beams": 4}) == [name]
+    same = {"early_stopping": False, "num_beams": 1, "eos_token_id": [2], "suppress_tokens": [1], "top_k": 9}
+    assert without_effect(same | for_transformers({}, 64)) == without_effect(same) == []
 
 
 @pytest.mark.parametrize("verb", ["package", "export --to hf --path"])
