@@ -400,8 +400,8 @@ class HatForHead(HatModel):
         name, head = self._head(config)
         config = deepcopy(config)
         classes = self._classes(config, head)
-        kept = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
-        config.heads = {name: {**kept, "classes": classes}}
+        settings = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
+        config.heads = {name: {**settings, "classes": classes}}
         super().__init__(config)
 
     def _head(self, config: HatConfig) -> tuple[str, Mapping[str, Any]]:
