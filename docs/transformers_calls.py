@@ -171,7 +171,7 @@ CALLS: dict[str, Callable[[Peer], Any]] = {
     )(TEXTS),
     '`pipeline("feature-extraction")` on strings': lambda p: transformers.pipeline(
         "feature-extraction", p.base(), tokenizer=p.tokenizer
-    )(TEXTS[0]),
+    )(TEXTS, batch_size=2),
 }
 
 

@@ -13,6 +13,8 @@ config.json and generation.json for generation_config.json; exports, with the fi
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -20,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from hat_fairseq.data.checksums import MANIFEST, Checksums
-from hat_fairseq.data.dictionary import DICTIONARIES
+from hat_fairseq.data.dictionary import DICTIONARIES, find_dictionary, read_labels
 from hat_fairseq.data.files import Fields
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ CLASSES = {  # class of transformers -> of this package
 }
 AUTO_MAP = {name: f"{LOADER.stem}.{own}" for name, own in CLASSES.items()}
 TOKENIZER, TOKENIZER_MAP = "tokenizer_config.json", {"AutoTokenizer": (f"{LOADER.stem}.HatTokenizer", None)}
+SAVED_BY_TRANSFORMERS = "transformers_version"  # a key of config.json
+OTHER_PROBLEMS = ("regression", "multi_label_classification")  # values of problem_type without one label of several
 _LINKED: dict[Path, TemporaryDirectory[str]] = {}  # data of folders without `bin`, until this process ends
 
 
@@ -89,10 +93,69 @@ class ModelFolder:
     @cached_property
     def description(self) -> dict[str, Any] | None:
         """Returns what `networks.build` takes; None of version 0.4, and of what is no network of this package."""
-        stated = self.config.get("description", dict) if "description" in self.config else self.config.record
-        return (
-            {name: stated.get(name, default) for name, default in DESCRIPTION.items()} if "network" in stated else None
-        )
+        of_other_class = "description" in self.config
+        stated = self.config.get("description", dict) if of_other_class else self.config.record
+        if "network" not in stated:
+            return None
+        description = {name: stated.get(name, default) for name, default in DESCRIPTION.items()}
+        if of_other_class and SAVED_BY_TRANSFORMERS in self.config:  # whose class does not know the description
+            heads, classes = Fields(description["heads"], f"{self.config.where}: heads"), len(self._names()) or 2
+            description["heads"] = {name: {**heads.get(name, dict), "classes": classes} for name in heads.record}
+        return description
+
+    def _names(self) -> list[str]:
+        """Returns the names of classes in config.json; transformers leaves them out if they are `LABEL_0, LABEL_1`."""
+        names = self.config.get("id2label", dict) if self.config.record.get("id2label") else {}
+        return [str(names.get(str(number))) for number in range(len(names))]
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """Returns the only head of the description; an empty one where there is none, or several."""
+        heads = (self.description or {}).get("heads")
+        only = next(iter(heads.values())) if isinstance(heads, dict) and len(heads) == 1 else None
+        return only if isinstance(only, dict) and isinstance(only.get("classes"), int) else {}
+
+    def labels(self, trained: Sequence[str]) -> list[str]:
+        """Returns the names of the classes of the only head: those of config.json, else those of the training.
+
+        transformers changes the former. Its `LABEL_0` and so on say nothing, unless there are no others.
+
+        Args:
+            trained: the labels of the dictionary.
+        """
+        if not self.head:
+            return list(trained)
+        classes = self.head["classes"]
+        default = [f"LABEL_{number}" for number in range(classes)]
+        for names in (self._names(), list(trained)):
+            if len(names) == classes and names != default:
+                return names
+        return default
+
+    def check_has_classes(self, names_labels: bool) -> None:
+        """Raises ValueError for a head about documents whose logits are not those of labels with a name each.
+
+        Args:
+            names_labels: the kind of data has a logit for each label.
+        """
+        head, problem = self.head, self.config.record.get("problem_type")
+        if head.get("level") != "document":
+            return
+        if problem is None and names_labels and head["classes"] == 1 and len(self.trained_labels()) != 1:
+            problem = "regression"  # which num_labels=1 means in transformers
+        if problem in OTHER_PROBLEMS:
+            raise ValueError(
+                f"{self.path}: its problem_type is {problem}, and hat_fairseq predicts one of several labels: load it "
+                "with transformers, AutoModelForSequenceClassification"
+            )
+        names = self.labels(self.trained_labels()) if names_labels else []
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise ValueError(f"{self.path / CONFIG}: id2label has {twice[0]!r:.80} twice; give each class its own name")
+
+    def trained_labels(self) -> list[str]:
+        """Reads the labels of the dictionary of the training; none without one."""
+        path = find_dictionary(self.data, "label")
+        return read_labels(path) if path else []
 
     @property
     def data(self) -> Path:

@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    reader = choose_splits(find_reader(args.reader, args.kind, columns_of(args.columns, args.number_ids)), args.splits)
+    columns, languages = columns_of(args.columns, args.number_ids), (args.source_language, args.target_language)
+    reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
     options = resolve_options(vars(args), reader)
     check_files(args, options)
     if os.pathsep in str(args.out):

@@ -2,7 +2,8 @@
 
 The format of a file of records is found by its content (`formats.py`). The two files of parallel text (`tables.py`) are
 called `train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
-`train.en-de.en` and `train.en-de.de`; they may be compressed.
+`train.en-de.en` and `train.en-de.de`; they may be compressed. The first language is the source, unless
+`--source-language` and `--target-language` say the reverse.
 """
 
 import importlib.util
@@ -21,6 +22,7 @@ from hat_fairseq.data.compression import ENDINGS
 from hat_fairseq.data.files import at
 from hat_fairseq.data.formats import JSON, JSON_LINES, REFUSALS, TEXT, ending_of, is_saved_dataset, opened
 from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.language import base_language, parse_code
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, keys_of, read_records
 from hat_fairseq.data.tables import read_parallel
@@ -33,6 +35,7 @@ READERS = next((path for path in (_PACKAGE / "preprocess", _PACKAGE.parent / "pr
 IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
+_CODES = re.compile(r"^\w+\.([a-z]{2,3})-([a-z]{2,3})\.")  # of parallel text, in the names of its files
 _SPLIT = re.compile(rf"(train|{'|'.join(VALID)}|test\d*)(-\d+-of-\d+)?", re.IGNORECASE)
 # What lies beside data and is none, whatever it holds.
 _NO_DATA = re.compile(
@@ -46,6 +49,8 @@ _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .json, .csv, .parquet and so on), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
+
+Languages = tuple[str | None, str | None]  # of source and target, codes of BCP 47
 
 
 @dataclass(frozen=True)
@@ -79,17 +84,28 @@ class Reader:
             yield record.origin or "", json_line(record)
 
 
-def find_reader(name: str, kind: str | None = None, columns: Columns = AS_NAMED) -> Reader:
+def find_reader(
+    name: str,
+    kind: str | None = None,
+    columns: Columns = AS_NAMED,
+    languages: Languages = (None, None),
+    of_model: bool = False,
+) -> Reader:
     """Finds a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
-    `kind`: of its records; None for what a module says, and for documents in a folder. `columns`: of the tables in a
-    folder. ValueError if there is no such reader, or it yields something else.
+    Args:
+        kind: of its records; None for what a module says, and for documents in a folder.
+        columns: of the tables in a folder.
+        languages: of source and target, None for an unknown one; they say which file of parallel text is the source.
+        of_model: the languages are those of a model, whose folder may have others.
+    Raises:
+        ValueError: there is no such reader, it yields something else, or parallel text is of other languages.
     """
     own = READERS / f"{name}.py"
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
     path = own if bare and own.is_file() else Path(name)
     if path.is_dir():
-        return _folder_reader(path, kind or "text", columns)
+        return _folder_reader(path, kind or "text", columns, languages, of_model)
     if path.suffix == ".py" and path.is_file():
         reader = _module_reader(path)
         if kind not in (None, reader.kind):
@@ -155,9 +171,10 @@ def _is_beside(name: str, file: Path, folder: Path) -> bool:
     return file.is_relative_to(folder) and file.relative_to(folder).parts[0].partition(".")[0] == top != _PACKAGE.name
 
 
-def _folder_reader(folder: Path, kind: str, columns: Columns) -> Reader:
+def _folder_reader(folder: Path, kind: str, columns: Columns, languages: Languages, of_model: bool) -> Reader:
     """Returns splits as files of records, or as two files of parallel text, which are aligned by default."""
     splits = _files_of_splits(folder, keys := keys_of(kind, columns))
+    splits = {split: _in_direction(files, languages, of_model) for split, files in splits.items()}
     parallel = any(len(files) == 2 for files in splits.values())
     if parallel and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs records: JSON or a table")
@@ -173,6 +190,43 @@ def _folder_reader(folder: Path, kind: str, columns: Columns) -> Reader:
     json = {split: path for split, path in single.items() if not columns and _format(path, keys) in (JSON_LINES, JSON)}
     size = sum(path.stat().st_size for files in splits.values() for path in files)
     return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=size, files=json)
+
+
+def _in_direction(files: tuple[Path, ...], languages: Languages, of_model: bool) -> tuple[Path, ...]:
+    """Returns the two files of parallel text as source and target; a name such as `train.ja-en.ja` says either order.
+
+    ValueError for languages that are neither those of the name nor the reverse, unless they are those of a model. A
+    code that is none of BCP 47, such as `cn`, may be any language.
+    """
+    match = _CODES.search(files[0].name)
+    if match is None or len(files) != 2 or languages == (None, None):
+        return files
+    source, target = (code and _known_language(code) for code in languages)
+    first, second = map(_known_language, match.groups())
+    if _is_one(source, first) and _is_one(target, second):
+        return files
+    if None not in languages and _is_one(source, second) and _is_one(target, first):
+        return files[::-1]
+    if of_model:
+        return files
+    flags = ((f"--{side}-language {code}", code) for side, code in zip(("source", "target"), languages, strict=True))
+    raise ValueError(
+        f"{' '.join(flag for flag, code in flags if code)}: {files[0]} and {files[1].name} are of the languages "
+        f"{match[1]} and {match[2]}; give both flags, in either order, or rename the files"
+    )
+
+
+def _known_language(code: str) -> str | None:
+    """Returns the language of a code without script and region, None for an unknown one."""
+    try:
+        return base_language(parse_code(code))
+    except ValueError:
+        return None
+
+
+def _is_one(language: str | None, other: str | None) -> bool:
+    """Tells whether two languages are the same, as far as both are known."""
+    return language is None or other is None or language == other
 
 
 def _format(path: Path, keys: Collection[str]) -> str:

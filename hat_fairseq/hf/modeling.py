@@ -284,14 +284,14 @@ def resized(table: Tensor, size: int, mean: bool) -> Tensor:
 
 @dataclass
 class HatOutput(ModelOutput):
-    """The (B, T, C) states of the tokens, and the logits of each classification head by name.
+    """The (B, T, C) states of the tokens, and the logits of each classification head by name; None without heads.
 
     Logits are (B, K) of documents, (B / 2, K) of pairs in consecutive rows, (B, T, K) of tokens, (B, N, K) of segments
     or paragraphs. `hidden_states`, `attentions` and `sentence_attentions`: see `Recording`.
     """
 
     last_hidden_state: Tensor | None = None
-    logits: dict[str, Tensor] | None = None
+    logits: ModelOutput | None = None  # whose rows a pipeline of transformers divides; of a dict it does not
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     sentence_attentions: tuple[Tensor, ...] | None = None
@@ -361,7 +361,7 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
         asked, _ = known_arguments(others, self.config)
         tokens, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds, role_ids)
         logits = {name: self.head_logits(name, encoded, tokens) for name in self.classification_heads}
-        return asked.answer(HatOutput(encoded.tokens, logits, **recorded))
+        return asked.answer(HatOutput(encoded.tokens, ModelOutput(logits) if logits else None, **recorded))
 
     def _encoded(
         self,
@@ -400,8 +400,8 @@ class HatForHead(HatModel):
         name, head = self._head(config)
         config = deepcopy(config)
         classes = self._classes(config, head)
-        kept = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
-        config.heads = {name: {**kept, "classes": classes}}
+        settings = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
+        config.heads = {name: {**settings, "classes": classes}}
         super().__init__(config)
 
     def _head(self, config: HatConfig) -> tuple[str, Mapping[str, Any]]:

@@ -10,10 +10,10 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 
 from ..data.dictionary import SPECIAL, Dictionary
-from ..model_folder import ModelFolder
+from ..model_folder import ModelFolder, is_model_folder
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
-from .loading import Data, Loaded, make_ready
+from .loading import Data, Loaded, check_labels, make_ready
 
 TASKS = DocumentToTextTask, EncoderTask
 
@@ -32,8 +32,12 @@ def load_checkpoints(paths: list[str], data: Data, device: str, precision: str) 
     check_task(state, paths[0])
     known = {"state": state} if len(paths) == 1 else {}  # fairseq takes it for one model only
     models, _, task = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, **known)
-    parameters = make_ready(models, device, precision)
-    return replace(loaded_of(models, task), paths=paths, precision=precision, parameters=parameters)
+    parameters, loaded = make_ready(models, device, precision), loaded_of(models, task)
+    labels = dict.fromkeys(paths, loaded.labels)
+    if loaded.labels:
+        labels |= {path: ModelFolder.open(path).labels(loaded.labels) for path in paths if is_model_folder(path)}
+    check_labels(labels)
+    return replace(loaded, paths=paths, precision=precision, parameters=parameters, labels=labels[paths[0]])
 
 
 def loaded_of(models: list[Any], task: Any) -> Loaded:

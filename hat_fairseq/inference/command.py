@@ -28,7 +28,7 @@ from ..data.files import json_lines, json_text, sha256_of
 from ..data.formats import TEXT, is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
-from ..data.options import SPLITTERS
+from ..data.options import SPLITTERS, Settings
 from ..data.outputs import atomic_file, check_output, locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.readers import find_reader
@@ -351,10 +351,16 @@ def bin_of(folder: Path) -> Path | None:
     return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
 
 
-def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED) -> Iterator[Record]:
+def records_of(
+    path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED, settings: Settings | None = None
+) -> Iterator[Record]:
     """Yields the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
 
-    `split`: None for `SPLIT`; ValueError for a split of a file.
+    Args:
+        split: None for `SPLIT`.
+        settings: of the model, whose languages say which of two files is the source.
+    Raises:
+        ValueError: a split of a file, or one that a folder does not have.
     """
     stated, split = split, split or SPLIT
     if (folder := bin_of(path)) is not None:
@@ -367,7 +373,8 @@ def records_of(path: Path, split: str | None, kind: Kind, columns: Columns = AS_
         return
     counts = Counter[str]()
     if path.is_dir() and not is_saved_dataset(path):
-        reader = find_reader(f"{path}/", kind.name, columns)
+        languages = (None, None) if settings is None else (settings.source_language, settings.target_language)
+        reader = find_reader(f"{path}/", kind.name, columns, languages, of_model=True)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
         yield from reader.read(split, None, counts)
@@ -422,7 +429,7 @@ def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
     ValueError if there are none, a splitter has no effect on them, they cannot be scored, or one has no text.
     """
     columns = columns_of(args.columns, args.number_ids)
-    records = list(records_of(args.input, args.split, pipeline.kind, columns))
+    records = list(records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)

@@ -17,6 +17,7 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
+from ..model_folder import ModelFolder, is_model_folder
 from .loading import Loaded
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 
@@ -24,11 +25,13 @@ BLOCK = 512  # records that are encoded, and sorted by length, at a time
 
 
 class Predictor:
-    """An ensemble of fine-tuned encoders; ValueError for models that write texts."""
+    """An ensemble of fine-tuned encoders; ValueError for models that write texts, or have other numbers than labels."""
 
     def __init__(self, loaded: Loaded) -> None:
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
         self.kind: LabelledKind = labelled_kind(loaded.pipeline, loaded.paths[0])
+        for path in filter(is_model_folder, loaded.paths):
+            ModelFolder.open(path).check_has_classes(self.kind.names_labels)
 
     def predictions(
         self,

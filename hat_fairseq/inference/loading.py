@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, label_of
+from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import TextPipeline
@@ -120,10 +121,19 @@ def load_folders(folders: list[ModelFolder], device: str, precision: str) -> Loa
         if read[0] != read[1]:
             other_data = f"was trained on data with other dictionaries or settings than {folders[0].path}"
             raise ValueError(f"{folder.path} {other_data}")
+        check_labels({str(each.path): own.labels for each, own in ((folders[0], first), (folder, other))})
     models = [model for each in loaded for model in each.models]
     parameters = make_ready(models, device, precision)
     paths = [str(folder.path) for folder in folders]
     return replace(first, paths=paths, models=models, precision=precision, parameters=parameters)
+
+
+def check_labels(labels: Mapping[str, list[str]]) -> None:
+    """Raises ValueError for models of an ensemble whose classes have other names, by the paths of the models."""
+    first, *others = labels
+    for path in others:
+        if labels[path] != labels[first]:
+            raise ValueError(f"{path} has other labels than {first}: {labels[path]!r:.80}, {labels[first]!r:.80}")
 
 
 def check_writes_texts(path: str, kind: Kind) -> None:
@@ -189,14 +199,9 @@ def labels_of(folder: ModelFolder, kind: Kind) -> tuple[list[str], Dictionary | 
     """Returns the names of the classes, and their dictionary; after a training by transformers there may be others."""
     if not getattr(kind, "names_labels", False):
         return [], None
-    path = find_dictionary(folder.data, "label")
+    path, labels = find_dictionary(folder.data, "label"), folder.labels(folder.trained_labels())
     dictionary = Dictionary.load(path) if path else None
-    labels = [label_of(token) for token, _ in dictionary.counts] if dictionary else []
-    heads = list((folder.description or {})["heads"].values())
-    if len(heads) == 1 and heads[0]["level"] == ClassificationKind.head_level and len(labels) != heads[0]["classes"]:
-        named = folder.config.record.get("id2label", {})
-        return [named.get(str(number), f"LABEL_{number}") for number in range(heads[0]["classes"])], None
-    return labels, dictionary
+    return labels, dictionary if dictionary and len(dictionary.counts) == len(labels) else None
 
 
 def dictionary_of(data: Path, stream: str, size: int = 0) -> Dictionary:

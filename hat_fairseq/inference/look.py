@@ -158,7 +158,7 @@ def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Rec
     """Returns the documents of INPUT; without it the test meetings of AMI, which the model `demo` summarizes."""
     if args.input is not None:
         columns = columns_of(args.columns, args.number_ids)
-        return command.records_of(args.input, args.split, pipeline.kind, columns)
+        return command.records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings)
     return find_reader("ami").read(args.split or command.SPLIT, None, Counter())
 
 

@@ -75,7 +75,9 @@ def main(args: argparse.Namespace) -> int:
     if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
     data = args.data or ModelFolder.open(model).data
-    TextPipeline.load(data)  # an error there comes before the long steps
+    kind = TextPipeline.load(data).kind  # an error there comes before the long steps
+    if is_model_folder(model):
+        ModelFolder.open(model).check_has_classes(getattr(kind, "names_labels", False))
     if args.out.exists() and not is_model_folder(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat export; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
@@ -160,8 +162,8 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
     config |= {"torch_dtype": "float32", "description": description}
     head = next(iter(heads.values())) if len(heads) == 1 else {}
     about_documents = head.get("level") == "document"
-    if about_documents:
-        labels = head.get("labels") or [f"LABEL_{number}" for number in range(head["classes"])]
+    labels = head.get("labels") or [f"LABEL_{number}" for number in range(head["classes"] if about_documents else 0)]
+    if labels:
         config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     if trained.writes_texts:
         config |= {"is_encoder_decoder": True, "decoder_start_token_id": EOS}

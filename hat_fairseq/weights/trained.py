@@ -7,6 +7,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from ..model_folder import ModelFolder, is_model_folder
+
 ROLES = "encoder.embed_segments.weight"
 
 
@@ -16,6 +18,7 @@ class Trained:
 
     Attributes:
         data: its bin directory.
+        folder: that the model was loaded from; None for a checkpoint.
     """
 
     model: Any
@@ -23,6 +26,7 @@ class Trained:
     task: Any
     updates: int
     data: Path
+    folder: ModelFolder | None = None
 
     @classmethod
     def load(cls, checkpoint: Path, data: Path) -> "Trained":
@@ -36,7 +40,8 @@ class Trained:
         if not state.get("cfg"):
             raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
         (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
-        return cls(model, cfg, task, int(state["optimizer_history"][-1]["num_updates"]), data)
+        folder = ModelFolder.open(checkpoint) if is_model_folder(checkpoint) else None
+        return cls(model, cfg, task, int(state["optimizer_history"][-1]["num_updates"]), data, folder)
 
     @property
     def network(self) -> str:
@@ -83,6 +88,8 @@ class Trained:
         """Returns what each classification head is about, its number of classes, its width and its labels."""
         levels = self.task.heads() if hasattr(self.task, "heads") else {}
         labels = getattr(self.task, "labels", None) or []
+        if labels and self.folder:
+            labels = self.folder.labels(labels)
         heads: dict[str, dict[str, Any]] = {}
         for name, head in getattr(self.model, "classification_heads", {}).items():
             level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)

@@ -8,15 +8,19 @@ from typing import Any
 
 import pyarrow
 import pytest
+from commands import hat, read_lines, refusal
 from pyarrow import ipc, parquet
 
 from hat_fairseq import cli
 from hat_fairseq.data import manifest
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.manifest import describe_inputs
+from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records, record_to_json
+from hat_fairseq.inference.command import records_of
 
 Rows = list[dict[str, Any]]
 
@@ -105,6 +109,62 @@ def test_the_validation_split_has_four_names(name: str, tmp_path: Path) -> None:
     reader = find_reader(str(folder(tmp_path, *names)))
     assert reader.splits == ("train", "valid")
     assert [document.id for document in reader.read("valid", None, Counter())] == [f"{name}-1"]
+
+
+def parallel(path: Path, first: str, second: str, *splits: str) -> Path:
+    """Writes parallel text of two languages, whose segments are the codes."""
+    path.mkdir(exist_ok=True)
+    for split in splits:
+        for code in (first, second):
+            (path / f"{split}.{first}-{second}.{code}").write_text(f"{code} .\n{code} !\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, languages, source",
+    [
+        (("fi", "et"), (None, None), "fi"),
+        (("fi", "et"), ("fi", "et"), "fi"),
+        (("fi", "et"), ("et", "fi"), "et"),
+        (("fi", "et"), ("fi", None), "fi"),
+        (("fi", "et"), (None, "et"), "fi"),
+        (("et", "pt"), ("pt-BR", "est"), "pt"),
+        (("cn", "et"), ("et", "zh"), "et"),  # a code that is none may be any language
+        (("cn", "et"), ("zh", "et"), "cn"),
+    ],
+)
+def test_languages_say_which_file_is_the_source(
+    name: tuple[str, str], languages: tuple[str | None, str | None], source: str, tmp_path: Path
+) -> None:
+    reader = find_reader(str(parallel(tmp_path, *name, "train", "dev")), languages=languages)
+    (target,) = {*name} - {source}
+    for split in ("train", "valid"):
+        (document,) = reader.read(split, None, Counter())
+        assert (document.sentences, document.target) == ((f"{source} .", f"{source} !"), (f"{target} .", f"{target} !"))
+
+
+@pytest.mark.parametrize("flags", ["--source-language et --target-language sv", "--source-language et"])
+def test_other_languages_than_those_of_the_files_are_refused(flags: str, tmp_path: Path) -> None:
+    source = parallel(tmp_path / "in", "fi", "et", "train")
+    error = refusal("preprocess", source, "--out", tmp_path / "out", "--aligned", *flags.split())
+    assert f"{flags}: {source}/train.fi-et.fi and train.fi-et.et are of the languages fi and et" in error
+    (document,) = find_reader(str(source), languages=("en", "et"), of_model=True).read("train", None, Counter())
+    assert document.target == ("et .", "et !")
+
+
+def test_preprocessing_and_prediction_read_the_same_file_as_the_source(tmp_path: Path) -> None:
+    source, flags = parallel(tmp_path / "in", "fi", "et", "train", "test"), ["--source-language", "et"]
+    flags += ["--target-language", "fi", "--num-codes", "9"]
+    assert hat("preprocess", source, "--out", tmp_path / "out", "--aligned", *flags) == 0
+    (stored,) = read_lines(tmp_path / "out/text/test.jsonl")
+    settings = TextPipeline.load(tmp_path / "out/bin").settings
+    assert (settings.source_language, stored["sentences"], stored["target"]) == (
+        "et",
+        ["et .", "et !"],
+        ["fi .", "fi !"],
+    )
+    (record,) = records_of(source, None, kind_of("text"), settings=settings)
+    assert (record.elements, record.target) == (("et .", "et !"), ("fi .", "fi !"))
 
 
 def test_further_test_splits_have_numbers(tmp_path: Path) -> None:

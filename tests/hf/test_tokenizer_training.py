@@ -84,11 +84,19 @@ def test_pipelines_take_strings(folders: dict[str, Path], articles: list[dict[st
     with pytest.raises(ValueError, match=f"tokens are more than the model takes, {LIMIT}"):
         classify(texts[1])
 
-    features = transformers.pipeline("feature-extraction", str(folders["tokens"]))(texts[0])
-    tokenizer, model = loaded(folders["tokens"], transformers.AutoModel)
-    with torch.no_grad():
-        states = model(**tokenizer(texts[0], return_tensors="pt")).last_hidden_state
-    assert np.allclose(features, states, atol=1e-5)
+
+@pytest.mark.parametrize("kind", ["tokens", "classification", "text"])
+def test_a_pipeline_gives_the_states_of_batches(kind: str, folders: dict[str, Path]) -> None:
+    """Of an encoder without heads and with one, and of the encoder of an encoder-decoder."""
+    texts = ["The president said so .", "No .", "Metal Man is the easiest of all eight ."]
+    tokenizer, model = loaded(folders[kind], transformers.AutoModel)
+    for batch_size in (1, 2, 3):
+        features = transformers.pipeline("feature-extraction", str(folders[kind]))(texts, batch_size=batch_size)
+        for text, rows in zip(texts, features, strict=True):
+            with torch.no_grad():
+                out = model(**tokenizer(text, return_tensors="pt"))
+            assert np.allclose(rows[0][: out.last_hidden_state.size(1)], out.last_hidden_state[0], atol=1e-5)
+            assert [*(out.logits or {})] == (["sentence_classification_head"] if kind == "classification" else [])
 
 
 def test_a_pipeline_of_an_exported_folder_predicts_as_hat_predict(

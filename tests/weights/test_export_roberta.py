@@ -8,17 +8,19 @@ from typing import Any
 import labelled
 import pytest
 import torch
-from commands import USER_DIR
+from commands import USER_DIR, hat, read_lines, refusal
 from fine_tuned import spread, write_meetings
 
 import hat_fairseq
 from hat_fairseq import cli
+from hat_fairseq.data.dictionary import read_labels
 from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
 from hat_fairseq.weights.trained import Trained
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+from hat_fairseq import hf  # noqa: E402
 
 register()  # checkpoints hold types that it lets torch load
 TINY = "--arch hat_roberta_tiny --max-positions 200 "
@@ -165,3 +167,93 @@ def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> N
     tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
     records = [json.loads(line) for line in (tuned.raw / "test.jsonl").read_text().splitlines()]
     assert len(tokenizer(records, return_overflowing_tokens=True)["input_ids"]) >= len(records)
+
+
+CLASSES = {"classification": "Sequence", "segments": "Segment", "tokens": "Token"}  # of a kind, in a class of `hf`
+
+
+def saved_with(folder: Path, kind: str, out: Path, **options: Any) -> Any:
+    """Saves a model and its tokenizer by transformers, with other options of the configuration; returns the model."""
+    model_class = getattr(hf, f"HatFor{CLASSES[kind]}Classification")
+    model = model_class.from_pretrained(folder, ignore_mismatched_sizes=True, **options).eval()
+    for each in (model, transformers.AutoTokenizer.from_pretrained(folder)):
+        each.save_pretrained(out)
+    return model
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_labels_are_those_that_transformers_saved(kind: str, tmp_path: Path, fine_tuned: Any) -> None:
+    """Also of another number; without names of their own those of the training, if there are as many."""
+    tuned, folder = fine_tuned(kind), tmp_path / "hf"
+    assert hat("export", tuned.checkpoint, "--data", tuned.data / "bin", "--out", folder) == 0
+    before, config = read_labels(tuned.data / "bin/label/dict.txt"), json.loads((folder / "config.json").read_text())
+    assert [*config["id2label"].values()] == before == sorted(config["label2id"], key=config["label2id"].get)
+    records = read_lines(tuned.raw / "test.jsonl")[:3]
+    texts = [{name: value for name, value in record.items() if not name.startswith("label")} for record in records]
+    default = {number: f"LABEL_{number}" for number in range(len(before))}
+    for number, names in enumerate(([f"new {name}" for name in before], list("vwxyz"), default)):
+        out = tmp_path / str(number)
+        peer = saved_with(folder, kind, out, id2label=dict(enumerate(names)) if names is not default else default)
+        names = before if names is default else names
+        tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+        with torch.no_grad():
+            scores = [peer(**tokenizer([text], return_tensors="pt")).logits[0].softmax(dim=-1) for text in texts]
+        models = [hat_fairseq.load(out, device="cpu")]
+        if len(names) == len(before):
+            assert hat("export", out, "--out", tmp_path / "again", "--overwrite") == 0
+            models += [hat_fairseq.load(tmp_path / "again", device="cpu")]
+            models += [hat_fairseq.load(out, data=tuned.data / "bin", device="cpu")]  # with fairseq
+        for answers in [model.predict(texts) for model in models]:
+            for answer, right in zip(answers, scores, strict=True):
+                if kind == "classification":
+                    expected = dict(zip(names, right.tolist(), strict=True))
+                    assert answer.probabilities == pytest.approx(expected, abs=1e-5)
+                    assert answer.label == max(expected, key=expected.__getitem__)
+                else:
+                    best = [names[int(each)] for each in right.argmax(dim=-1)]
+                    assert set(answer.labels) <= {*best}
+                    assert kind == "tokens" or answer.labels == best[: len(answer.labels)]
+        if number == 0:  # whose classes have other names than those of the folder that it was made of
+            with pytest.raises(ValueError, match="has other labels than"):
+                hat_fairseq.load(f"{folder}:{out}", device="cpu")
+
+
+@pytest.mark.parametrize("exported", ["roberta"], indirect=True)
+def test_a_roberta_may_have_other_labels(exported: tuple[str, Path, Path, Path], tmp_path: Path) -> None:
+    """transformers' own class does not know the description of the network beside its configuration."""
+    text = {"segments": ["The remote control is yellow .", "Okay ."]}
+    for names in (["agree", "contradict", "neither"], ["LABEL_0", "LABEL_1"]):
+        peer = transformers.AutoModelForSequenceClassification.from_pretrained(
+            exported[3], id2label=dict(enumerate(names)), ignore_mismatched_sizes=True
+        ).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(exported[3])
+        for each in (peer, tokenizer):
+            each.save_pretrained(tmp_path)
+        with torch.no_grad():
+            (scores,) = peer(**tokenizer([text], return_tensors="pt")).logits.softmax(dim=-1).tolist()
+        (answer,) = hat_fairseq.load(tmp_path, device="cpu").predict([text])
+        names = names if len(names) == 3 else ["no", "yes"]
+        assert answer.probabilities == pytest.approx(dict(zip(names, scores, strict=True)), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"problem_type": "multi_label_classification"}, "its problem_type is multi_label_classification"),
+        ({"problem_type": "regression", "num_labels": 1}, "its problem_type is regression"),
+        ({"num_labels": 1}, "its problem_type is regression"),
+        ({"id2label": {0: "same", 1: "same"}}, "id2label has 'same' twice"),
+    ],
+)
+def test_numbers_that_are_no_probabilities_of_labels_are_refused(
+    options: dict[str, Any], message: str, tmp_path: Path, fine_tuned: Any
+) -> None:
+    tuned, folder, out = fine_tuned("classification"), tmp_path / "hf", tmp_path / "saved"
+    assert hat("export", tuned.checkpoint, "--data", tuned.data / "bin", "--out", folder) == 0
+    saved_with(folder, "classification", out, **options)
+    model, lines = hat_fairseq.load(out, device="cpu"), read_lines(tuned.raw / "test.jsonl")[:1]
+    with pytest.raises(ValueError, match=message):
+        model.predict(lines)
+    assert len(model.embed(lines)) == 1  # states are what they are
+    for words in (["predict", out, tuned.raw, "--out", tmp_path / "p.jsonl"], ["export", out, "--out", tmp_path / "x"]):
+        assert message in refusal(*words)
