@@ -53,6 +53,7 @@ def test_plain_text() -> None:
         "**Ann** (1:05): Hi.",
         "[0:01:05 / 3:00] Ann: Hi.",
         "\u200e[00:01:05] Ann: Hi.",
+        "[00:01:05] >> Ann: Hi.",
     ],
 )
 def test_times_of_plain_text(line: str) -> None:
