@@ -94,7 +94,9 @@ class HatConfig(HasLoader, PretrainedConfig):
     def classes_of(self, head: Mapping[str, Any]) -> int:
         """Returns the labels of the configuration; where it has several heads and states none, those of the head."""
         stated = len(self.heads) < 2 or self.id2label != PretrainedConfig().id2label
-        return (self.num_labels if stated else head.get("classes")) or len(self.id2label or ())
+        classes = self.num_labels if stated else head.get("classes", self.num_labels)
+        assert classes is not None
+        return classes
 
     def __getattr__(self, name: str) -> Any:
         """Returns a setting of the network, or its default."""

@@ -26,7 +26,7 @@ from ..modules.cache import DecoderCache
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
 from .config import HatConfig
-from .modeling import LOSS, HatPreTrainedModel, ids_of, known_arguments
+from .pretrained import LOSS, HatPreTrainedModel, ids_of, known_arguments
 from .recording import Recording
 
 # Options of generation: of assisted decoding, of caches, of prompts, and one that compares tokens with their texts.
