@@ -12,6 +12,7 @@ from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..modules.fields import options_of
 from ..networks import NETWORKS
 from ..networks.hat import ENCODER_DECODERS
+from ..networks.roberta import DEFAULT_POSITIONS
 
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 TOKENS = SPECIAL_IDS | {"decoder_start_token_id": EOS}  # those of every dictionary
@@ -69,6 +70,8 @@ class HatConfig(HasLoader, PretrainedConfig):
         flat = {name: kwargs.pop(name) for name in [*kwargs] if self.attribute_map.get(name, name) in self._known()}
         self.settings = (settings or {}) | {self.attribute_map.get(name, name): value for name, value in flat.items()}
         self._check_names()
+        if "max_positions" in self._known() and self.settings.get("max_positions") is None:
+            self.settings["max_positions"] = DEFAULT_POSITIONS
         self.vocab_size, self.source_vocab_size = vocab_size, source_vocab_size or vocab_size
         self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
         self.num_roles = num_roles

@@ -16,6 +16,7 @@ from typing import Any
 from fairseq.models import register_model_architecture
 
 from ..modules.pooling_attention import OWN_CELLS
+from ..networks.roberta import DEFAULT_POSITIONS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 
 Sizes = dict[str, Any]
@@ -147,7 +148,7 @@ def _register(model: str, name: str, sizes: Sizes) -> None:
     def architecture(args: Namespace) -> None:
         defaults = dict(sizes)
         if model in ("hat_roberta", "hat_evidence", "ernie_sparse"):
-            defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or 512)
+            defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or DEFAULT_POSITIONS)
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:
                 setattr(args, flag, value)

@@ -19,12 +19,15 @@ from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
 
 
+DEFAULT_POSITIONS = 512
+
+
 @dataclass
 class RobertaConfig(TokenEncoderConfig):
     """An encoder with a masked-LM head and classification heads."""
 
     max_positions: int | None = option(
-        None, "the greatest number of tokens of a document (default: --tokens-per-sample, else 512)"
+        None, f"the greatest number of tokens of a document (default: --tokens-per-sample, else {DEFAULT_POSITIONS})"
     )
     pooler_dropout: float = option(0.0, "the dropout in classification heads", least=0, most=1)
     pooler_activation_fn: str = option("tanh", "the activation in classification heads", choices=[*HEAD_ACTIVATIONS])
