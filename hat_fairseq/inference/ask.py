@@ -35,10 +35,11 @@ from ..data.text import is_blank, normalise
 from ..data.transcripts import STDIN, Transcript, read_transcript
 from ..suggestions import unknown_flag
 from ..weights.names import MEETING_NAME
-from . import command
+from . import command, reading
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with
 from .rows import Line, encode_documents, logged_changes
+from .score import as_file
 
 WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it
@@ -176,7 +177,7 @@ def main(args: argparse.Namespace) -> int:
     options = EvidenceOptions(args.threshold)
     transcript = transcript_of(args)
     record = transcript.record(args.questions)
-    command.check_splitter([record], args.splitter)
+    reading.check_splitter([record], args.splitter)
     print(transcript.describe(), file=sys.stderr)
     if args.model == MEETING_NAME and is_other_alphabet([*args.questions, raw_text(record)]):
         print(f"warning: {OTHER_ALPHABET}", file=sys.stderr)
@@ -212,8 +213,8 @@ def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
     running = args.splitter is not None
     if args.transcript.is_dir():
-        records = command.records_of(args.transcript, args.split, kind_of(EvidenceKind.name))
-        with command.as_file(records) as file:
+        records = reading.records_of(args.transcript, args.split, kind_of(EvidenceKind.name))
+        with as_file(records) as file:
             return read_transcript(file, args.id, running)
     if args.split is not None:
         raise ValueError(f"--split {args.split} has no effect: {args.transcript} is no folder with splits; remove it")

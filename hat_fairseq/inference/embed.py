@@ -28,7 +28,7 @@ from ..data.outputs import atomic_file
 from ..data.record import Record, Text
 from ..data.sentences import Divider
 from ..data.text import BOS_TOKEN
-from . import command
+from . import command, jobs, reading
 from .loading import Loaded
 from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
 
@@ -226,7 +226,7 @@ def text_of(record: Record) -> Text:
 
 
 @dataclass
-class Vectors(command.Job):
+class Vectors(jobs.Job):
     """Embeds records; see `Embedder.embeddings` for the arguments."""
 
     batch_size: int | None
@@ -265,11 +265,11 @@ def main(args: argparse.Namespace) -> int:
     command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
     check_batch_size(args.batch_size)
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
-    workers, files = command.workers_of(args), command.model_files(args, args.model)
+    workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
-    read = command.read_input(args, pipeline)
+    read = reading.read_input(args, pipeline)
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
-    with command.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
+    with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
         if args.out.suffix == ".npz":
             number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
         else:

@@ -19,7 +19,7 @@ from ..generation.join_chunks import warn_of_texts
 from ..generation.options import check_options
 from ..generation.settings import add_generation, check_effect, packaged_options, stated_options
 from ..workers import Workers
-from . import command
+from . import command, jobs, reading
 from .loading import Loaded, check_writes_texts
 from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
 from .texts import DocumentToText
@@ -30,7 +30,7 @@ SEED = 1
 
 
 @dataclass
-class Texts(command.Job):
+class Texts(jobs.Job):
     """Writes the texts of documents; see `DocumentToText`.
 
     `seed`: that of sampling; a text depends on it and on the documents of its batch.
@@ -66,25 +66,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts, and scores them."""
     command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
-    workers, files = command.workers_of(args), command.model_files(args, args.model)
+    workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     stated, packaged = stated_options(args), packaged_options(files.path)
     check_effect(stated, packaged, args.seed)
     job = Texts(files, packaged | stated, args.batch_size, args.max_tokens, SEED if args.seed is None else args.seed)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
-    read = command.read_input(args, pipeline)
+    read = reading.read_input(args, pipeline)
     write_texts(job, read, args.out, workers)
     return 0 if read.score is None else read.score.write()
 
 
-def write_texts(job: Texts, read: command.Input, out: Path, workers: Workers) -> None:
+def write_texts(job: Texts, read: reading.Input, out: Path, workers: Workers) -> None:
     """Writes the line of each record in order, with an empty text for those without text.
 
     Documents of similar length are in a batch, the longest ones first.
     """
     order = longest_first(read.with_text)
     size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
-    with command.results_of(job, order, size, f"{out.stem}: generate", out, workers) as (results, counts):
+    with jobs.results_of(job, order, size, f"{out.stem}: generate", out, workers) as (results, counts):
         by_id = {line["id"]: line for line in results}
         rows = read.in_order((by_id[record.id] for record in read.with_text), text="")
         command.write_lines(out, rows)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
-from ..data.pipeline import TextPipeline
+from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision, set_precision
 from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
 from ..networks import build
@@ -226,3 +226,8 @@ def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
     if splitter != pipeline.settings.splitter and not pipeline.kind.divides_text(pipeline.settings):
         raise ValueError(f"--splitter {splitter} has no effect on a model of data with `--segments none`: remove it")
     pipeline.settings = replace(pipeline.settings, splitter=splitter)
+
+
+def bin_of(folder: Path) -> Path | None:
+    """Returns the `bin` directory of a folder of `hat preprocess`, or of its `bin`; None for another folder."""
+    return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)

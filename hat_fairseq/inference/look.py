@@ -34,7 +34,7 @@ from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..generation.settings import add_generation, check_effect, flag, packaged_options, stated_options
 from ..weights.names import DEMO_NAME
-from . import command
+from . import command, jobs, reading
 from .labels import Predictor, unit_texts
 from .loading import Loaded
 from .rows import Encoded, check_batch_size, encode_documents, logged_changes, padded, row_of
@@ -66,7 +66,7 @@ def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool
 
 
 @dataclass
-class Pages(command.Job):
+class Pages(jobs.Job):
     """Makes the page of a document and its line of the overview; None where there is nothing to show."""
 
     options: LookOptions
@@ -135,7 +135,7 @@ def main(args: argparse.Namespace) -> int:
     record = next((each for each in records if args.id in (None, each.id)), None)
     if record is None:
         raise ValueError(f"{args.input} is empty" if args.id is None else f"{args.input} has no document {args.id!r}")
-    command.check_splitter([record], args.splitter)
+    reading.check_splitter([record], args.splitter)
     with logged_changes(job.model.pipeline):
         look = look_at(job.model, record, job.options)
     for name, path in wanted.items():
@@ -148,7 +148,7 @@ def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
     name = "/".join(Path(args.model).parts[-2:])
     size = args.batch_size or LookOptions.batch_size
     options = LookOptions(name, args.occlusion, args.chunk, size, args.reference)
-    files = command.model_files(args, args.model)
+    files = jobs.model_files(args, args.model)
     packaged = packaged_options(files.path)
     check_effect(generation, packaged)
     return Pages(files, options, packaged | generation)
@@ -158,7 +158,7 @@ def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Rec
     """Returns the documents of INPUT; without it the test meetings of AMI, which the model `demo` summarizes."""
     if args.input is not None:
         columns = columns_of(args.columns, args.number_ids)
-        return command.records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings)
+        return reading.records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings)
     return find_reader("ami").read(args.split or command.SPLIT, None, Counter())
 
 
@@ -173,11 +173,11 @@ def write_pages(args: argparse.Namespace, generation: dict[str, Any]) -> int:
     records = list(records_of(args, pipeline))
     if not records:
         raise ValueError(f"{args.input} is empty")
-    empty = command.find_empty(records, pipeline, "keep")
-    command.check_splitter(records, args.splitter)
+    empty = reading.find_empty(records, pipeline, "keep")
+    reading.check_splitter(records, args.splitter)
     records = [record for record in records if record.id not in empty]
     summaries, without = {}, [*empty]
-    results = command.results_of(job, records, 1, "look", args.pages, workers)
+    results = jobs.results_of(job, records, 1, "look", args.pages, workers)
     with atomic_directory(args.pages) as folder, results as (lines, _):
         for number, (record, line) in enumerate(zip(records, lines, strict=True), start=1):
             if line is None:

@@ -20,7 +20,7 @@ from ..scoring.official import (
     write_official_answers,
     write_squad_answers,
 )
-from . import command
+from . import command, jobs, reading
 from .labels import Predictor, check_details, labelled_kind
 from .loading import Loaded
 from .rows import Line, check_batch_size
@@ -30,7 +30,7 @@ RECORDS = 128  # for a worker at a time, at least
 
 
 @dataclass
-class Labels(command.Job):
+class Labels(jobs.Job):
     """Predicts records; see `Predictor.predictions` for the arguments."""
 
     batch_size: int | None
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
     inputs = [args.input, args.data, *args.model.split(os.pathsep)]
     command.check_lines(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
-    workers, files = command.workers_of(args), command.model_files(args, args.model)
+    workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     kind = labelled_kind(pipeline, args.model)
     values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
     if "n_best" in values and not (args.details or (is_squad and to_file)):
         where = "with --out - and" if is_squad else f"on the kind {kind.name}"
         raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
-    read = command.read_input(args, pipeline)
+    read = reading.read_input(args, pipeline)
     official = official_files(kind.name, read.records[0])
     for name in official if to_file else ():
         check_output(args.out.with_name(name), args.overwrite, inputs)
@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
         print("with --out - the files for official scorers are not written", file=sys.stderr)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
-    with command.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
+    with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
         predictions = list(results)
         lines = read.in_order(iter(predictions), empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))

@@ -20,12 +20,12 @@ from ..networks.evidence import UNLIMITED
 from ..weights.names import local_paths, push
 from ..workers import progress
 from .ask import ask, check_answers, check_questions, splitter_of
-from .command import check_splitter
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, split_with
 from .look import LookOptions, look_at, model_to_look_at
 from .python_words import python_words
+from .reading import check_splitter
 from .rows import logged_changes, longest_first
 from .texts import DocumentToText
 

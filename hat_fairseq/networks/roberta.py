@@ -18,7 +18,6 @@ from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
 
-
 DEFAULT_POSITIONS = 512
 
 

@@ -20,7 +20,7 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records, record_to_json
-from hat_fairseq.inference.command import records_of
+from hat_fairseq.inference.reading import records_of
 
 Rows = list[dict[str, Any]]
 

@@ -1,0 +1,133 @@
+"""The records of INPUT, which the commands of inference read, and those of them that have no text."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data.columns import AS_NAMED, Columns, columns_of
+from ..data.formats import TEXT, is_saved_dataset, opened
+from ..data.kinds import Kind
+from ..data.manifest import check_files
+from ..data.options import Settings
+from ..data.pipeline import TextPipeline
+from ..data.readers import find_reader
+from ..data.record import Record
+from ..data.records_json import keys_of, read_records, record_from_json
+from ..data.text import EmptyDocumentError
+from ..data.transcripts import read_transcript
+from .command import SPLIT
+from .loading import bin_of
+from .rows import Line, log_changes
+from .score import Score
+
+
+@dataclass(frozen=True)
+class Input:
+    """The records of INPUT in their order, the ids of those without text, and how their results are scored."""
+
+    records: list[Record]
+    empty: set[str]
+    score: Score | None
+
+    @property
+    def with_text(self) -> list[Record]:
+        """Returns the records that a model reads."""
+        return [record for record in self.records if record.id not in self.empty]
+
+    def in_order(self, lines: Iterator[Line], **fields: Any) -> list[Line]:
+        """Returns the line of each record: the next of `lines`, or, for one without text, one with the `fields`."""
+        empty = {
+            record.id: {"id": record.id, **fields, **({} if record.meta is None else {"meta": record.meta})}
+            for record in self.records
+            if record.id in self.empty
+        }
+        return [empty[record.id] if record.id in empty else next(lines) for record in self.records]
+
+
+def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
+    """Reads the records of INPUT.
+
+    ValueError if there are none, a splitter has no effect on them, they cannot be scored, or one has no text.
+    """
+    columns = columns_of(args.columns, args.number_ids)
+    records = list(records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings))
+    if not records:
+        raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
+    check_splitter(records, args.splitter)
+    score = Score(args, records, pipeline) if getattr(args, "score", None) else None
+    return Input(records, find_empty(records, pipeline, args.on_empty), score)
+
+
+def check_splitter(records: Iterable[Record], splitter: str | None) -> None:
+    """Raises ValueError for a splitter where no record has running text."""
+    if splitter and not any(isinstance(text, str) for record in records for text in record.texts()):
+        raise ValueError(f"--splitter {splitter} has no effect: all texts are divided already; remove it")
+
+
+def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str) -> set[str]:
+    """Finds the ids of the records without text; ValueError for such, unless `on_empty` is `keep`."""
+    empty = set()
+    for record in records:
+        try:
+            pipeline.kind.check(record)
+            pipeline.kind.check_texts(record)
+        except EmptyDocumentError as error:
+            if on_empty == "error":
+                raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
+            empty.add(record.id)
+    if empty:
+        print(f"{len(empty)} of {len(records)} documents have no text", file=sys.stderr)
+    return empty
+
+
+def records_of(
+    path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED, settings: Settings | None = None
+) -> Iterator[Record]:
+    """Yields the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
+
+    Args:
+        split: None for `SPLIT`.
+        settings: of the model, whose languages say which of two files is the source.
+    Raises:
+        ValueError: a split of a file, or one that a folder does not have.
+    """
+    stated, split = split, split or SPLIT
+    if (folder := bin_of(path)) is not None:
+        columns.check_for(f"{path}, which hat preprocess wrote")
+        check_files(folder, split, contents=True)
+        stored = folder.resolve().parent / "text" / f"{split}.jsonl"
+        if not stored.is_file():
+            raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
+        yield from read_records(stored, kind)
+        return
+    counts = Counter[str]()
+    if path.is_dir() and not is_saved_dataset(path):
+        languages = (None, None) if settings is None else (settings.source_language, settings.target_language)
+        reader = find_reader(f"{path}/", kind.name, columns, languages, of_model=True)
+        if split not in reader.splits:
+            raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
+        yield from reader.read(split, None, counts)
+    elif stated is not None:
+        raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
+    else:
+        yield from _records_of_file(path, kind, columns, counts)
+    log_changes(counts)
+
+
+def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[str]) -> Iterable[Record]:
+    """Reads records; plain text and subtitles are one document, with turns where its lines begin with names."""
+    with opened(path, keys_of(kind, columns)) as file:
+        is_document = file.format == TEXT and kind.has_running_text and kind.record.one_of
+        if file.format == TEXT and not file.head.strip():
+            return []
+    if not is_document:
+        return read_records(path, kind, columns, counts)
+    columns.check_for(f"{path}, which is plain text")
+    transcript = read_transcript(path, running=True)
+    print(transcript.describe(), file=sys.stderr)
+    content = transcript.fields(kind.record.one_of)
+    return [record_from_json({"id": transcript.name, **content}, str(path), kind)]

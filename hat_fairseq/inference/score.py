@@ -1,0 +1,81 @@
+"""`--score`: the result of a command of inference is scored against the gold of its input."""
+
+import argparse
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ..cli import Parser
+from ..data.files import json_text
+from ..data.outputs import check_output
+from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.record import Record
+from ..data.records_json import json_line
+from ..scoring import command as score_command
+from ..scoring.bleu import make_bleu, settings_of
+from ..scoring.command import checked as checked_score
+from .command import SPLIT, STDOUT
+from .loading import bin_of
+
+
+class Score:
+    """The value of --score as arguments of `hat score`; a mistake in them ends the process.
+
+    The scores are written to the file of their own `--json`, or beside `out`.
+
+    Raises:
+        ValueError: a record has no gold; a tokenizer is missing; the file of the scores exists.
+    """
+
+    def __init__(self, args: argparse.Namespace, records: Sequence[Record], pipeline: TextPipeline) -> None:
+        gold = pipeline.kind.gold
+        if args.out == STDOUT or gold is None:
+            raise ValueError("--score needs a file of --out" if gold else "--score: these data have no gold: remove it")
+        if blind := next((record for record in records if getattr(record, gold) is None), None):
+            raise ValueError(f"{blind.name} has no {gold} to score with: leave out --score")
+        self.words, self.out, folder = shlex.split(args.score), args.out, bin_of(args.input)
+        self.records, self.language = records, pipeline.settings.target_language
+        self.stored = folder and folder.resolve().parent / "text" / f"{args.split or SPLIT}.jsonl"
+        with self.references() as references:
+            if (parsed := self.parse(references)).json is None:
+                file = args.out.with_suffix(".score.json")
+                check_output(file, args.overwrite)
+                self.words += ["--json", str(file), "--overwrite"]
+            checked_score(parsed)
+            if parsed.metric == "bleu":
+                make_bleu(settings_of(parsed))
+
+    @contextmanager
+    def references(self) -> Iterator[Path]:
+        """Yields the file of the records: that of `hat preprocess`, or a temporary one."""
+        if self.stored:
+            yield self.stored
+        else:
+            with as_file(self.records, self.language) as path:
+                yield path
+
+    def parse(self, references: Path) -> argparse.Namespace:
+        parser = Parser(prog="hat score", allow_abbrev=False)
+        score_command.add_arguments(parser)
+        return parser.parse_args([*self.words, "--hypotheses", str(self.out), "--references", str(references)])
+
+    def write(self) -> int:
+        """Scores what was written; returns the exit status."""
+        with self.references() as references:
+            files = ["--hypotheses", str(self.out), "--references", str(references)]
+            print(f"hat score {shlex.join([*self.words, *(files if self.stored else files[:2])])}", flush=True)
+            return int(score_command.write_scores(checked_score(self.parse(references))))
+
+
+@contextmanager
+def as_file(records: Iterable[Record], language: str = "en") -> Iterator[Path]:
+    """Yields a temporary file of records, which `recorded_language` finds the language for."""
+    with TemporaryDirectory() as folder:
+        path, pipeline = Path(folder, "text", "records.jsonl"), Path(folder, "bin", FILE_NAME)
+        path.parent.mkdir()
+        pipeline.parent.mkdir()
+        pipeline.write_text(json_text({"settings": {"target_language": language}}), encoding="utf-8")
+        path.write_text("".join(f"{json_line(record)}\n" for record in records), encoding="utf-8")
+        yield path
