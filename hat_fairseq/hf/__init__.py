@@ -1,10 +1,12 @@
 """The models and the tokenizer for Hugging Face's transformers; importing this package registers them there.
 
 config.py           `HatConfig`, the settings of a model
+pretrained.py       what all models here share
 modeling.py         the encoders as models of transformers
 generation.py       the encoder-decoder, and `generate`
 recording.py        states of layers and weights of attentions, where they are asked for
-tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them, and ids to text
+vocabulary.py       the dictionaries and files of a folder as the vocabulary of a tokenizer, and ids to text
+tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them
 documents.py        what a call of the tokenizer gives, as records
 call_options.py     its options
 places.py           where tokens stand in the texts
