@@ -28,7 +28,7 @@ from ..data.record import Record
 from ..data.rows import Row
 from ..networks.evidence import EvidenceEncoder, KeptVectors
 from ..scoring.baselines import CHUNK, best_of_chunk, first_chunk
-from ..scoring.evidence import best_threshold, rounded
+from ..scoring.evidence_score import best_threshold, rounded
 from .loading import Loaded
 from .rows import encode_documents
 

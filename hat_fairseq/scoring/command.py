@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_file, check_output
-from hat_fairseq.scoring import bleu, evidence, labels, page_qa, qa, rouge
+from hat_fairseq.scoring import bleu, evidence_score, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Output
 
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
@@ -49,8 +49,8 @@ METRICS = {
     ),
     "evidence": Metric(
         "compute average precision, F1 and passage F1 of the turns or sentences that answer questions",
-        evidence.score,
-        evidence.add_arguments,
+        evidence_score.score,
+        evidence_score.add_arguments,
         references=f"{RECORDS}, or your own records with turns or sentences",
     ),
     "qa": Metric(

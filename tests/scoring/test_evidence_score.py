@@ -15,7 +15,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from hat_fairseq.data.language import words_of
 from hat_fairseq.scoring.baselines import Tfidf, best_of_chunk, chunk_numbers, first_chunk
-from hat_fairseq.scoring.evidence import FIGURES, best_threshold, f1
+from hat_fairseq.scoring.evidence import FIGURES, f1
+from hat_fairseq.scoring.evidence_score import best_threshold
 
 Line = dict[str, Any]
 TEXT = "remote control button yellow rubber wood price market meeting monday design user battery"
