@@ -21,6 +21,9 @@ LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is les
 MAX_SEGMENTS = 500  # of a file of parallel text with a single document
 STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
 
+TAB = "\t"
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a whole cell
+
 _UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # pandas' names of columns without one, and of the index
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
@@ -67,7 +70,10 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
     if the table is damaged.
     """
     csv.field_size_limit(LONGEST_CELL)
-    rows = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+    texts: Iterable[str] = (line for _, line in lines)
+    if delimiter == TAB:
+        texts = _quotes_of_texts_doubled(texts, below_separator)
+    rows = csv.reader((line + "\n" for line in texts), delimiter=delimiter, strict=True)
     header: list[str] = []
     try:
         for row in rows:
@@ -84,6 +90,43 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
                 _check_names(header, path)
     except csv.Error as error:
         raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV?") from error
+
+
+def _quotes_of_texts_doubled(lines: Iterable[str], below_separator: bool) -> Iterator[str]:
+    """Yields the lines of a table with tabs as CSV, although many programs write such tables without quoting cells.
+
+    A cell may then begin with a quotation mark that is text. The one that ends it is on another line, or nowhere, and
+    a reader of CSV takes all between for one cell. So the mark is text if its line and the next have all columns.
+    """
+    tabs, inside = -1, False  # of the header; inside of a cell with several lines
+    for line, following in _with_next_text(lines):
+        if inside:
+            inside = line.count('"') % 2 == 0
+        elif tabs < 0:
+            if not is_blank(line) and not below_separator:
+                tabs = line.count(TAB)
+            below_separator &= is_blank(line)
+        else:
+            cells = line.removesuffix("\r").split(TAB)
+            text = [cell.startswith('"') and not _QUOTED.fullmatch(cell) for cell in cells]
+            if any(text) and {len(cells) - 1, tabs if following is None else following.count(TAB)} == {tabs}:
+                doubled = [cell.replace('"', '""') for cell in cells]
+                pairs = zip(text, doubled, cells, strict=True)
+                line = TAB.join(f'"{escaped}"' if is_text else cell for is_text, escaped, cell in pairs)
+            else:
+                inside = any(text) and line.count('"') % 2 == 1
+        yield line
+
+
+def _with_next_text(lines: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    """Yields each line with the next one that is not blank."""
+    above: list[str] = []
+    for line in lines:
+        if not is_blank(line):
+            yield from ((each, line) for each in above)
+            above = []
+        above.append(line)
+    yield from ((each, None) for each in above)
 
 
 def read_arrow(path: Path, is_parquet: bool) -> Rows:

@@ -4,6 +4,7 @@ import bz2
 import csv
 import gzip
 import io
+import itertools
 import json
 import lzma
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from commands import hat, refusal
 from pyarrow import ipc, parquet
 
 from hat_fairseq.data import json_stream
+from hat_fairseq.data.formats import read_rows
 from hat_fairseq.data.records_json import read_records
 
 Row = dict[str, str]
@@ -154,6 +156,34 @@ def test_what_is_skipped_is_counted(tmp_path: Path, capsys: pytest.CaptureFixtur
     counts = splits["test"]["treatments"]
     assert (counts["blank_rows_skipped"], counts["unnamed_columns_left_out"]) == (5, 2)
     assert "blank lines skipped" in capsys.readouterr().out
+
+
+MARKED = ['"So he went', 'home he went"', '"Yes" or "no"', 'a 5" disk', '""', "plain", '"', 'he said "yes"']
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quotation_marks_of_tables_that_do_not_quote_cells(end: str, tmp_path: Path) -> None:
+    """Every pair of such cells below each other, in the first, a middle and the last column."""
+    path = tmp_path / "t.tsv"
+    for first, second in itertools.product(MARKED, repeat=2):
+        rows = [["x", first, "1"], ["y", second, "2"], [second, "z", first], ["", "z", second]]
+        for separator, blank in (("", ""), (f"sep=\t{end}", end)):
+            lines = (blank + "\t".join(row) + end for row in rows)
+            path.write_bytes((separator + f"a\tb\tc{end}" + "".join(lines)).encode())
+            found = [list(row.values()) for _, row in read_rows(path, "abc")]
+            expected = [[None if cell in ("", '""') else cell for cell in row] for row in rows]
+            assert found == [[*filter(None, row)] for row in expected], (first, second)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_tables_that_quote_cells_may_have_several_lines_in_them(end: str, tmp_path: Path) -> None:
+    path, cells = tmp_path / "t.tsv", [*MARKED[:4], "two\nlines", 'a\n\n"b" c\n', "a tab\tand\na line"]
+    for first, second in itertools.product(cells, repeat=2):
+        if "\t" not in second:  # in the last column; a line of it with as many tabs as columns would be a row
+            rows = [["x", first, "1"], [second, "y", "2"], ["z", first, second], ["end", "z", second]]
+            with open(path, "w", newline="", encoding="utf-8") as file:
+                csv.writer(file, delimiter="\t", lineterminator=end).writerows([["a", "b", "c"], *rows])
+            assert [list(row.values()) for _, row in read_rows(path, "abc")] == rows, (first, second)
 
 
 def test_a_saved_dataset_is_the_files_of_its_state(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
