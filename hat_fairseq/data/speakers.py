@@ -1,11 +1,12 @@
 """Who speaks, and when: names and times at the beginnings of lines, `[00:01:23] Name: ` or `Name (01:23): `.
 
-If most lines begin with a name, these are the speakers, and a line without one goes on with the speaker before it. Or
-the name stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two
-spaces, `Name (1:23)`, `[Name] 00:01:23`, or the time alone; or `Name:`, if one of these names returns.
+If most lines begin with a name, `Name:`, `[Name]:`, `[Name]` or `<Name>`, these are the speakers, and a line without
+one goes on with the speaker before it. Or the name stands on a line of its own before what is said, as programs for
+meetings write it: `Name  1:23` with two spaces, `Name (1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or
+`1:23 Name` or `Name:`, if these names return.
 
-A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form: others are
-part of what is said.
+A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form, and all
+names: others are part of what is said. Marks of Markdown's emphasis and headings may be around both.
 """
 
 import re
@@ -20,7 +21,15 @@ _SQUARE, _ROUND = rf"\[\s*{_STAMP}\s*\]", rf"\(\s*{_STAMP}\s*\)"
 _BRACKETED = rf"{_SQUARE}|{_ROUND}"
 _TIME_FIRST = re.compile(rf"\s*(?:(?P<square>{_SQUARE})|(?P<round>{_ROUND})|(?P<bare>{_STAMP}))(?:\s*[-–]\s+|\s+|$)")
 _PARTS = re.compile(rf"({CLOCK})(?:\s*(-->|[-–—/,])\s*({CLOCK}))?(?:\s?([AaPp]))?")
-_NAME = re.compile(rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)")
+_BEFORE = {  # what stands before a text: a name, and perhaps a time
+    form: re.compile(pattern)
+    for form, pattern in {
+        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)",
+        "[name]:": r"\[([^\W\d_][^:：\[\]\n]{0,59})\]()\s*[:：](?:\s+|$)",
+        "[name]": r"\[(?![^\]]*\b[a-z])([^\W\d_][^:：\[\]\n]{0,59})\]()\s+(?=\S)",
+        "<name>": r"<([^\W\d_][^:：<>\n]{0,59})>()[:：]?\s+(?=\S)",
+    }.items()
+}
 _ALONE = r"[^\W\d_][^:：\n\[\]]{0,59}?"
 _ANY_TIME = rf"{_BRACKETED}|{_STAMP}"
 _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `We meet at 10:30` is text
@@ -28,12 +37,14 @@ _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `
     for form, pattern in {
         "[name] time": rf"\[(?P<name>{_ALONE})\]\s+(?P<time>{_ANY_TIME})",
         "name (time)": rf"(?P<name>{_ALONE})\s+(?P<time>{_BRACKETED})",
-        "name  time": rf"(?P<name>{_ALONE})(?:\s\s+|\t)(?P<time>{_STAMP})",
+        "name  time": rf"(?P<name>{_ALONE})(?:\s\s+|\t|\s[-–—|]\s)(?P<time>{_STAMP})",
         "time": rf"(?P<name>)(?P<time>{_ANY_TIME})",
     }.items()
 }
+_TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?P<name>{_ALONE})\s*[:：]?\s*")
 _NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
-_EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})([^*_\n]+)\1")  # of Markdown
+_EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
+_MARKER = re.compile(r"^\s*#{1,6}\s+")  # of a heading in Markdown
 _DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
 _LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
 _MOST_WORDS = 6  # of a name
@@ -64,12 +75,16 @@ def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
     lines = [line.lstrip(_DIRECTIONS) for line in lines]
     if headings := headings_of(lines):
         return with_ends(turns_after(lines, headings)), any(each.name for each in headings)
-    matches = list(map(_TIME_FIRST.match, lines))
+    plain = list(map(without_markup, lines))
+    matches = list(map(_TIME_FIRST.match, plain))
     forms = Counter(match.lastgroup for match in matches if match)
     form, count = max(forms.items(), key=lambda pair: pair[1], default=("", 0))
     times = [match if match and match.lastgroup == form and 2 * count > len(lines) else None for match in matches]
-    rests = [line if match is None else line[match.end() :] for line, match in zip(lines, times, strict=True)]
-    names = list(map(name_before, rests))
+    rests = [
+        line if match is None else bare[match.end() :] for line, bare, match in zip(lines, plain, times, strict=True)
+    ]
+    form_of_name = form_of_names(rests)
+    names = [name_before(rest, form_of_name) for rest in rests]
     speakers, speaker, said = most_are_there(names), None, list[Said]()
     for match, rest, named in zip(times, rests, names, strict=True):
         start, end = (None, None) if match is None else begin_and_end(match[0])
@@ -82,9 +97,9 @@ def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
 
 def headings_of(lines: Sequence[str]) -> list[Heading]:
     """Returns the lines after which others are said, all of one form; none if the text is not of that form."""
-    plain = [_EMPHASIS.sub(r"\2", line) for line in lines]
-    timed = (list(of_form(plain, pattern)) for pattern in _HEADINGS.values())
-    headings = max(timed, key=len)
+    plain = list(map(without_markup, lines))
+    timed = [list(of_form(plain, pattern)) for pattern in _HEADINGS.values()]
+    headings = max(*timed, names_that_return(of_form(plain, _TIME_AND_NAME), len(lines)), key=len)
     headings = in_order(with_text(headings, headings, len(lines)))
     if len(headings) >= _LEAST_HEADINGS or are_dense(headings, lines):
         return headings
@@ -102,6 +117,13 @@ def of_form(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[Heading]
     for place, line in enumerate(lines):
         if (match := pattern.fullmatch(line)) and len(match["name"].split()) <= _MOST_WORDS:
             yield Heading(place, match["name"] or None, *begin_and_end(match["time"]))
+
+
+def names_that_return(headings: Iterable[Heading], count: int) -> list[Heading]:
+    """Returns the headings before a text, if each name stands there twice in the mean: else they are what is said."""
+    headings = list(headings)
+    headings = with_text(headings, headings, count)
+    return headings if 2 * len({each.name for each in headings}) <= len(headings) else []
 
 
 def with_text(headings: Sequence[Heading], others: Sequence[Heading], count: int) -> list[Heading]:
@@ -168,10 +190,21 @@ def most_are_there(values: Iterable[Any]) -> bool:
     return 2 * sum(there) > len(there)
 
 
-def name_before(line: str) -> tuple[str, float | None, str] | None:
+def without_markup(line: str) -> str:
+    """Returns a line without the marks of Markdown around its beginning."""
+    return _EMPHASIS.sub(r"\2", _MARKER.sub("", line))
+
+
+def form_of_names(lines: Sequence[str]) -> re.Pattern[str]:
+    """Returns the form of names that most lines begin with, for `name_before`; brackets once alone are no form."""
+    counts = {form: sum(name_before(line, form) is not None for line in lines) for form in _BEFORE.values()}
+    return max(counts, key=lambda form: counts[form] if counts[form] > 1 else 0)
+
+
+def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, str] | None:
     """Returns the name at the beginning of a line, the time after it, and what follows; None if there is no name."""
-    line = _EMPHASIS.sub(r"\2", line)
-    match = _NAME.match(line)
+    line = without_markup(line)
+    match = form.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None
     return match[1], begin_and_end(match[2])[0] if match[2] else None, line[match.end() :]

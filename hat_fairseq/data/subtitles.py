@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from hat_fairseq.data.speakers import CLOCK, Said, most_are_there, name_before, seconds
+from hat_fairseq.data.speakers import CLOCK, Said, form_of_names, most_are_there, name_before, seconds
 from hat_fairseq.data.text import is_blank
 
 PAUSE = 3.0  # seconds
@@ -141,12 +141,14 @@ def _unescaped(text: str) -> str:
 
 def _with_names(said: list[Said]) -> list[Said]:
     """Takes the names out of the texts, if most cues begin with one."""
-    if not most_are_there([name_before(each.text.strip()) for each in said]):
+    texts = [each.text.strip() for each in said]
+    form = form_of_names(texts)
+    if not most_are_there([name_before(text, form) for text in texts]):
         return said
     turns, speaker = list[Said](), None
     for each in said:
         for number, line in enumerate(each.text.split("\n")):
-            named = name_before(line.strip())
+            named = name_before(line.strip(), form)
             if named is not None:
                 speaker, _, line = named
             if number and named is None:

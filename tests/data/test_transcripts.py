@@ -54,6 +54,10 @@ def test_plain_text() -> None:
         "[0:01:05 / 3:00] Ann: Hi.",
         "\u200e[00:01:05] Ann: Hi.",
         "[00:01:05] >> Ann: Hi.",
+        "**[00:01:05] Ann:** Hi.",
+        "[00:01:05] [Ann]: Hi.",
+        "[00:01:05] [Ann] Hi.",
+        "00:01:05 <Ann> Hi.",
     ],
 )
 def test_times_of_plain_text(line: str) -> None:
@@ -63,7 +67,16 @@ def test_times_of_plain_text(line: str) -> None:
 
 @pytest.mark.parametrize(
     "heading",
-    ["Ann Lee  1:05", "**Ann Lee** (1:05)", "[Ann Lee] 00:01:05", "Ann Lee\t(01:05):", "Ann Lee   0:01:05.2 "],
+    [
+        "Ann Lee  1:05",
+        "**Ann Lee** (1:05)",
+        "[Ann Lee] 00:01:05",
+        "Ann Lee\t(01:05):",
+        "Ann Lee   0:01:05.2 ",
+        "### Ann Lee (1:05)",
+        "Ann Lee - 00:01:05",
+        "Ann Lee | 1:05",
+    ],
 )
 def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
     """As programs for meetings write them; a line that only ends in a time is text."""
@@ -74,6 +87,38 @@ def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
     assert [each.start for each in transcript.said] == [time, None, time + 4] and transcript.unit == "turn"
     for text in ("We meet at 10:30\nWho comes?\nI do.\nWhere?", f"Yes.\n{heading}\nNo.", f"{heading}\nYes."):
         assert not of_text(text, "m").speakers
+
+
+@pytest.mark.parametrize("form", ["{} {}", "[{}] {}:", "**{}** {}", "{}   {}"])
+def test_times_before_names_on_lines_of_their_own(form: str) -> None:
+    """If the names return: else they are what is said. `PM` is a name, too."""
+    names, turns = ["Ann Lee", "PM", "Ann Lee", "PM"], list[str]()
+    for number, name in enumerate(names):
+        turns += [form.format(f"00:0{number}:30", name), "We meet at 10:30", "All of us."]
+    transcript = of_text("\n".join(turns), "m")
+    assert [*said(transcript)] == [(name, text) for name in names for text in turns[1:3]]
+    assert [each.start for each in transcript.said if each.start is not None] == [30, 90, 150, 210]
+    text = "\n".join(
+        f"[00:0{number}] {line}\nand more" for number, line in enumerate(("Yes.", "So what?", "Yes.", "No."))
+    )
+    assert not of_text(text, "m").speakers
+
+
+@pytest.mark.parametrize("form", ["**{}:** {}", "__{}:__ {}", "[{}]: {}", "[{}] {}", "<{}> {}", "***{}***: {}"])
+def test_names_in_brackets_and_in_emphasis(form: str) -> None:
+    names = ["SPEAKER_00", "SPEAKER_01", "SPEAKER_00"]
+    turns = [*zip(names, ["Hi.", "[laughter] Note: yes.", "*Why* not?"], strict=True)]
+    assert [*said(of_text("\n".join(form.format(*turn) for turn in turns), "m"))] == turns
+
+
+def test_notes_in_brackets_are_no_names() -> None:
+    for text in (
+        "[laughter]\n[laughter] So.\n[music] la\n",
+        "[Music]\n[Music]\n[Applause]\n",
+        "<i> is a tag.\nIs it?\n",
+    ):
+        transcript = of_text(text, "m")
+        assert not transcript.speakers and [each.text for each in transcript.said] == text.splitlines()
 
 
 @pytest.mark.parametrize("heading", ["Ann Lee:", "**Ann Lee:**", "__Ann Lee__ :", "Ann Lee："])
