@@ -213,7 +213,6 @@ RECORDS = [
     record("qa", {**ASKED, "answers": [{"text": "two", "start": 3}]},
            "document 'a': the answer 'two' does not stand at character 3, where ' tw' stands"),
     record("qa", {**ASKED, "answers": [{"text": "one", "start": -1}]}, "at character -1"),
-    record("qa", {**ASKED, "answers": [{"text": "", "start": 0}]}, "the answer ''"),
     record("qa", {**ASKED, "answers": ["x"]}, "of answers: expected a JSON object, found"),
     *(record("document_qa", {**ANNOTATED, "annotations": [{}, annotation]}, message) for annotation, message in [
         ({"paragraph": 2}, "an annotation has paragraph 2, not one from 0 to 1"),
@@ -354,6 +353,8 @@ OPTIONS = [
     option("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
     option("segments", '{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),
     option("mlm", '{"text": "x"}', "--long-source truncate", "documents go on in the next row"),
+    option("classification", '{"text": "x", "label": "y"}', "--segments none --max-source-tokens 9 --long-source "
+           "truncate-sentences", "truncate-sentences has no effect with --segments none"),
     option("document_qa", json.dumps({**ANNOTATED, "annotations": [{}]}), "--num-codes 9 --negative-windows 0",
            "train: no window has an answer, and the others are dropped"),
     option("text", '{"id": "a", "target": "x"}', "--on-empty drop",

@@ -114,11 +114,13 @@ def language_of_texts(texts: Iterable[str]) -> TextLanguage | None:
     for letter, number in letters.items():
         if not pattern(rf"[{_HAN}{_KANA}{_HANGUL}]").match(letter):
             others[unicodedata.name(letter, "UNKNOWN").split()[0].capitalize()] += number
-    share = count / total
     if 2 * others.total() > count:
-        return TextLanguage("", f"script {others.most_common(1)[0][0]}", share)
-    code = "ko" if hangul > han + kana else "ja" if kana > LEAST_KANA * (han + kana) else "zh"
-    return TextLanguage(code, f"language {code!r}", share)
+        ((script, number),) = others.most_common(1)
+        return TextLanguage("", f"script {script}", number / total)
+    if hangul > han + kana:
+        return TextLanguage("ko", "language 'ko'", hangul / total)
+    code = "ja" if kana > LEAST_KANA * (han + kana) else "zh"
+    return TextLanguage(code, f"language {code!r}", (han + kana) / total)
 
 
 def is_other_alphabet(texts: Iterable[str]) -> bool:

@@ -18,7 +18,7 @@ from hat_fairseq.data.files import json_text
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Record, shown_label
 from hat_fairseq.data.rows import Row
 from hat_fairseq.versions import versions
 
@@ -198,8 +198,7 @@ def table(manifest: Mapping[str, Any]) -> str:
     total = sum(counts, Counter())
     labels = sorted(total, key=lambda label: (-total[label], label))
     for label in labels[:LABEL_ROWS]:
-        printable = label if label.isprintable() else repr(label)
-        rows.append([f"label {printable:.60}", *(f"{count[label]:,}" for count in counts), ""])
+        rows.append([f"label {shown_label(label):.60}", *(f"{count[label]:,}" for count in counts), ""])
     if others := labels[LABEL_ROWS:]:
         add(f"{len(others):,} other labels", [sum(map(count.__getitem__, others)) for count in counts])
     figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits))

@@ -201,6 +201,11 @@ def check_effects(options: Options, kind: Kind, stated: Collection[str]) -> None
         value, (is_there, other) = getattr(options, item.name), needed.get(item.name, (True, ""))
         if item.name in stated and value != item.default and not is_there:
             raise ValueError(f"{flag(item, value)} has no effect without {other}; remove it, or add that")
+    if "long_source" in stated and options.long_source == "truncate-sentences" and options.segments == "none":
+        raise ValueError(
+            "--long-source truncate-sentences has no effect with --segments none, where no sentence has a marker; give "
+            "truncate"
+        )
     if (
         "long_target" in stated
         and options.long_target != "error"

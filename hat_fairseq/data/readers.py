@@ -185,7 +185,7 @@ def _folder_reader(folder: Path, kind: str, columns: Columns, languages: Languag
         files = splits[split]
         return read_parallel(*files) if len(files) == 2 else read_records(files[0], kind, columns, counts)
 
-    defaults = {"aligned": True, "target_separator": True} if parallel else {}
+    defaults = {"aligned": True, "target_separator": True, **_languages_of(splits.values())} if parallel else {}
     single = {split: files[0] for split, files in splits.items() if len(files) == 1}
     json = {split: path for split, path in single.items() if not columns and _format(path, keys) in (JSON_LINES, JSON)}
     size = sum(path.stat().st_size for files in splits.values() for path in files)
@@ -214,6 +214,20 @@ def _in_direction(files: tuple[Path, ...], languages: Languages, of_model: bool)
         f"{' '.join(flag for flag, code in flags if code)}: {files[0]} and {files[1].name} are of the languages "
         f"{match[1]} and {match[2]}; give both flags, in either order, or rename the files"
     )
+
+
+def _languages_of(splits: Collection[tuple[Path, ...]]) -> dict[str, str]:
+    """Returns the languages of parallel text, as far as the names of all its files say the same ones, as defaults."""
+    languages: dict[str, str] = {}
+    for side, name in enumerate(("source_language", "target_language")):
+        codes = {
+            files[side].name.removeprefix(match[0]).partition(".")[0] if (match := _CODES.search(files[0].name)) else ""
+            for files in splits
+            if len(files) == 2
+        }
+        if len(codes) == 1 and _known_language(code := codes.pop()) is not None:
+            languages[name] = code
+    return languages
 
 
 def _known_language(code: str) -> str | None:
@@ -295,7 +309,7 @@ def _forms(folder: Path, stem: str, paths: Sequence[Path], keys: Collection[str]
     for path in files_of_records:
         if _format(path, keys) == TEXT:
             raise ValueError(
-                f"{path} {REFUSALS[TEXT]}: name its columns with --columns, call parallel text {stem}.source and "
-                f"{stem}.target, or move the file elsewhere"
+                f"{path} {REFUSALS[TEXT]}: write JSON lines, name the columns of a table with --columns, call parallel "
+                f"text {stem}.source and {stem}.target, or move the file elsewhere"
             )
     return forms + [(path,) for path in files_of_records]

@@ -24,6 +24,11 @@ Sentences = Annotated[Texts, lambda text: text.split("\n") if isinstance(text, s
 Meta = Annotated[Mapping[str, Any], _storable]
 
 
+def shown_label(label: str) -> str:
+    """Returns a label for a terminal: as it is, or quoted if it would not be seen as it is."""
+    return label if label.isprintable() and label == label.strip() else repr(label)
+
+
 @dataclass(frozen=True)
 class Turn:
     """What somebody says in a dialogue."""
@@ -61,7 +66,9 @@ class Answer:
     def check(self, context: str, where: str) -> None:
         """Raises ValueError if it does not stand in the context, which `where` names."""
         begin = max(0, self.start)
-        if self.start < 0 or not self.text or not context.startswith(self.text, begin):
+        if is_blank(self.text):
+            return
+        if self.start < 0 or not context.startswith(self.text, begin):
             raise ValueError(
                 f"{where}: the answer {self.text!r:.80} does not stand at character {self.start}, where "
                 f"{context[begin : begin + len(self.text)]!r:.80} stands; starts count characters from 0"

@@ -7,8 +7,9 @@ goes on where it was.
 
 import json
 import sys
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -18,7 +19,7 @@ from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
 from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, blocks_of_lines, digest, member_names, read_member
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, letters_without_symbol
-from hat_fairseq.data.dictionary import Dictionary, label_token
+from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.documents import role_token
@@ -203,8 +204,8 @@ class Run:
         classes = self.classes()
         if classes is None:
             return
-        if len(classes) == 1:
-            print(f"warning: every record has the label {classes[0]!r}", file=sys.stderr)
+        for problem in problems_of_labels(list(map(label_of, classes))):
+            print(f"warning: {problem}", file=sys.stderr)
         longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
         # All positions that a token of a row can have; a row's final </s> has none.
         positions = map(str, range(longest - 1)) if self.kind.positions else ()
@@ -268,3 +269,13 @@ class Run:
                     f"have; it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
                 )
         return list(map(label_token, classes))
+
+
+def problems_of_labels(labels: Sequence[str]) -> Iterator[str]:
+    """Yields what is wrong with the labels of a data set: there is only one, or two that look the same."""
+    if len(labels) == 1:
+        yield f"every record has the label {labels[0]!r}"
+    alike: dict[str, str] = {}
+    for label in labels:
+        if (other := alike.setdefault(" ".join(unicodedata.normalize("NFC", label).split()), label)) != label:
+            yield f"the labels {ascii(other)} and {ascii(label)} look the same, and are two classes"

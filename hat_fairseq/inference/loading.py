@@ -99,6 +99,10 @@ def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str,
 def checked(checkpoints: str | Path, data: Data, device: str | None, precision: str) -> tuple[str, str, list[str]]:
     """Returns device, precision and the path of each checkpoint; ValueError for what is missing or cannot be loaded."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {device}: {str(error).splitlines()[0]}; give cpu, cuda or cuda:N") from error
     precision = choose_precision(precision, device)
     paths = local_paths(checkpoints).split(os.pathsep)
     for path in paths:

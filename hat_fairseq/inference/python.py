@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,13 @@ class Model:
     def _records(self, documents: Iterable[Input], splitter: str | None) -> list[Record]:
         if isinstance(documents, str | Mapping):
             raise ValueError("give a list of documents: [document]")
-        records = [self._record(number, document) for number, document in enumerate(documents, start=1)]
+        documents = list(documents)
+        given = {str(each["id"]) for each in documents if isinstance(each, Mapping) and "id" in each}
+        free = (str(number) for number in count(len(documents) + 1) if str(number) not in given)
+        records = [
+            self._record(number, document, str(number) if str(number) not in given else next(free))
+            for number, document in enumerate(documents, start=1)
+        ]
         if len({record.id for record in records}) < len(records):
             raise ValueError("two documents have the same id; leave ids out, or give different ones")
         if records:
@@ -212,11 +219,11 @@ class Model:
         assert isinstance(record, Evidence)
         return record, ()
 
-    def _record(self, number: int, document: Input) -> Record:
+    def _record(self, number: int, document: Input, default_id: str) -> Record:
         if isinstance(document, Record):
             return document
         fields = {"text": document} if isinstance(document, str) else Fields(document, f"document {number}").record
-        return record_from_json({"id": str(number), **fields}, f"document {number}", self.kind)
+        return record_from_json({"id": default_id, **fields}, f"document {number}", self.kind)
 
 
 def turns_of_text(text: str) -> Transcript | None:

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring.files import check_joined, read_by_id
 from hat_fairseq.scoring.report import Output, Report, Signature, aligned, bootstrap, check_counts, resampling
@@ -133,7 +134,7 @@ def score(args: argparse.Namespace) -> Output:
         output.signatures.append(str(report.signature))
         table = [["class", "precision", "recall", "F1", "support", "predicted"]]
         for name, (*scores, support, predicted) in ((n, each.values()) for n, each in report.classes.items()):
-            table.append([name, *(f"{score:.2f}" for score in scores), str(support), str(predicted)])
+            table.append([shown_label(name), *(f"{score:.2f}" for score in scores), str(support), str(predicted)])
         output.more.extend(["", path, *aligned(table)])
         if report.missing:
             missing = f"{report.missing} of {report.elements} elements have no prediction and count as wrong"

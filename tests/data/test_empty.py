@@ -234,7 +234,7 @@ def test_labels(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["qa", "document_qa"])
 def test_answers_that_show_nothing_are_counted_as_not_found(kind: str, tmp_path: Path) -> None:
-    blanks = [*drawn(f"answers {kind}", 5), *INVISIBLE]
+    blanks = ["", *drawn(f"answers {kind}", 5), *INVISIBLE]
     rows = []
     for number, blank in enumerate(blanks):
         text, answer = f"It was {blank} Ann.", {"text": blank, "start": 7}

@@ -68,6 +68,8 @@ def test_the_language_of_texts() -> None:
     for text, name in (("ປະຊຸມວັນຈັນ", "script Lao"), ("རྒྱལ་པོ།", "script Tibetan"), ("ကောင်စီ", "script Myanmar")):
         written = language_of_texts([text])
         assert written and (written.code, written.name) == ("", name)
+    mixed = language_of_texts(["ฉันไปโรงเรียนวันนี้", "他说你好然后走了价格是三元谢谢再见吧好的" * 2])
+    assert mixed and mixed.code == "zh" and mixed.share < 0.8, "the share is that of the named language"
     for text in ("Rat am Montag", "совет", "परिषद", "المجلس", "1 2 3", "", "one 中 word in many letters of another"):
         assert language_of_texts([text]) is None
 

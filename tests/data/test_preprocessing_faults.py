@@ -184,3 +184,17 @@ def test_what_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     captured = capsys.readouterr()
     assert captured.err == "warning: every record has the label 'b'\n"
     assert re.search(r"source sentences over 512 tokens +1\n", captured.out)
+
+
+def test_labels_that_look_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = ["pos", "pos ", "a  b", "a b", "caf\u00e9", "cafe\u0301", "Pos"]
+    write_lines(
+        tmp_path / "train.jsonl", [{"id": str(n), "text": "a word", "label": each} for n, each in enumerate(labels)]
+    )
+    words = ["--kind", "classification", "--segments", "none", "--num-codes", 1]
+    assert hat("preprocess", tmp_path, "--out", tmp_path / "out", *words) == 0
+    captured = capsys.readouterr()
+    pairs = [(r"'pos'", r"'pos '"), (r"'a  b'", r"'a b'"), (r"'cafe\u0301'", r"'caf\xe9'")]
+    for one, other in pairs:
+        assert f"warning: the labels {one} and {other} look the same, and are two classes\n" in captured.err
+    assert captured.err.count("look the same") == len(pairs) and "label 'pos ' " in captured.out

@@ -167,6 +167,25 @@ def test_preprocessing_and_prediction_read_the_same_file_as_the_source(tmp_path:
     assert (record.elements, record.target) == (("et .", "et !"), ("fi .", "fi !"))
 
 
+@pytest.mark.parametrize(
+    ("names", "flags", "languages"),
+    [
+        ("fi-et fi-et", "", ("fi", "et")),
+        ("fi-et fi-et", "--source-language fi", ("fi", "et")),
+        ("fi-et fi-et", "--source-language et --target-language fi", ("et", "fi")),
+        ("fi-et fi-pt", "", ("fi", "en")),  # what all files say
+        ("fi-cn fi-cn", "", ("fi", "en")),
+    ],
+)
+def test_names_of_files_say_the_languages(names: str, flags: str, languages: tuple[str, str], tmp_path: Path) -> None:
+    for pair, split in zip(names.split(), ("train", "test"), strict=True):
+        parallel(tmp_path / "in", *pair.split("-"), split)
+    words = ["--out", tmp_path / "out", "--aligned", "--num-codes", "9", *flags.split()]
+    assert hat("preprocess", tmp_path / "in", *words) == 0
+    settings = TextPipeline.load(tmp_path / "out/bin").settings
+    assert (settings.source_language, settings.target_language) == languages
+
+
 def test_further_test_splits_have_numbers(tmp_path: Path) -> None:
     folder(tmp_path, "test.jsonl", "train.jsonl", *(f"test{number}.jsonl" for number in range(10, 0, -1)))
     assert find_reader(str(tmp_path)).splits == ("train", "test", *(f"test{number}" for number in range(1, 11)))

@@ -206,6 +206,7 @@ def test_texts_in_python(made: Path) -> None:
     checkpoint = hat_fairseq.load(made / "model.pt", made / "data/bin", "cpu")
     assert repr(model) == f"Model('{made.name}/P', {shown}" and repr(checkpoint).endswith(f"/model.pt', {shown}")
     assert list(inspect.signature(hat_fairseq.load).parameters) == ["path", "data", "device", "precision"]
+    assert len(model.generate(["a b", {"id": "1", "text": "b"}, {"id": "4", "text": "b"}, "b"])) == 4
     look = model.look(lines[1], occlusion=True)
     assert (look.document, look.model[-2:], "".join(look.target).strip()) == ("test1", "/P", expected[1])
     assert look.occlusion is not None and len(look.source) == 2
@@ -215,7 +216,8 @@ def test_texts_in_python(made: Path) -> None:
         (lambda: model.generate(["Good morning.", " "]), "document '2' .* has an empty source"),
         (lambda: model.generate([3]), "document 1: expected a JSON object, found 3"),
         (lambda: model.generate([{"id": "a", "txt": "b"}]), "document 1: unknown key 'txt'"),
-        (lambda: model.generate(["a b", {"id": "1", "text": "b"}]), "two documents have the same id"),
+        (lambda: model.generate([{"id": "1", "text": text} for text in "ab"]), "two documents have the same id"),
+        (lambda: hat_fairseq.load(made / "P", device="abacus"), "^device abacus: .*; give cpu, cuda or cuda:N"),
         (lambda: model.generate(["a b"], beem=2), "unknown generation option 'beem'"),
         (lambda: hat_fairseq.load(made / "model.pt"), "model.pt is no folder of hat export: give the bin directory"),
         (lambda: hat_fairseq.load(made / "none"), "none does not exist"),

@@ -99,3 +99,12 @@ def test_what_is_written_is_read_and_a_failed_write_leaves_the_old_file(tmp_path
     with pytest.raises(ZeroDivisionError):
         write_summaries(path, ({"id": 1 // n} for n in (1, 0)))
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+def test_labels_cannot_command_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(
+        tmp_path / "l.jsonl", *({"id": str(n), "label": each} for n, each in enumerate(("\x1b[31mred", "a\nb")))
+    )
+    assert hat(*words("classification", path, path)) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed and "\n'\\x1b[31mred' " in printed and "\n'a\\nb' " in printed
