@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..networks.encoder_with_heads import EncoderWithHeads
 from .labels import AnswerSpans, DocumentAnswers, DocumentLabels, LabelCriterion
@@ -66,9 +66,12 @@ class SelfAttentionRegularization(FairseqCriterion):
         """
         if not self.training:
             return self.base_criterion(model, sample, reduce)
-        if self.roll and not isinstance(model, EncoderWithHeads):
+        network = model
+        while isinstance(inner := getattr(network, "module", None), nn.Module):  # of several processes
+            network = inner
+        if self.roll and not isinstance(network, EncoderWithHeads):
             raise ValueError(f"--sar-roll {self.roll}: needs an encoder of this package (--arch hat_roberta_base, ...)")
-        if self.roll and model.config.encoder_attention == "full":
+        if self.roll and network.config.encoder_attention == "full":
             raise ValueError(f"--sar-roll {self.roll} changes nothing with --encoder-attention full; give 0 for R-Drop")
         base, target = self.base_criterion, sample["target"]
         rolled = {**sample, "net_input": {**sample["net_input"], "roll": self.roll}} if self.roll else sample

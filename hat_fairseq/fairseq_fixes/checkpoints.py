@@ -26,6 +26,7 @@ from fairseq.dataclass.utils import overwrite_args_by_name
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ..data.dictionary import FINGERPRINTS, SPECIAL, fingerprint, label_token
 from ..data.files import Fields, is_deeper
 from ..data.outputs import atomic_file
 from ..model_folder import ModelFolder, bare_checkpoint, is_model_folder
@@ -161,7 +162,18 @@ def _load_folder(folder: ModelFolder, arg_overrides: Any) -> Any:
     cfg = OmegaConf.create(_settings_of(folder), flags={"allow_objects": True})
     overwrite_args_by_name(cfg, arg_overrides or {})
     updates = folder.origin.get("updates", int)
-    return fairseq.checkpoint_utils._upgrade_state_dict(bare_checkpoint(folder.tensors(), cfg, updates))
+    return fairseq.checkpoint_utils._upgrade_state_dict(bare_checkpoint(_tensors_of(folder), cfg, updates))
+
+
+def _tensors_of(folder: ModelFolder) -> dict[str, Any]:
+    """Returns the tensors; if transformers gave the labels another order, the fingerprint of the head is of that."""
+    tensors, trained = folder.tensors(), folder.trained_labels()
+    labels = folder.labels(trained)
+    if any(label in trained and label != own for label, own in zip(labels, trained, strict=False)):
+        words = torch.tensor(fingerprint([*SPECIAL, *map(label_token, labels)]))
+        (end,) = (end for end, stream in FINGERPRINTS.items() if stream == "label")
+        tensors |= dict.fromkeys((name for name in tensors if name.endswith(end)), words)
+    return tensors
 
 
 def _settings_of(folder: ModelFolder) -> dict[str, Any]:

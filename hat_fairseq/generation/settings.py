@@ -69,6 +69,8 @@ def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: i
     for name in stated.keys() & NEEDS.keys():
         if not options.get(NEEDS[name]):
             raise ValueError(f"{flag(name)} has no effect without {flag(NEEDS[name])}: remove it")
+    if options.get("match_source_len") and (limits := sorted({"max_len_a", "max_len_b"} & stated.keys())):
+        raise ValueError(f"{flag(limits[0])} has no effect with --match-source-len: remove it")
     if seed is not None and not options.get("sampling"):
         raise ValueError("--seed has no effect without --sampling: remove it")
     if "lenpen" in stated and options.get("unnormalized"):

@@ -11,6 +11,7 @@ from ..data.dictionary import EOS, SPECIAL, SPECIAL_IDS
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..modules.fields import options_of
 from ..networks import NETWORKS
+from ..networks.evidence import UNLIMITED
 from ..networks.hat import ENCODER_DECODERS
 from ..networks.roberta import DEFAULT_POSITIONS
 
@@ -37,7 +38,8 @@ class HatConfig(HasLoader, PretrainedConfig):
         network: one of `NETWORKS`.
         settings: the fields of its dataclass in `networks`; those that are absent have their defaults.
         vocab_size: of the dictionary; of an encoder-decoder that of the target.
-        source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
+        source_vocab_size, max_target_positions, num_roles: of an encoder-decoder.
+        max_source_positions: the longest source; by default 1,024 tokens, and of an encoder what its network takes.
         heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`,
             `inner_dim`, the channels of the hidden layer, None for those of the network, and `labels`, the names of the
             classes. With one head these are the labels of the configuration, unless others are stated.
@@ -60,7 +62,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         settings: dict[str, Any] | None = None,
         vocab_size: int = len(SPECIAL),
         source_vocab_size: int | None = None,
-        max_source_positions: int = 1024,
+        max_source_positions: int | None = None,
         max_target_positions: int = 1024,
         num_roles: int = 0,
         heads: dict[str, dict[str, Any]] | None = None,
@@ -73,7 +75,12 @@ class HatConfig(HasLoader, PretrainedConfig):
         if "max_positions" in self._known() and self.settings.get("max_positions") is None:
             self.settings["max_positions"] = DEFAULT_POSITIONS
         self.vocab_size, self.source_vocab_size = vocab_size, source_vocab_size or vocab_size
-        self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
+        self.max_source_positions, self.max_target_positions = 1024, max_target_positions
+        if max_source_positions is not None:
+            self.max_source_positions = max_source_positions
+        elif network in NETWORKS and network not in ENCODER_DECODERS:
+            longest = UNLIMITED if network == "hat_evidence" else self._positions()
+            self.max_source_positions = longest if isinstance(longest, int) else 1024  # an error that is named below
         self.num_roles = num_roles
         self._check_sizes()
         if not {"num_labels", "id2label"} & kwargs.keys() and len(self.heads) == 1:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..data.dictionary import EOS, SPECIAL, mostly_unknown
+from ..data.dictionary import EOS, PAD, SPECIAL, mostly_unknown
 from ..data.long_input import LongInputError
 from ..data.options import Settings
 from ..data.record import Record
@@ -247,7 +247,9 @@ class HatTokenizer(VocabularyTokenizer):
         if rows and rows[0].labels is not None:
             labels = {"input_ids": [row.labels for row in rows]}
             most = options.max_target_length or options.max_length or self.target_limit
-            columns["labels"] = self._padded(labels, options, most)["input_ids"]
+            padded = self._padded(labels, options, most)["input_ids"]
+            # A loss leaves <pad> out, too, but a Trainer that divides it by the number of labels would count them.
+            columns["labels"] = [[-100 if number == PAD else number for number in row] for row in padded]
         if options.return_overflowing_tokens:
             columns["overflow_to_sample_mapping"] = [row.document for row in rows]
         elif single and options.return_tensors is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary
+from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, fingerprint
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
@@ -163,13 +163,14 @@ def load_folder(folder: ModelFolder) -> Loaded:
     try:
         model, pipeline = build(description), pipeline_of(folder)
         fill(model, {name: tensor for name, tensor in tensors.items() if not name.endswith(FINGERPRINT)})
+        recorded = {name: tensor.tolist() for name, tensor in tensors.items() if name.endswith(FINGERPRINT)}
         roles = dictionary_of(data, "role") if description["num_roles"] else None
-        source = dictionary_of(data, "source", description["source_vocab_size"] or description["vocab_size"])
+        size = description["source_vocab_size"] or description["vocab_size"]
+        source = dictionary_of(data, "source", size, list(recorded.values()))
         target = dictionary_of(data, "target") if find_dictionary(data, "target") else source
         encoder: Any = getattr(model, "core", model.encoder)
         longest = min(description["max_source_positions"], encoder.max_tokens)
         labels, classes = labels_of(folder, pipeline.kind)
-        recorded = {name: tensor.tolist() for name, tensor in tensors.items() if name.endswith(FINGERPRINT)}
         dictionaries = {"source": source, "target": target, "role": roles, "label": classes}
         check_fingerprints(recorded, dictionaries, folder.path)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -208,13 +209,19 @@ def labels_of(folder: ModelFolder, kind: Kind) -> tuple[list[str], Dictionary | 
     return labels, dictionary if dictionary and len(dictionary.counts) == len(labels) else None
 
 
-def dictionary_of(data: Path, stream: str, size: int = 0) -> Dictionary:
-    """Returns a dictionary of a folder; with one entry more than in the file, `<mask>`, if the size says so."""
+def dictionary_of(data: Path, stream: str, size: int = 0, recorded: Sequence[Sequence[int]] = ()) -> Dictionary:
+    """Returns a dictionary of a folder; with one entry more than in the file, `<mask>`, if the size says so.
+
+    A table that transformers has made larger may have more rows; then the fingerprints of the training say it.
+    """
     path = find_dictionary(data, stream)
     if path is None:
         raise ValueError(f"the dictionary of the stream {stream} is missing")
     dictionary = Dictionary.load(path)
-    return Dictionary([*dictionary.counts, ("<mask>", 1)]) if len(dictionary) == size - 1 else dictionary
+    if len(dictionary) >= size:
+        return dictionary
+    with_mask = Dictionary([*dictionary.counts, ("<mask>", 1)])
+    return with_mask if len(with_mask) == size or fingerprint(with_mask.symbols) in recorded else dictionary
 
 
 def split_with(pipeline: TextPipeline, splitter: str | None) -> None:

@@ -79,6 +79,8 @@ class ClassificationHead(nn.Module):
         activation: str = "tanh",
     ) -> None:
         super().__init__()
+        if level == "evidence":
+            raise ValueError("a head about evidence needs the network hat_evidence (--arch hat_evidence_base, ...)")
         if level not in LEVELS:
             raise ValueError(f"a classification head of {level!r}: choose one of {', '.join(LEVELS)}")
         self.level = level

@@ -9,6 +9,7 @@ Legend: B documents, T tokens, S questions and units of the document with most, 
 """
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -211,7 +212,8 @@ class KeptVectors:
         """Returns the (N, C) vectors of units; those that are not kept yet are computed."""
         if not self.weights_digest:
             self.weights_digest = digest_of(encoder)
-            self._load()
+            self.vectors = self._stored()
+            self.saved = len(self.vectors)
         keys = [hashlib.sha256(np.array(unit, "<i4").tobytes()).digest()[:16] for unit in units]
         if new := {key: unit for key, unit in zip(keys, units, strict=True) if key not in self.vectors}:
             computed = encoder.encode(new.values()).half().cpu().numpy()
@@ -221,24 +223,26 @@ class KeptVectors:
         table = encoder.embed_tokens.weight
         return torch.from_numpy(np.stack([self.vectors[key] for key in keys])).to(table)
 
-    def _load(self) -> None:
+    def _stored(self) -> dict[bytes, np.ndarray]:
+        """Reads the vectors of this encoder in the file; ValueError for a file of something else."""
         if self.path is None or not self.path.is_file():
-            return
+            return {}
         try:
             with np.load(self.path) as arrays:
-                if arrays["encoder"].tobytes() == self.weights_digest:
-                    self.vectors = dict(zip(map(bytes, arrays["keys"]), arrays["vectors"], strict=True))
-                    self.saved = len(self.vectors)
+                if arrays["encoder"].tobytes() != self.weights_digest:
+                    return {}
+                return dict(zip(map(bytes, arrays["keys"]), arrays["vectors"], strict=True))
         except (AttributeError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise ValueError(f"{self.path} has no vectors of --vectors; remove it, or give another file") from error
 
     def save(self) -> None:
-        """Writes the file if there are new vectors."""
+        """Writes the file if there are new vectors, with those that other processes have written since."""
         if self.path is None or len(self.vectors) == self.saved:
             return
+        self.vectors = self._stored() | self.vectors
         self.path.parent.mkdir(parents=True, exist_ok=True)
         keys = np.frombuffer(b"".join(self.vectors), np.uint8).reshape(-1, 16)
-        part = self.path.with_name(f"{self.path.name}.part")
+        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
         with part.open("wb") as file:
             np.savez(
                 file,

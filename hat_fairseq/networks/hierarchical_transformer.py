@@ -61,6 +61,11 @@ class HierarchicalTransformerConfig(EncoderConfig):
 
     def check(self) -> None:
         super().check()
+        if self.global_tokens is not None:
+            raise ValueError(
+                f"--global-tokens {self.global_tokens} has no effect: the attention of a layer stays within a segment; "
+                "remove it"
+            )
         if self.segment_by == "marker" and self.encoder_attention == "block-sparse":
             raise ValueError(
                 "--segment-by marker with --encoder-attention block-sparse: its blocks need padding at the end of a "

@@ -78,6 +78,7 @@ def main(args: argparse.Namespace) -> int:
     kind = TextPipeline.load(data).kind  # an error there comes before the long steps
     if is_model_folder(model):
         ModelFolder.open(model).check_has_classes(getattr(kind, "names_labels", False))
+        check_classes(ModelFolder.open(model))
     if args.out.exists() and not is_model_folder(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat export; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
@@ -89,6 +90,16 @@ def main(args: argparse.Namespace) -> int:
     print(*lines, sep="\n")
     print(f"wrote {args.out}")
     return 0
+
+
+def check_classes(folder: ModelFolder) -> None:
+    """Raises ValueError for a head that has not as many classes as the training data."""
+    trained, classes = folder.trained_labels(), folder.head.get("classes")
+    if trained and folder.head.get("level") == "document" and classes not in (1, len(trained)):
+        raise ValueError(
+            f"{folder.path}: transformers has given it {classes} classes, and its training data had {len(trained)}; "
+            "hat export cannot write it anew, but all commands and transformers read the folder as it is"
+        )
 
 
 def write_folder(

@@ -369,6 +369,8 @@ def test_settings_by_their_flat_names(tmp_path: Path) -> None:
     assert sizes == (24, 2, 4, 64) and config.encoder_embed_dim == 24 and config.activation_fn == "gelu"
     segments = encoder("segments", {})[1]
     assert (segments.num_hidden_layers, segments.hidden_size, segments.max_position_embeddings) == (2, 24, 256)
+    assert hf.HatConfig("hat_roberta", max_positions=4096).max_source_positions == 4096
+    assert hf.HatConfig("hat_bart").max_source_positions == 1024
     small = hf.HatConfig("hat_roberta", hidden_size=24, vocab_size=9)
     assert small.settings == {"encoder_embed_dim": 24, "max_positions": 512} and small.max_position_embeddings == 512
     assert hf.HatModel(small)(documents(LENGTHS) % 9).last_hidden_state.shape == (3, max(LENGTHS), 24)

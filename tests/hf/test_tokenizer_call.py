@@ -197,7 +197,7 @@ def test_targets_are_those_of_hat_preprocess(make: Make) -> None:
     cut = tokenizer([LONG], text_target=[LONG], max_length=9, max_target_length=5)
     assert [len(cut[name][0]) for name in ("input_ids", "labels")] == [9, 5]
     padded = tokenizer([TEXT, SHORT], text_target=[SHORT, "The town left ."], return_tensors="pt")["labels"]
-    assert padded.ne(PAD).sum(1).tolist() != [padded.size(1)] * 2
+    assert padded.ne(-100).sum(1).tolist() != [padded.size(1)] * 2 and padded.ne(PAD).all()
     with pytest.raises(ValueError, match="text_target is for 1 documents, and text has 2"):
         tokenizer([TEXT, SHORT], text_target=[SHORT])
     with pytest.raises(ValueError, match="document 1 has a target, and text_target is another one"):

@@ -208,6 +208,7 @@ def test_mistakes_are_one_line(command: list[str], fine_tuned, tmp_path: Path, c
         (checkpoint, ["--batch-size", 0], "the batch size must be at least 1, not 0"),
         (checkpoint, ["--beam", 0], "beam must be at least 1, not 0"),
         (checkpoint, ["--seed", 2], "--seed has no effect without --sampling"),
+        (checkpoint, ["--match-source-len", "--max-len-b", 2], "--max-len-b has no effect with --match-source-len"),
         (checkpoint, ["--sampling-topk", 2], "--sampling-topk has no effect without --sampling"),
     ):
         assert cli.main([verb, str(model), source, *others, *map(str, words)]) == 2, words

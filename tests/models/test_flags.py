@@ -82,6 +82,10 @@ REFUSED = [
     (f"{ERNIE} --no-hierarchy --document-pooling max", "--document-pooling max has no effect with --no-hierarchy"),
     (f"{ERNIE} --attention-dropout nan", "--attention-dropout nan: it must be from 0 to 1"),
     (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|X", "unknown layer 'X'"),
+    (
+        f"hierarchical_transformer {SMALL_HIERARCHICAL}S|S --encoder-attention window --global-tokens first",
+        "--global-tokens first has no effect",
+    ),
 ]
 
 

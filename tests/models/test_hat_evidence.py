@@ -113,10 +113,13 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     torch.testing.assert_close(kept, expected, rtol=0, atol=1e-3)  # fp16
     model.eval()
     assert len(np.load(path)["keys"]) == 6
-    again = KeptVectors(str(path))
-    again.weights_digest = model.core.cache.weights_digest
-    again._load()
-    assert again.vectors.keys() == model.core.cache.vectors.keys()
+    again, others = KeptVectors(str(path)), KeptVectors(str(path))  # of two processes that begin with the same file
+    assert torch.equal(again.get([(5, 6, 7)], model.core), others.get([(5, 6, 7)], model.core))
+    for cache, unit in ((again, (9, 8)), (others, (6, 6, 6))):
+        cache.get([unit], model.core)
+        cache.save()
+    assert len(np.load(path)["keys"]) == 9 and len(again.vectors) == 8 and not list(path.parent.glob("*.part"))
+    assert again.vectors.keys() > model.core.cache.vectors.keys()
     for content in (b"", b"no zip", path.read_bytes()[:-100]):
         path.with_name("damaged.npz").write_bytes(content)
         with pytest.raises(ValueError, match="damaged.npz has no vectors of --vectors; remove it"):
@@ -154,7 +157,7 @@ def test_vectors_are_those_of_sentence_transformers(run, tmp_path: Path) -> None
     start = ["--finetune-from-model", tmp_path / "minilm.pt", "--save-dir", tmp_path / "ck"]
     run("fairseq-train", tmp_path / "data/bin", *training_words(tmp_path, tmp_path)[1:3], *flags.split(), *start)
     loaded = hat_fairseq.load(tmp_path / "ck/checkpoint_last.pt", data=tmp_path / "data/bin")
-    encoded = loaded.pipeline.encode(loaded._record(1, record))[0]
+    encoded = loaded.pipeline.encode(loaded._record(1, record, "1"))[0]
     ids = torch.tensor([[*map(loaded.loaded.source.ids.__getitem__, encoded.tokens), EOS]])
     expected = library.SentenceTransformer(str(MINILM), device="cpu").encode(["What is it about?", *texts])
     torch.testing.assert_close(loaded.models[0].encode(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)

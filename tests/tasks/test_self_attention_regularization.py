@@ -13,6 +13,7 @@ import torch
 from commands import USER_DIR
 from fairseq import options, tasks
 from fairseq.criterions import CRITERION_REGISTRY, build_criterion
+from fairseq.distributed import ModuleProxyWrapper
 from fairseq.logging import metrics
 from helpers import assert_close
 from torch import Tensor
@@ -100,6 +101,18 @@ def test_r_drop_differs_by_dropout_alone(data_of: Data) -> None:
         task, model, batch, _ = setting("tokens", data_of, flags)
         log = regularized("document_labels", task, roll=0)(model.train(), batch)[2]
         assert bool(log["sar_loss"] > 1e-6) == differs
+
+
+def test_the_model_of_one_of_several_processes(data_of: Data, tmp_path: Path) -> None:
+    """fairseq has it in two wrappers."""
+    task, model, batch, _ = setting("tokens", data_of)
+    expected = regularized("document_labels", task)(model, batch)[0]
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        wrapped = ModuleProxyWrapper(torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True))
+        assert_close(regularized("document_labels", task)(wrapped, batch)[0], expected)
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @ALL

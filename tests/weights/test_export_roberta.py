@@ -8,7 +8,7 @@ from typing import Any
 import labelled
 import pytest
 import torch
-from commands import USER_DIR, hat, read_lines, refusal
+from commands import USER_DIR, hat, read_lines, refusal, run_command
 from fine_tuned import spread, write_meetings
 
 import hat_fairseq
@@ -203,6 +203,9 @@ def test_labels_are_those_that_transformers_saved(kind: str, tmp_path: Path, fin
             assert hat("export", out, "--out", tmp_path / "again", "--overwrite") == 0
             models += [hat_fairseq.load(tmp_path / "again", device="cpu")]
             models += [hat_fairseq.load(out, data=tuned.data / "bin", device="cpu")]  # with fairseq
+        elif kind == "classification":
+            message = f"transformers has given it 5 classes, and its training data had {len(before)}; hat export cannot"
+            assert message in refusal("export", out, "--out", tmp_path / "again", "--overwrite")
         for answers in [model.predict(texts) for model in models]:
             for answer, right in zip(answers, scores, strict=True):
                 if kind == "classification":
@@ -213,6 +216,11 @@ def test_labels_are_those_that_transformers_saved(kind: str, tmp_path: Path, fin
                     best = [names[int(each)] for each in right.argmax(dim=-1)]
                     assert set(answer.labels) <= {*best}
                     assert kind == "tokens" or answer.labels == best[: len(answer.labels)]
+        if number == 1 and kind == "classification":  # a trainer may have sorted the names in another way
+            saved_with(folder, kind, tmp_path / "other", id2label=dict(enumerate(before[::-1])))
+            words = ["--path", tmp_path / "other", "--valid-subset", "test", "--batch-size", "2", "--cpu"]
+            wrong = run_command("hat", "validate", tuned.data / "bin", *words, check=False)
+            assert wrong.returncode and "other labels in the checkpoint, or in another order" in wrong.stderr
         if number == 0:  # whose classes have other names than those of the folder that it was made of
             with pytest.raises(ValueError, match="has other labels than"):
                 hat_fairseq.load(f"{folder}:{out}", device="cpu")
