@@ -175,10 +175,10 @@ class Model:
         if isinstance(documents, str | Mapping):
             raise ValueError("give a list of documents: [document]")
         documents = list(documents)
-        given = {str(each["id"]) for each in documents if isinstance(each, Mapping) and "id" in each}
-        free = (str(number) for number in count(len(documents) + 1) if str(number) not in given)
+        stated = {str(each["id"]) for each in documents if isinstance(each, Mapping) and "id" in each}
+        free = (str(number) for number in count(len(documents) + 1) if str(number) not in stated)
         records = [
-            self._record(number, document, str(number) if str(number) not in given else next(free))
+            self._record(number, document, str(number) if str(number) not in stated else next(free))
             for number, document in enumerate(documents, start=1)
         ]
         if len({record.id for record in records}) < len(records):
