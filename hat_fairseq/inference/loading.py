@@ -100,9 +100,11 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     """Returns device, precision and the path of each checkpoint; ValueError for what is missing or cannot be loaded."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device}: {str(error).splitlines()[0]}; give cpu, cuda or cuda:N") from error
+        place = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device {device} is unknown; give cpu, cuda or cuda:N") from error
+    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():  # which does not start CUDA
+        raise ValueError(f"device {device}: torch sees {torch.cuda.device_count()} GPUs here; give another, or cpu")
     precision = choose_precision(precision, device)
     paths = local_paths(checkpoints).split(os.pathsep)
     for path in paths:
