@@ -120,7 +120,7 @@ def of_form(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[Heading]
 
 
 def names_that_return(headings: Iterable[Heading], count: int) -> list[Heading]:
-    """Returns the headings before a text, if each name stands there twice in the mean: else they are what is said."""
+    """Returns the headings before a text, if a name stands there twice on average: else they are what is said."""
     headings = list(headings)
     headings = with_text(headings, headings, count)
     return headings if 2 * len({each.name for each in headings}) <= len(headings) else []
@@ -196,7 +196,7 @@ def without_markup(line: str) -> str:
 
 
 def form_of_names(lines: Sequence[str]) -> re.Pattern[str]:
-    """Returns the form of names that most lines begin with, for `name_before`; brackets once alone are no form."""
+    """Returns the form of names that most lines begin with, for `name_before`; a single name in brackets is none."""
     counts = {form: sum(name_before(line, form) is not None for line in lines) for form in _BEFORE.values()}
     return max(counts, key=lambda form: counts[form] if counts[form] > 1 else 0)
 

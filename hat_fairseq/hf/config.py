@@ -80,7 +80,8 @@ class HatConfig(HasLoader, PretrainedConfig):
             self.max_source_positions = max_source_positions
         elif network in NETWORKS and network not in ENCODER_DECODERS:
             longest = UNLIMITED if network == "hat_evidence" else self._positions()
-            self.max_source_positions = longest if isinstance(longest, int) else 1024  # an error that is named below
+            # Settings of another type are refused with their names when the network is built.
+            self.max_source_positions = longest if isinstance(longest, int) else 1024
         self.num_roles = num_roles
         self._check_sizes()
         if not {"num_labels", "id2label"} & kwargs.keys() and len(self.heads) == 1:

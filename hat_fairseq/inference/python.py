@@ -175,7 +175,8 @@ class Model:
         if isinstance(documents, str | Mapping):
             raise ValueError("give a list of documents: [document]")
         documents = list(documents)
-        stated = {str(each["id"]) for each in documents if isinstance(each, Mapping) and "id" in each}
+        stated = {each.id for each in documents if isinstance(each, Record)}
+        stated |= {str(each["id"]) for each in documents if isinstance(each, Mapping) and "id" in each}
         free = (str(number) for number in count(len(documents) + 1) if str(number) not in stated)
         records = [
             self._record(number, document, str(number) if str(number) not in stated else next(free))
