@@ -153,9 +153,11 @@ def test_what_cannot_be_is_refused(data_of: Data) -> None:
         ("document_labels", "error: the criterion document_labels is not for this task: give --criterion masked_lm"),
     ],
 )
-def test_pre_training_has_no_regularization(run: Callable[..., Any], data_of: Data, base: str, message: str) -> None:
-    flags = "--task masked_document_lm --arch hat_roberta_tiny --cpu --batch-size 2 --save-dir nowhere "
-    flags += f"--criterion self_attention_regularization --base-criterion {base}"
+def test_pre_training_has_no_regularization(
+    run: Callable[..., Any], data_of: Data, tmp_path: Path, base: str, message: str
+) -> None:
+    flags = "--task masked_document_lm --arch hat_roberta_tiny --cpu --batch-size 2 --save-dir "
+    flags += f"{tmp_path} --criterion self_attention_regularization --base-criterion {base}"
     result = run("fairseq-train", data_of("mlm"), "--user-dir", USER_DIR, *flags.split(), check=False)
     assert result.returncode and message in result.stderr.splitlines()[-1] and "Traceback" not in result.stderr
 
