@@ -35,6 +35,9 @@ SCRIPTS = $(filter-out %.py,$(wildcard .ci/run scripts/* train_scripts/*.sh gene
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
+# Python compiles a module when it is first imported; pip would compile all 20,000 of them, in two minutes.
+export PIP_NO_COMPILE := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-processors lint docs bench clean check-choice
 
@@ -120,16 +123,23 @@ ifneq ($(TORCH),)
 	@grep -viE '^($(TORCH_FAMILY))==' constraints.txt > $(PINS)
 	@$(PY) -c 'from importlib.metadata import version; print("torch==" + version("torch"))' >> $(PINS)
 endif
-	@echo "setup: 5/6 hat_fairseq (editable) and what it and fairseq need"
 ifeq ($(TORCH),none)
 	@grep -vE '^(torch|fairseq-fixed|pip|#)' $(PINS) > $(VENV)/packages.txt
 	$(PIP) install -q --ignore-installed --no-deps --no-build-isolation -r $(VENV)/packages.txt
 endif
-	$(PIP) install -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]'
-	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds)"
-	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(PIP) install -q -c $(PINS) \
-	  --no-build-isolation --no-deps --no-cache-dir --no-binary $(FAIRSEQ) --ignore-installed $(FAIRSEQ); }
+	@$(MAKE) --no-print-directory -j 2 install-packages build-fairseq  # side by side: they write different files
 	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) > $(BUILT)
 	@$(PY) -c 'import logging; logging.disable(logging.INFO); import fairseq.data, torch; \
 	  print("setup: done: fairseq", fairseq.__version__, "torch", torch.__version__)'
 	@touch $@
+
+# Parts of `make setup`.
+.PHONY: install-packages build-fairseq
+install-packages:
+	@echo "setup: 5/6 hat_fairseq (editable) and what it and fairseq need"
+	$(PIP) install -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]'
+
+build-fairseq:
+	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds, beside 5/6)"
+	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(PIP) install -q -c $(PINS) \
+	  --no-build-isolation --no-deps --no-cache-dir --no-binary $(FAIRSEQ) --ignore-installed $(FAIRSEQ); }
