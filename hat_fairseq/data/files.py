@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -161,9 +162,15 @@ def unicode_json(value: Any) -> str:
     return text if is_unicode(text) else json_text(value, ensure_ascii=True)
 
 
+def replaced_json(value: Any, **layout: Any) -> str:
+    """Returns a value as JSON, with U+FFFD for each lone surrogate in it, so that UTF-8 can represent it."""
+    text = json_text(value, **layout)
+    return text if is_unicode(text) else _SURROGATE.sub("\ufffd", text)
+
+
 def json_lines(values: Iterable[Any], **layout: Any) -> Iterator[bytes]:
-    """Yields values as lines of JSON in UTF-8; `layout` as of `json_text`."""
-    return (json_text(value, **layout).encode() + b"\n" for value in values)
+    """Yields values as lines of JSON in UTF-8, with U+FFFD for lone surrogates; `layout` as of `json_text`."""
+    return (replaced_json(value, **layout).encode() + b"\n" for value in values)
 
 
 def _finite(digits: str) -> float:
@@ -205,6 +212,14 @@ def of_type(value: Any, kind: type, name: str) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"{name} must be {_NAMES[kind]}, not {value!r:.60}")
     return value
+
+
+def check_number(value: Any, name: str, whole: bool = False, least: int | None = None) -> None:
+    """Raises ValueError for a value that is no number, is NaN, has a fraction (`whole`), or is below `least`."""
+    if not isinstance(value, Integral if whole else Real) or isinstance(value, bool) or value != value:
+        raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r:.60}")
+    if least is not None and value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
 
 
 class Fields:

@@ -17,6 +17,7 @@ from ..networks.roberta import DEFAULT_POSITIONS
 
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 TOKENS = SPECIAL_IDS | {"decoder_start_token_id": EOS}  # those of every dictionary
+OF_ENCODER_DECODERS = ("source_vocab_size", "max_target_positions", "num_roles")
 NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 
 
@@ -125,11 +126,14 @@ class HatConfig(HasLoader, PretrainedConfig):
     def __setattr__(self, name: str, value: Any) -> None:
         key = self.attribute_map.get(name, name)
         fixed = self._fixed() if name != "tie_word_embeddings" else {}  # which peft sets when it merges
+        self._check_change(name, value)
         if value not in (None, fixed.get(name, value)):
             raise ValueError(f"{name}={value}: for the network {self.network} this is {fixed[name]}; leave it out")
-        if name == "max_position_embeddings" and self.__dict__.get("network") in NETWORKS:
-            if value != self._positions():
-                raise ValueError(f"{name}={value}: other settings of {self.network} make it {self._positions()}")
+        network = self.__dict__.get("network")
+        of_layout = key == "encoder_layers" and network == "hierarchical_transformer"
+        if of_layout or (name == "max_position_embeddings" and network in NETWORKS):
+            if value != (derived := getattr(self, name)):
+                raise ValueError(f"{name}={value}: other settings of {network} make it {derived}")
             return
         if "settings" in self.__dict__ and key in self._known():
             self.settings[key] = value
@@ -137,6 +141,18 @@ class HatConfig(HasLoader, PretrainedConfig):
             raise ValueError(f"{name!r} is no setting of the network {self.network}")
         else:
             super().__setattr__(name, value)
+
+    def _check_change(self, name: str, value: Any) -> None:
+        """Raises ValueError for a change, after all is stated, that would have no effect."""
+        own = self.__dict__
+        if "auto_map" not in own or own.get(name, value) == value:
+            return
+        if name == "network":
+            raise ValueError(
+                f"network={value!r}: a model of the network {self.network} cannot become one; make a new one"
+            )
+        if name in OF_ENCODER_DECODERS and self.network not in ENCODER_DECODERS:
+            raise ValueError(f"{name}={value!r}: this is for encoder-decoders, and {self.network} is an encoder")
 
     def _fixed(self) -> dict[str, Any]:
         """Returns what cannot be chosen.

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.ask import Asked, ask_page
+from ..data.files import of_type
 from ..data.kinds import kind_of
 from ..data.kinds.evidence import (
     Evidence,
@@ -124,9 +125,11 @@ def splitter_of(trained: str, splitter: str | None = None) -> str:
 
 
 def check_questions(questions: Sequence[str]) -> None:
-    """Raises ValueError if there is no question, or an empty one."""
+    """Raises ValueError if there is no question, an empty one, or one that is no string."""
     if not questions:
         raise ValueError("no question: give one, or several")
+    for number, question in enumerate(questions, start=1):
+        of_type(question, str, f"question {number}")
     if empty := [number for number, question in enumerate(questions, start=1) if is_blank(question)]:
         raise ValueError(f"question {empty[0]} is empty")
 

@@ -3,14 +3,13 @@
 import argparse
 import sys
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from ..data.columns import add_columns
 from ..data.files import json_lines
 from ..data.options import SPLITTERS
-from ..data.outputs import atomic_file, check_output
+from ..data.outputs import atomic_file, check_output, named_errors
 from ..kernels import AUTO, PRECISIONS
 from ..workers import Workers, add_workers
 from .rows import BATCH_SIZE, BATCH_TOKENS
@@ -125,5 +124,10 @@ def say(out: Path, text: str) -> None:
 
 def write_lines(out: Path, lines: Iterable[Any]) -> None:
     """Writes one JSON object a line; the file appears when it is complete."""
-    with nullcontext(sys.stdout.buffer) if out == STDOUT else atomic_file(out) as file:
-        file.writelines(json_lines(lines))
+    if out != STDOUT:
+        with atomic_file(out) as file:
+            file.writelines(json_lines(lines))
+        return
+    with named_errors(Path("standard output")):
+        sys.stdout.buffer.writelines(json_lines(lines))
+        sys.stdout.buffer.flush()

@@ -271,7 +271,11 @@ def main(args: argparse.Namespace) -> int:
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
         if args.out.suffix == ".npz":
-            number = write_arrays(args.out, [Embedding.from_line(line) for line in results])
+            number = write_arrays(
+                args.out,
+                [Embedding.from_line(line) for line in results],
+                [each.id for each in read.records if each.id in read.empty],
+            )
         else:
             embedded = list(results)
             lines = read.in_order(iter(embedded), empty=True)
@@ -281,8 +285,11 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def write_arrays(out: Path, embeddings: Sequence[Embedding]) -> int:
-    """Writes `vectors` (N, C), and for each the `ids` of its document, its `numbers` there, `begins` and `ends`."""
+def write_arrays(out: Path, embeddings: Sequence[Embedding], empty: Sequence[str] = ()) -> int:
+    """Writes `vectors` (N, C), and for each the `ids` of its document, its `numbers` there, `begins` and `ends`.
+
+    `empty`: the ids of documents without text, an array of their own.
+    """
     spans = np.array([span for each in embeddings for span in each.spans], np.int64).reshape(-1, 2)
     arrays = {
         "vectors": np.concatenate([each.vectors for each in embeddings])
@@ -292,6 +299,7 @@ def write_arrays(out: Path, embeddings: Sequence[Embedding]) -> int:
         "numbers": np.array([number for each in embeddings for number in range(len(each.spans))], np.int64),
         "begins": spans[:, 0],
         "ends": spans[:, 1],
+        "empty": np.array(empty, np.str_),
     }
     with atomic_file(out) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]

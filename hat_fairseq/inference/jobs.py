@@ -21,7 +21,7 @@ from typing import Any
 
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.dictionary import DICTIONARIES
-from ..data.files import json_text, sha256_of
+from ..data.files import json_text, replaced_json, sha256_of
 from ..data.outputs import locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.record import Record
@@ -135,7 +135,7 @@ class Job(ABC):
         before = Counter(self.model.pipeline.counts)
         lines = self.lines(records)
         counts = self.model.pipeline.counts - before
-        return {"lines": json_text(lines), "counts": json_text(counts)}
+        return {"lines": replaced_json(lines), "counts": json_text(counts)}
 
 
 @contextmanager

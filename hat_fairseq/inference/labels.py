@@ -59,26 +59,38 @@ class Predictor:
         check_details(self.kind, details)
         if details and self.kind.has_segment_weights and len(self.models) > 1:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
-        options, records = self.kind.options_of(options, self.models), iter(records)
+        records = iter(records)
         while block := list(islice(records, BLOCK)):
             encoded = encode_documents(block, self.loaded)
-            of_record = [self.samples(rows) for rows in encoded]
-            samples = [sample for each in of_record for sample in each]
-            sizes = [len(sample) * max(map(len, sample)) for sample in samples]  # padded to the longest row
-            scores: dict[int, Any] = {}
-            for batch in batches(sizes, batch_size, max_tokens):
-                scores |= zip(batch, self.scores([samples[index] for index in batch]), strict=True)
-            in_order = map(scores.__getitem__, range(len(samples)))
-            for record, own, parts in zip(block, encoded, of_record, strict=True):
-                rows, outputs = [each.row for each in own], list(islice(in_order, len(parts)))
-                refuse_nan(record, outputs)
-                prediction = self.kind.predict(record, rows, outputs, self.loaded.labels, options)
-                prediction.meta = record.meta
-                if details and self.kind.has_segment_weights:
-                    prediction.segments = self._weighted(own[self.kind.weighted_row(prediction)])
-                elif details:
-                    prediction.segments = self.kind.segments(record, rows, outputs, prediction)
-                yield prediction
+            yield from self.predictions_of(block, encoded, batch_size, max_tokens, options, details)
+
+    def predictions_of(
+        self,
+        records: Sequence[Record],
+        encoded: Sequence[list[Encoded]],
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+        options: Any = None,
+        details: bool = False,
+    ) -> Iterator[Prediction]:
+        """Yields the prediction of each record, whose rows are `encoded`; see `predictions`."""
+        options, of_record = self.kind.options_of(options, self.models), [self.samples(rows) for rows in encoded]
+        samples = [sample for each in of_record for sample in each]
+        sizes = [len(sample) * max(map(len, sample)) for sample in samples]  # padded to the longest row
+        scores: dict[int, Any] = {}
+        for batch in batches(sizes, batch_size, max_tokens):
+            scores |= zip(batch, self.scores([samples[index] for index in batch]), strict=True)
+        in_order = map(scores.__getitem__, range(len(samples)))
+        for record, own, parts in zip(records, encoded, of_record, strict=True):
+            rows, outputs = [each.row for each in own], list(islice(in_order, len(parts)))
+            refuse_nan(record, outputs)
+            prediction = self.kind.predict(record, rows, outputs, self.loaded.labels, options)
+            prediction.meta = record.meta
+            if details and self.kind.has_segment_weights:
+                prediction.segments = self._weighted(own[self.kind.weighted_row(prediction)])
+            elif details:
+                prediction.segments = self.kind.segments(record, rows, outputs, prediction)
+            yield prediction
 
     def samples(self, rows: list[Encoded]) -> list[list[Tensor]]:
         """Returns the samples of a record, each the (T,) token ids of a row or of all rows."""

@@ -24,6 +24,7 @@ from ..analysis.look import Look
 from ..analysis.page import overview, page, summary
 from ..analysis.recording import Recorder
 from ..data.columns import columns_of
+from ..data.files import check_number
 from ..data.kind import LabelPrediction
 from ..data.kinds import Prediction
 from ..data.kinds.choices import ChoiceKind
@@ -41,18 +42,34 @@ from .rows import Encoded, check_batch_size, encode_documents, logged_changes, p
 from .texts import DocumentToText
 
 FORMS = {"out": lambda look: page(look).encode(), "png": picture, "json": lambda look: to_json(look).encode()}
+BATCH_SIZE = 8  # rows of a document without each of its units in turn
 NAME = 80  # bytes of the id in the name of a page
 
 
 @dataclass(frozen=True)
 class LookOptions:
-    """Options of `hat look`."""
+    """Options of `hat look`; ValueError for a number that is none, or has no effect."""
 
     name: str = ""  # of the model
     occlusion: bool = False  # leave out each unit in turn
     chunk: int | None = None  # which chunk of the document, from 1; None: the first one, of choices the predicted one
-    batch_size: int = 8  # rows in a batch of occlusion
+    batch_size: int | None = None  # rows in a batch of occlusion; None: `BATCH_SIZE`
     reference: bool = False  # show the document's own target, not a generated text
+
+    def __post_init__(self) -> None:
+        check_batch_size(self.batch_size)
+        if self.chunk is not None:
+            check_number(self.chunk, "--chunk", whole=True)
+        if self.batch_size is not None and not self.occlusion:
+            raise ValueError("--batch-size has no effect without --occlusion: remove it")
+
+
+def check_stated(generation: dict[str, Any], packaged: dict[str, Any], reference: bool) -> None:
+    """Raises ValueError for options of generation without effect: beside a reference nothing is generated."""
+    if reference and generation:
+        name = flag(next(iter(generation)))
+        raise ValueError(f"{name} has no effect with --reference, which generates nothing: remove one of them")
+    check_effect(generation, packaged)
 
 
 def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool) -> DocumentToText | Predictor:
@@ -101,24 +118,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
     add_generation(parser)
-    text = f"the number of samples in a batch of --occlusion (default: {LookOptions.batch_size})"
+    text = f"the number of samples in a batch of --occlusion (default: {BATCH_SIZE})"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_machine(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
-    check_batch_size(args.batch_size)
+    options = LookOptions(
+        "/".join(Path(args.model).parts[-2:]), args.occlusion, args.chunk, args.batch_size, args.reference
+    )
     generation = stated_options(args)
     if args.input is None and args.model != DEMO_NAME:
         raise ValueError("say what the model reads: hat look MODEL INPUT")
-    if args.batch_size is not None and not args.occlusion:
-        raise ValueError("--batch-size has no effect without --occlusion: remove it")
-    if args.reference and generation:
-        name = flag(next(iter(generation)))
-        raise ValueError(f"{name} has no effect with --reference, which generates nothing: remove one of them")
+    files = jobs.model_files(args, args.model)
+    packaged = packaged_options(files.path)
+    check_stated(generation, packaged, args.reference)
+    job = Pages(files, options, packaged | generation)
     if args.pages is not None:
-        return write_pages(args, generation)
+        return write_pages(args, job)
     if args.workers or args.cluster:
         raise ValueError("--workers and --cluster are for --pages: one document has one process")
     wanted = {name: path for name in FORMS if (path := getattr(args, name)) is not None}
@@ -130,7 +148,6 @@ def main(args: argparse.Namespace) -> int:
     check_outputs(named, args.overwrite, [args.input, args.data, args.model])
     if args.png:
         pyplot()  # ValueError if it is not installed
-    job = pages_of(args, generation)
     records = records_of(args, job.model.pipeline)
     record = next((each for each in records if args.id in (None, each.id)), None)
     if record is None:
@@ -143,17 +160,6 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def pages_of(args: argparse.Namespace, generation: dict[str, Any]) -> Pages:
-    """Returns the job that the arguments describe."""
-    name = "/".join(Path(args.model).parts[-2:])
-    size = args.batch_size or LookOptions.batch_size
-    options = LookOptions(name, args.occlusion, args.chunk, size, args.reference)
-    files = jobs.model_files(args, args.model)
-    packaged = packaged_options(files.path)
-    check_effect(generation, packaged)
-    return Pages(files, options, packaged | generation)
-
-
 def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:
     """Returns the documents of INPUT; without it the test meetings of AMI, which the model `demo` summarizes."""
     if args.input is not None:
@@ -162,13 +168,13 @@ def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Rec
     return find_reader("ami").read(args.split or command.SPLIT, None, Counter())
 
 
-def write_pages(args: argparse.Namespace, generation: dict[str, Any]) -> int:
+def write_pages(args: argparse.Namespace, job: Pages) -> int:
     """Writes the pages of all documents and their overview; ValueError for an option that is for one document."""
     if args.overwrite:
         raise ValueError("--pages replaces no folder: remove --overwrite, and name a new one")
     if others := [f"--{name}" for name in (*FORMS, "id") if getattr(args, name) is not None]:
         raise ValueError(f"--pages is for all documents, {others[0]} for one: give one of them")
-    workers, job = command.workers_of(args), pages_of(args, generation)
+    workers = command.workers_of(args)
     pipeline = job.files.pipeline(workers)
     records = list(records_of(args, pipeline))
     if not records:
@@ -222,10 +228,10 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
     (net,), kind, device = model.models, model.kind, model.loaded.device
     if options.occlusion and not (kind.head_level == "document" and kind.names_labels):
         raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
-    encoded, notes = _encoded(record, model.loaded)
+    encoded, notes, _ = _encoded(record, model.loaded)
     default, label = 0, ""
     if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):
-        (prediction,) = model.predictions([record])
+        (prediction,) = model.predictions_of([record], [encoded])
         default, label = kind.weighted_row(prediction) if kind.joins_rows else 0, label_line(prediction)
     number = _chunk(options, record, len(encoded), default)
     tokens = encoded[number].tokens.to(device)
@@ -240,7 +246,7 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
         inputs = padded(batch)
         return net.head_logits(head, net.encode(inputs), inputs).float().log_softmax(dim=-1)
 
-    scores = _without_units(recorder, [tokens], score, options.batch_size)  # K x (1 + S)
+    scores = _without_units(recorder, [tokens], score, options.batch_size or BATCH_SIZE)  # K x (1 + S)
     best = int(scores[:, 0].argmax())
     return look.with_occlusion([f"label {labels[best]}"], scores[best, :1], scores[best, None, 1:] - scores[best, 0])
 
@@ -258,12 +264,14 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
     (net,), loaded, pipeline = model.models, model.loaded, model.pipeline
     if not hasattr(net.encoder, "arrange"):
         raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
-    encoded, notes = _encoded(record, loaded)
+    encoded, notes, of_source = _encoded(record, loaded)
     number = _chunk(options, record, len(encoded))
     row, *ids = encoded[number]
     streams = [each.to(loaded.device) for each in ids if each is not None]
     if options.reference:
+        before = Counter(pipeline.counts)
         reference = pipeline.rows(record)[number].streams
+        pipeline.counts.subtract(pipeline.counts - before & of_source)  # which are counted once
         if "target" not in reference:
             raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
         target = row_of(reference["target"], loaded.target).to(loaded.device)
@@ -288,19 +296,20 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
     look = _look(recorder, record, encoded, number, pipeline, options, notes, **more)
     if not options.occlusion or recorder.num_units == 1:
         return look
-    each = _without_units(recorder, streams, log_probabilities, options.batch_size)  # U x (1 + S)
+    each = _without_units(recorder, streams, log_probabilities, options.batch_size or BATCH_SIZE)  # U x (1 + S)
     lengths = [b - a for a, b in pairwise([0, *ends[:-1], len(target)])]
     totals = torch.stack([tokens.sum(dim=0) for tokens in each.split(lengths)])  # R x (1 + S)
     return look.with_occlusion(look.sentences, totals[:, 0], totals[:, 1:] - totals[:, :1])
 
 
-def _encoded(record: Record, loaded: Loaded) -> tuple[list[Encoded], list[str]]:
-    """The rows of a document, and a note if its end is truncated."""
+def _encoded(record: Record, loaded: Loaded) -> tuple[list[Encoded], list[str], Counter[str]]:
+    """The rows of a document, a note if its end is truncated, and counts of what encoding has changed."""
     before = Counter(loaded.pipeline.counts)
     (rows,) = encode_documents([record], loaded)
-    lost = (loaded.pipeline.counts - before)["source_sentences_truncated"]
+    changes = loaded.pipeline.counts - before
+    lost = changes["source_sentences_truncated"]
     note = f"{lost:,} sentence{'s' * (lost > 1)} at the end of the document {'are' if lost > 1 else 'is'} truncated"
-    return rows, [f"{note}: the model does not read {'them' if lost > 1 else 'it'}."] * bool(lost)
+    return rows, [f"{note}: the model does not read {'them' if lost > 1 else 'it'}."] * bool(lost), changes
 
 
 def _chunk(options: LookOptions, record: Record, count: int, default: int = 0) -> int:

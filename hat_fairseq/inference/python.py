@@ -24,7 +24,7 @@ from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, split_with
-from .look import LookOptions, look_at, model_to_look_at
+from .look import LookOptions, check_stated, look_at, model_to_look_at
 from .python_words import python_words
 from .reading import check_splitter
 from .rows import logged_changes, longest_first
@@ -100,7 +100,7 @@ class Model:
     def ask(
         self,
         document: Input | Path | Sequence[Any],
-        questions: str | Sequence[str],
+        questions: str | list[str] | tuple[str, ...],
         most_passages: int | None = None,
         threshold: float | None = None,
         splitter: str | None = None,
@@ -118,7 +118,7 @@ class Model:
             id: which document, where the path has several.
         """
         check_answers(self.loaded)
-        asked = [questions] if isinstance(questions, str) else list(questions)
+        asked = list(questions) if isinstance(questions, list | tuple) else [questions]
         check_questions(asked)
         record, said = self._with_questions(document, asked, id)
         check_splitter([record], splitter)
@@ -149,14 +149,14 @@ class Model:
         document: Input,
         occlusion: bool = False,
         chunk: int | None = None,
-        batch_size: int = 8,
+        batch_size: int | None = None,
         reference: bool = False,
         splitter: str | None = None,
         **generation: Any,
     ) -> Look:
         """Shows the attention in a document; see `LookOptions`; `generation`: as above."""
         options = LookOptions(self.name, occlusion, chunk, batch_size, reference)
-        check_effect(generation, self.generation)
+        check_stated(generation, self.generation, reference)
         (record,) = self._records([document], splitter)
         split_with(self.pipeline, splitter or self.splitter)
         with logged_changes(self.pipeline):

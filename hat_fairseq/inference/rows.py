@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..data.dictionary import EOS, MAX_UNKNOWN, PAD, UNKNOWN, WHY_UNKNOWN, Dictionary
+from ..data.files import check_number
 from ..data.kinds.documents import check_roles
 from ..data.long_input import LongInputError
 from ..data.pipeline import TextPipeline
@@ -24,7 +25,6 @@ Line = dict[str, Any]  # a line of output
 BATCH_SIZE, BATCH_TOKENS = 16, 24_576  # of a batch whose size nobody states; more samples are no faster on a CPU
 OTHER_SEGMENTS = "other_segments"  # a count of texts with another number of segments than their source
 READ, UNREADABLE = "documents_read", "documents_mostly_unknown"  # counts; of the latter the dictionary has few tokens
-MANY = 16  # documents without a readable one, after which nothing more is read
 
 
 class Encoded(NamedTuple):
@@ -66,7 +66,7 @@ def encode_documents(documents: Iterable[Record], loaded: Loaded) -> list[list[E
 def count_unknown(name: str, rows: Sequence[Tensor], pipeline: TextPipeline) -> None:
     """Counts the tokens of a document that the dictionary does not have, and names it if they are most.
 
-    `rows`: of ids. ValueError if that is so of many documents, and of all.
+    `rows`: of ids. Whether that is so of all documents, `check_readable` tells when all were read.
     """
     tokens, unknown = sum(map(len, rows)), sum(int(row.eq(UNKNOWN).sum()) for row in rows)
     pipeline.counts.update({READ: 1, "source_tokens_unknown_to_dictionary": unknown})
@@ -75,8 +75,6 @@ def count_unknown(name: str, rows: Sequence[Tensor], pipeline: TextPipeline) -> 
             "%s: %d of %d tokens are not in the dictionary; its result is worth little", name, unknown, tokens
         )
         pipeline.counts[UNREADABLE] += 1
-        if pipeline.counts[READ] >= MANY:
-            check_readable(pipeline.counts)
 
 
 def check_readable(counts: Mapping[str, int]) -> None:
@@ -116,9 +114,9 @@ def log_changes(counts: Counter[str]) -> None:
 
 
 def check_batch_size(batch_size: int | None) -> None:
-    """Raises ValueError if `batch_size` is below 1."""
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"the batch size must be at least 1, not {batch_size}")
+    """Raises ValueError if `batch_size` is no whole number, or below 1."""
+    if batch_size is not None:
+        check_number(batch_size, "the batch size", whole=True, least=1)
 
 
 def longest_first(records: Iterable[Record]) -> list[Record]:

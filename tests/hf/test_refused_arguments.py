@@ -102,6 +102,24 @@ def test_a_setting_without_effect_is_refused(more: dict[str, Any], name: str) ->
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("network", "hat_roberta", "a model of the network hierarchical_transformer cannot become one"),
+        ("source_vocab_size", 30, "this is for encoder-decoders"),
+        ("max_target_positions", 30, "this is for encoder-decoders"),
+        ("num_roles", 3, "this is for encoder-decoders"),
+        ("encoder_layers", 7, "other settings of hierarchical_transformer make it"),
+        ("num_hidden_layers", 7, "other settings of hierarchical_transformer make it"),
+    ],
+)
+def test_a_change_without_effect_is_refused(name: str, value: Any, message: str) -> None:
+    made = config()
+    with pytest.raises(ValueError, match=f"^{name}=.*: .*{message}"):
+        setattr(made, name, value)
+    setattr(made, name, getattr(made, name))  # which changes nothing
+
+
+@pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"settings": SIZES | {"dropout": "much"}}, "dropout is 'much': it must be a number"),

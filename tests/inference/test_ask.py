@@ -266,6 +266,16 @@ def test_other_mistakes(model: EvidenceModel, tmp_path: Path, fine_tuned: Any, m
     assert message in refusal(*words(EvidenceModel(other.checkpoint, other.data / "bin"), path, "what?"))
     with pytest.raises(ValueError, match=message):
         hat_fairseq.load(other.checkpoint, other.data / "bin", "cpu").ask(path, "what?")
+    loaded = hat_fairseq.load(model.checkpoint, model.data, "cpu")
+    for arguments, expected in (
+        ({"questions": 3}, "^question 1 must be a string"),
+        ({"questions": ["Why?", None]}, "^question 2 must be a string"),
+        ({"questions": "Why?", "threshold": "0.5"}, "^threshold must be a number, not '0.5'"),
+        ({"questions": "Why?", "threshold": float("nan")}, "^threshold must be a number, not nan"),
+        ({"questions": "Why?", "most_passages": 1.5}, "^most_passages must be a whole number, not 1.5"),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            loaded.ask(path, **arguments)
 
 
 def test_turns_of_nobody_are_read_without_a_name(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:

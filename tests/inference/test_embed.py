@@ -105,10 +105,31 @@ def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) ->
     assert np.abs(arrays["vectors"] - vectors_of(lines)).max() < 1e-6 and arrays["vectors"].dtype == np.float32
     for name, key in (("ids", "id"), ("numbers", "number"), ("begins", "begin"), ("ends", "end")):
         assert arrays[name].tolist() == [line[key] for line in lines]
+    assert arrays["empty"].tolist() == ["c"]
     model = hat_fairseq.load(small, device="cpu")
     (first, second) = model.embed([{"id": "x", "text": TEXT}, {"segments": ["One two.", " Three\n"]}], batch_size=2)
     assert first.id == "x" and first.texts == [line["text"] for line in lines if line["id"] == "a"]
     assert np.abs(np.concatenate([first.vectors, second.vectors]) - arrays["vectors"]).max() < 1e-6
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character(small: Path, tmp_path: Path) -> None:
+    """UTF-8 cannot represent it, so neither can a file of lines."""
+    write_lines(tmp_path / "in.jsonl", [{"id": "a", "text": "One \ud83d two."}, {"id": "b", "text": "Three."}])
+    for flags in ((), ("--workers", 2)):
+        first, second = embed(small, tmp_path / "in.jsonl", tmp_path / f"{len(flags)}.jsonl", *flags)
+        assert (first["text"], second["text"]) == ("One \ufffd two.", "Three.")
+
+
+@pytest.mark.parametrize("readable", [[0], [39], range(20, 40), []])
+def test_documents_of_another_language_among_others(readable: Any, small: Path, tmp_path: Path, capsys: Any) -> None:
+    """Where they stand makes no difference: input is refused if no document of it is in the model's language."""
+    texts = ["One two." if number in readable else "ከተማዋ ትልቅ ናት።" for number in range(40)]
+    write_lines(tmp_path / "in.jsonl", [{"id": str(number), "text": text} for number, text in enumerate(texts)])
+    words = ("embed", small, tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    if readable:
+        assert hat(*words) == 0 and len(read_lines(tmp_path / "out.jsonl")) == 40
+    else:
+        assert "most tokens of each document" in refusal(*words) and not (tmp_path / "out.jsonl").exists()
 
 
 def test_what_vectors_are_of(small: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 from commands import generation_flags
 from matplotlib.image import imread
 
+import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.analysis.files import picture
 from hat_fairseq.analysis.look import AttentionMap, Look
@@ -118,6 +119,31 @@ def test_a_classifier(fine_tuned) -> None:
     assert look.occlusion.rows == (f"label {model.loaded.labels[best]}",)
     without = tokens[units(net.core, tokens[None])[1] != 1]
     torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
+
+
+@pytest.mark.parametrize(("target", "reference", "count"), [("a b", False, 1), ("a b", True, 1), ("a \ud800", True, 2)])
+def test_changes_of_a_document_with_a_target_are_counted_once(
+    target: str, reference: bool, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = hat_fairseq.load("demo", device="cpu")
+    document = {
+        "turns": [{"role": "PM", "text": "We \ud800 met ."}, {"role": "ME", "text": "Fine ."}],
+        "target": target,
+    }
+    caplog.clear()
+    model.look(document, reference=reference)
+    assert f"lone surrogates replaced: {count}" in caplog.text
+
+
+@pytest.mark.parametrize("occlusion", [False, True])
+def test_changes_of_a_classified_document_are_counted_once(
+    occlusion: bool, fine_tuned, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = fine_tuned("classification")
+    model = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu")
+    caplog.clear()
+    model.look({"segments": ["one \ud800", "two"]}, occlusion=occlusion)
+    assert "lone surrogates replaced: 1" in caplog.text
 
 
 def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:

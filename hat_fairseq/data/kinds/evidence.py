@@ -16,6 +16,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS
+from hat_fairseq.data.files import check_number
 from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
@@ -140,10 +141,12 @@ class EvidenceOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise ValueError(f"--threshold must be from 0 to 1, not {self.threshold}")
-        if self.most_passages is not None and self.most_passages < 1:
-            raise ValueError(f"--most-passages must be at least 1, not {self.most_passages}")
+        if self.threshold is not None:
+            check_number(self.threshold, "--threshold")
+            if not 0 <= self.threshold <= 1:
+                raise ValueError(f"--threshold must be from 0 to 1, not {self.threshold}")
+        if self.most_passages is not None:
+            check_number(self.most_passages, "--most-passages", whole=True, least=1)
 
 
 class EvidenceKind(LabelledKind):

@@ -8,7 +8,6 @@ limit of length, O(T x length).
 Legend: B rows, T tokens of a row (window).
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -18,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS, PAD
+from hat_fairseq.data.files import check_number
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import (
     characters_of,
@@ -67,11 +67,8 @@ class AnswerOptions:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            flag, value = f"--{item.name.replace('_', '-')}", getattr(self, item.name)
-            if item.type is int and value < 1:
-                raise ValueError(f"{flag} must be at least 1, not {value}")
-            if math.isnan(value):
-                raise ValueError(f"{flag} must be a number, not {value}")
+            flag, whole = f"--{item.name.replace('_', '-')}", item.type is int
+            check_number(getattr(self, item.name), flag, whole, least=1 if whole else None)
 
 
 @dataclass(frozen=True)
