@@ -1,12 +1,12 @@
-"""Who speaks, and when: names and times at the beginnings of lines, `[00:01:23] Name: ` or `Name (01:23): `.
+"""Who speaks, and when: names and times at the beginnings of lines, such as `[00:01:23] Name: `.
 
-If most lines begin with a name, `Name:`, `[Name]:`, `[Name]` or `<Name>`, these are the speakers, and a line without
-one goes on with the speaker before it. Or the name stands on a line of its own before what is said, as programs for
-meetings write it: `Name  1:23` with two spaces, `Name (1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or
-`1:23 Name` or `Name:`, if these names return.
+If most lines begin with a name, `Name:`, `Name (01:23):`, `Name, 01:23:`, `[Name]:`, `[Name]` or `<Name>`, these are
+the speakers, and a line without one goes on with the speaker before it. Or the name stands on a line of its own before
+what is said, as programs for meetings write it: `Name  1:23` with two spaces, `Name (1:23)`, `Name - 1:23`, `[Name]
+00:01:23`, or the time alone; or `1:23 Name` or `Name:`, if these names return.
 
 A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form, and all
-names: others are part of what is said. Marks of Markdown's emphasis and headings may be around both.
+names: others are part of what is said. Marks of Markdown's emphasis, headings and items may be around both.
 """
 
 import re
@@ -25,6 +25,7 @@ _BEFORE = {  # what stands before a text: a name, and perhaps a time
     form: re.compile(pattern)
     for form, pattern in {
         "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)",
+        "name, time:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[,–-]\s*({_STAMP})\s*(?::\s+|:$|：\s*)",
         "[name]:": r"\[([^\W\d_][^:：\[\]\n]{0,59})\]()\s*[:：](?:\s+|$)",
         "[name]": r"\[(?![^\]]*\b[a-z])([^\W\d_][^:：\[\]\n]{0,59})\]()\s+(?=\S)",
         "<name>": r"<([^\W\d_][^:：<>\n]{0,59})>()[:：]?\s+(?=\S)",
@@ -44,7 +45,7 @@ _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `
 _TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?P<name>{_ALONE})\s*[:：]?\s*")
 _NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
-_MARKER = re.compile(r"^\s*#{1,6}\s+")  # of a heading in Markdown
+_MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
 _DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
 _LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
 _MOST_WORDS = 6  # of a name

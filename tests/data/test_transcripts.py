@@ -58,6 +58,12 @@ def test_plain_text() -> None:
         "[00:01:05] [Ann]: Hi.",
         "[00:01:05] [Ann] Hi.",
         "00:01:05 <Ann> Hi.",
+        "Ann, 1:05: Hi.",
+        "Ann – 00:01:05: Hi.",
+        "- Ann, 1:05: Hi.",
+        "* **Ann** (1:05): Hi.",
+        "- [00:01:05] Ann: Hi.",
+        "Ann (1:05 - 1:05): Hi.",
     ],
 )
 def test_times_of_plain_text(line: str) -> None:
@@ -104,7 +110,9 @@ def test_times_before_names_on_lines_of_their_own(form: str) -> None:
     assert not of_text(text, "m").speakers
 
 
-@pytest.mark.parametrize("form", ["**{}:** {}", "__{}:__ {}", "[{}]: {}", "[{}] {}", "<{}> {}", "***{}***: {}"])
+@pytest.mark.parametrize(
+    "form", ["**{}:** {}", "__{}:__ {}", "[{}]: {}", "[{}] {}", "<{}> {}", "***{}***: {}", "- {}: {}", "• **{}:** {}"]
+)
 def test_names_in_brackets_and_in_emphasis(form: str) -> None:
     names = ["SPEAKER_00", "SPEAKER_01", "SPEAKER_00"]
     turns = [*zip(names, ["Hi.", "[laughter] Note: yes.", "*Why* not?"], strict=True)]
