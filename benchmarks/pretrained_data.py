@@ -21,7 +21,7 @@ from pretrained_tasks import ALONE, BOS, QUESTIONS, WIDTH, Document, Splits
 from torch import Tensor
 
 from hat_fairseq.data.ids import read_ids
-from hat_fairseq.kernels.precision import cpu_precisions
+from hat_fairseq.kernels.precision import AUTO, choose_precision
 from hat_fairseq.modules.batch_layout import span_means
 from hat_fairseq.modules.layers import run_layer
 from hat_fairseq.register import register
@@ -33,7 +33,7 @@ ROBERTA = "hat_roberta_minilm --no-hierarchy --encoder-attention"
 SEGMENTS = "hierarchical_transformer_minilm --max-segments 400 --layout"
 CHUNKS = f"{SEGMENTS} 'S|S|S|S|S|S' --segment-length 512"
 DEVICE = torch.device(where())
-PRODUCTS = "bf16" if DEVICE.type == "cuda" or "bf16" in cpu_precisions() else "fp32"
+PRODUCTS = choose_precision(AUTO, DEVICE)
 products = partial(torch.autocast, DEVICE.type, torch.bfloat16, enabled=PRODUCTS == "bf16")
 
 
