@@ -1,9 +1,11 @@
 """`hat demo` refuses what it cannot do before anything starts, and shows its steps and their results alone."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,16 +41,26 @@ def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(tmp_path: Path) -> None:
-    """Two updates: about a minute."""
-    for said in (
-        "97 documents to train on, 20 to choose the checkpoint, 20 to test",
-        "data-bin/ami_small is there already",
-    ):
-        shown = run_command("hat", "demo", "summaries", "--max-update", "2", cwd=tmp_path).stdout
-        assert said in shown and "best loss on the validation part: 1" in shown and "=== summaries 6/6" in shown
-        assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60
+    """Two updates: about a minute. The second run is ended when it begins to generate."""
+    words, made = ["hat", "demo", "summaries", "--max-update", "2"], "best loss on the validation part: 1"
+    shown = run_command(*words, cwd=tmp_path, timeout=900).stdout
+    assert "97 documents to train on, 20 to choose the checkpoint, 20 to test" in shown
+    assert made in shown and "=== summaries 6/6" in shown
+    assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60
     log = (tmp_path / "results/ami_small/demo.log").read_text(encoding="utf-8")
     assert "hat_fairseq.cli train" in log and (tmp_path / "results/ami_small/look.html").is_file()
+    before = (checkpoint := tmp_path / "checkpoints/ami_small/checkpoint_last.pt").read_bytes()
+    words[0] = str(Path(sys.executable).parent / "hat")
+    options = {"cwd": tmp_path, "env": environment(), "start_new_session": True, "text": True}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, **options) as second:  # type: ignore[call-overload]
+        again = "".join(iter_until(second.stdout, "=== summaries 3/6"))
+        os.killpg(second.pid, signal.SIGKILL)
+    assert "data-bin/ami_small is there already" in again and made in again and checkpoint.read_bytes() == before
+
+
+def iter_until(lines: Iterable[str], beginning: str) -> Iterator[str]:
+    """The lines before the first one that begins so."""
+    return itertools.takewhile(lambda line: not line.startswith(beginning), lines)
 
 
 def test_a_step_that_fails_shows_the_end_of_what_it_printed(tmp_path: Path) -> None:

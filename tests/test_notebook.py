@@ -54,7 +54,7 @@ def test_every_cell_runs(path: Path, tmp_path: Path) -> None:
         pytest.importorskip(name, reason="pip install 'hat_fairseq[test]'")
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = sys.executable, REPOSITORY / "tests/support/notebooks.py", path
-    done = run_command(*command, cwd=tmp_path, env=environment(PATH=programs))
+    done = run_command(*command, cwd=tmp_path, env=environment(PATH=programs), timeout=1500)
     notebook, written = read(path), json.loads(done.stdout.splitlines()[-1])
     cells = code_cells(notebook)
     if os.environ.get("HAT_GOLDEN"):
