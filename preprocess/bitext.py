@@ -53,7 +53,7 @@ def pair(source: Side, target: Side, id_: str | None = None, others: Sequence[Si
     ValueError for sides that share no id, and for equally many segments with different ids, one of them twice.
     """
     sides = (source, target, *others)
-    keys = _keys_of_all((source, target)) if all(map(_has_ids, sides)) else []
+    keys = _keys_of_all(sides) if all(map(_has_ids, sides)) else []
     if keys and not set(source.keys) & set(target.keys):
         raise _other_segment(source, target)
     if not keys and len(source.keys) == len(target.keys) and source.keys != target.keys:

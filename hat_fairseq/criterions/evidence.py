@@ -1,12 +1,12 @@
 """The criterion `evidence`: is a turn or sentence part of the answer to a question?
 
 The loss is the binary cross-entropy of all pairs of a question and a unit, the mean of each document, summed over
-documents. In validation two figures are logged, in percent, over the questions that have evidence:
+documents. In validation two figures are logged, in percent, over the questions that have evidence in the row:
 
     average_precision   mean over questions of the average precision of their units in the order of their scores
     evidence_f1         mean over questions of 2 TP / (2 TP + FP + FN), at the best of the `THRESHOLDS`
 
-The task keeps this threshold in the model.
+The task keeps this threshold in the model. What preprocessing has truncated is not in the row; `hat score` counts it.
 
 Legend: B documents, L pairs of the document with most, N units, K thresholds.
 """

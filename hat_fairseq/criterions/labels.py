@@ -2,7 +2,8 @@
 
 `document_labels` is the cross-entropy of classes of documents, segments or tokens, and of choices; positions without a
 label (target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over batches, processes
-and updates, so they are those of the whole split, as in scikit-learn:
+and updates, so they are those of the whole split, as in scikit-learn. What preprocessing has truncated is not in the
+rows; `hat score` counts it as wrong:
 
     accuracy   right / all
     f1_micro   2 TP / (2 TP + FP + FN) over all classes; with one label each it equals accuracy

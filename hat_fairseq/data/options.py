@@ -92,7 +92,8 @@ class Settings:
     long_target: str = option("error", "refuse a longer target, or truncate it", POLICIES[:2], group=TARGETS)
     max_chunk_tokens: int | None = option(
         None,
-        "with --aligned: truncate a chunk of one segment that is longer than this (default: it stays whole)",
+        "with --aligned: truncate a chunk of one segment that is longer than this (default: it stays whole); no chunk "
+        "of several segments is longer",
         group=TARGETS,
         least=2,
     )

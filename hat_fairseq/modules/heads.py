@@ -80,7 +80,7 @@ class ClassificationHead(nn.Module):
     ) -> None:
         super().__init__()
         if level == "evidence":
-            raise ValueError("a head about evidence needs the network hat_evidence (--arch hat_evidence_base, ...)")
+            raise ValueError("a head about evidence needs the network hat_evidence (--arch hat_evidence_minilm)")
         if level not in LEVELS:
             raise ValueError(f"a classification head of {level!r}: choose one of {', '.join(LEVELS)}")
         self.level = level

@@ -2,11 +2,12 @@
 
 fairseq also masks 15 % of the markers, and with `<mask>` in place of `<s>` the hierarchy does not find the sentence.
 Here markers are neither masked nor predicted; the rate of other tokens does not change. A sample that begins with a
-marker does not get another one. Settings of the data iterators (`fairseq_fixes`) give new masks in every epoch and
+marker does not get another one. A sample is a row of the data, where fairseq's own default joins rows and cuts them
+anew (`--sample-break-mode none`). Settings of the data iterators (`fairseq_fixes`) give new masks in every epoch and
 exact resumption, and drop no batch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fairseq.data import BaseWrapperDataset, NestedDictionaryDataset
 from fairseq.logging import metrics
 from fairseq.logging.meters import safe_round
 from fairseq.tasks import register_task
-from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from fairseq.tasks.masked_lm import SAMPLE_BREAK_MODE_CHOICES, MaskedLMConfig, MaskedLMTask
 from torch import Tensor
 
 from ..data.kinds.pretraining import PretrainingKind
@@ -26,7 +27,13 @@ from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 
 @dataclass
 class MaskedDocumentLMConfig(PluginTaskConfig, MaskedLMConfig):
-    pass
+    sample_break_mode: SAMPLE_BREAK_MODE_CHOICES = field(
+        default="eos",
+        metadata={
+            "help": "eos: a sample is a row, as preprocessing has filled it; the others join rows and cut them at "
+            "--tokens-per-sample (none), between rows (complete), or between documents, too (complete_doc)"
+        },
+    )
 
 
 class OneLeadingMarker(BaseWrapperDataset):

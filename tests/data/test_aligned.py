@@ -96,3 +96,26 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
         assert targets == divided(whole.streams["target"], SEPARATOR)  # as in training
         differ += [row.tokens for row in tested] != [row.tokens for row in trained]
     assert differ, "the reference never decides"
+
+
+@pytest.mark.parametrize("most", [12, 21, 40])
+@pytest.mark.parametrize("limits", [(61, 61), (31, None), (None, None)])
+def test_only_a_segment_that_is_a_chunk_by_itself_is_truncated(
+    most: int, limits: tuple[int | None, int | None], bpe: LearnedBpe, translations: list[Record]
+) -> None:
+    """Also where --max-chunk-tokens is the lowest limit: segment i of both sides is always in the same chunk."""
+    source, target = limits
+    pipeline = TextPipeline(settings(max_source_tokens=source, max_target_tokens=target, max_chunk_tokens=most), bpe)
+    whole = TextPipeline(settings(long_source="error", max_source_tokens=None, max_target_tokens=None), bpe)
+    for page in translations:
+        (expected,) = whole.rows(page)
+        sources, targets = divided(expected.tokens[1:], BOS_TOKEN), divided(expected.streams["target"], SEPARATOR)
+        first = 0
+        for row in pipeline.kind.encode(pipeline.encoder(), pipeline.prepare(page)):
+            in_row = slice(first, first + row.segments)
+            first += row.segments
+            read, written = divided(row.tokens[1:], BOS_TOKEN), divided(row.streams["target"], SEPARATOR)
+            if row.segments > 1:
+                assert (read, written) == (sources[in_row], targets[in_row])
+            assert max(len(row.tokens), len(row.streams["target"])) < most
+        assert first == len(sources)

@@ -26,6 +26,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "tokens": {"words": ["It", "rained"], "labels": ["a", "b"]},
     "qa": {"question": "Who?", "text": "It was Ann.", "answers": [{"text": "Ann", "start": 7}]},
     "document_qa": {"question": "Who?", "paragraphs": ["It was Ann.", "Not Bob."], "annotations": [{"paragraph": 0}]},
+    "evidence": {"questions": ["Why?", "Who?"], "sentences": ["It rained.", "We went."], "evidence": [[0], []]},
     "mlm": {"text": "It rained."},
     "sequence": {"tokens": ["1", "2"], "label": "a"},
     "byte_sequence": {"text": "It rained.", "label": "a"},
@@ -62,6 +63,10 @@ FIELDS: list[tuple[str, str, dict[str, Any], Callable[[Any], dict[str, Any]]]] =
     ("qa", "", {}, lambda blank: {"text": blank, "answers": []}),
     ("document_qa", "", {}, lambda blank: {"question": blank}),
     ("document_qa", "", {}, lambda blank: {"paragraphs": ["It was Ann.", blank]}),
+    ("evidence", "", {}, lambda blank: {"questions": ["Why?", blank]}),
+    ("evidence", "", {}, lambda blank: {"questions": [blank, blank]}),
+    ("evidence", "", {"evidence": [[], []]}, lambda blank: {"questions": [], "evidence": []}),
+    ("evidence", "", {"evidence": [[], []]}, lambda blank: {"sentences": [blank, blank]}),
     ("mlm", "", {}, lambda blank: {"text": blank}),
     ("mlm", "", {"text": None, "segments": ["a"]}, lambda blank: {"segments": None if blank is None else [blank]}),
     ("sequence", "", {}, lambda blank: {"tokens": None if blank is None else [blank]}),
@@ -73,7 +78,7 @@ FIELDS: list[tuple[str, str, dict[str, Any], Callable[[Any], dict[str, Any]]]] =
 
 def flags_of(kind: str, more: str) -> list[str]:
     text = [] if "sequence" in kind or "byte" in kind else ["--num-codes", "20"]
-    divided = text and kind not in ("segments", "tokens", "document_qa") and "--segments none" not in more
+    divided = text and kind not in ("segments", "tokens", "document_qa", "evidence") and "--segments none" not in more
     splitter = ["--splitter", "punctuation"] if divided else []
     return ["--kind", kind, *text, *splitter, *more.split()]
 

@@ -207,8 +207,6 @@ BAD = [
     ({"spans": [[{"text": "z", "start": 0}]]}, "the answer 'z' does not stand at character 0, where 'x' stands"),
     ({"spans": [[{"text": "y", "start": 1}]]}, "the answer 'y' does not stand at character 1, where '\\n' stands"),
     ({"spans": []}, "spans is for 0 questions of 1"),
-    ({"questions": []}, "document 'a' has an empty question"),
-    ({"questions": ["q", "\u200b"], "evidence": [[], []]}, "document 'a' has an empty question"),
     ({"turns": [{"text": "x"}]}, "give exactly one of text, turns, sentences, not turns and sentences"),
     ({"sentences": None, "text": "x y", "evidence": [[0]]}, "evidence of running text is spans"),
     ({"label": "yes"}, "unknown key 'label'"),

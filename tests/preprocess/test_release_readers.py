@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import REPOSITORY
@@ -127,6 +128,19 @@ def test_translations_by_systems_are_no_references(tmp_path: Path) -> None:
     added = '<hyp lang="cs" system="A"><seg id="1">x</seg></hyp></doc>'
     path.write_text(path.read_text(encoding="utf-8").replace("</doc>", added), encoding="utf-8")
     assert [(one.target, one.other_references) for one in read("wmt20_en_cs", "valid", root)] == expected
+
+
+def test_a_segment_that_only_a_further_reference_has_is_a_segment(tmp_path: Path) -> None:
+    """With nothing on the other sides, so that preprocessing counts it."""
+    root = write_release("wmt20_en_cs", tmp_path)
+    path, release = root / "dev/xml/newstest2018.en-cs.xml", list(read("wmt20_en_cs", "valid", root))
+    added = '<ref lang="cs" translator="Z"><p><seg id="1">x</seg><seg id="999">y</seg></p></ref></doc>'
+    path.write_text(path.read_text(encoding="utf-8").replace("</doc>", added), encoding="utf-8")
+    documents: list[Any] = [one for one in read("wmt20_en_cs", "valid", root) if "y" in one.other_references[-1]]
+    assert documents and len(documents) <= len(release)
+    for one in documents:
+        place = one.other_references[-1].index("y")
+        assert one.sentences[place] == one.target[place] == "" and len(one.sentences) == len(one.target)
 
 
 def test_meaningless_words_leave_the_meetings_and_nothing_else() -> None:

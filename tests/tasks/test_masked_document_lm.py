@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR
+from commands import USER_DIR, hat, write_lines
 from fairseq.tasks import TASK_REGISTRY
 from test_training import assert_same_result, losses
 
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.tasks.masked_document_lm import MaskedDocumentLMConfig
 
 TINY = "--encoder-embed-dim 16 --encoder-ffn-embed-dim 24 --encoder-layers 2 --encoder-attention-heads 2 "
@@ -59,6 +61,29 @@ def test_markers_are_neither_masked_nor_predicted(corpus: Path, ami: Path) -> No
     predicted = sum(int((target != pad).sum()) for _, target in rows)
     assert predicted / sum(int((source != bos).sum()) for source, _ in rows) == pytest.approx(0.5, abs=0.05)
     assert any((source == mask).any() for source, _ in rows)
+
+
+def test_a_sample_is_a_row(tmp_path: Path) -> None:
+    """As preprocessing has filled it; fairseq's default would join rows and cut them elsewhere."""
+    rows = [{"id": str(n), "text": f"it rained . we went home . {n} of us came . it is late ."} for n in range(30)]
+    for split in ("train", "valid"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", rows)
+    flags = "--kind mlm --splitter punctuation --segments packed --segment-length 8 --max-segments 2 --num-codes 40"
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", *flags.split()) == 0
+    task = TASK_REGISTRY["masked_document_lm"].setup_task(
+        MaskedDocumentLMConfig(data=str(tmp_path / "data/bin"), seed=1)
+    )
+    task.load_dataset("train")
+    words, dataset = task.source_dictionary, task.datasets["train"]
+    written = []
+    for index in range(len(dataset)):
+        batch = dataset.collater([dataset[index]])
+        source, target = batch["net_input"]["src_tokens"][0], batch["target"][0]
+        ids = torch.where(target == words.pad(), source, target).tolist()
+        written.append([words[each] for each in ids if each != words.eos()])
+    pipeline, records = TextPipeline.load(tmp_path / "data/bin"), read_records(tmp_path / "raw/train.jsonl", "mlm")
+    expected = [list(row.tokens) for record in records for row in pipeline.rows(record)]
+    assert written == expected and len(expected) > 30
 
 
 @pytest.mark.slow

@@ -198,9 +198,14 @@ def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
 
 
 def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: Pieces | None) -> list[Row]:
-    """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
+    """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate.
+
+    A chunk of several segments is never truncated: this is a limit of theirs, too.
+    """
     chunk_by_source = target is None or encoder.chunk_by_source
-    limits = encoder.limit("source"), None if chunk_by_source else encoder.limit("target")
+    sides, most = ("source",) if chunk_by_source else ("source", "target"), encoder.settings.max_chunk_tokens
+    known = {side: [n for n in (encoder.limit(side), most and most - 1) if n is not None] for side in sides}
+    limits = tuple(min(known.get(side, ()), default=None) for side in ("source", "target"))
     lengths = [0] * len(units) if chunk_by_source or target is None else list(map(len, target))
     between = int(encoder.settings.target_separator)
 
@@ -216,8 +221,8 @@ def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: 
         streams = {"source": marked([units[i] for i in chunk])}
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
-        if most := encoder.settings.max_chunk_tokens:
-            for side in streams if not encoder.chunk_by_source else ("source",):  # references of test data stay whole
+        if most is not None:
+            for side in sides:  # references of test data stay whole
                 encoder.counts[f"{side}_tokens_truncated"] += len(streams[side][most - 1 :])
                 streams[side] = streams[side][: most - 1]
         rows.append(Row(record.id, number, len(chunks), streams))

@@ -22,7 +22,7 @@ from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
-from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
+from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
 HEAD = "evidence"
@@ -58,8 +58,6 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.questions or any(map(is_blank, self.questions)):
-            raise EmptyDocumentError(f"{self.name} has an empty question")
         if self.evidence is not None and self.spans is not None:
             raise ValueError(f"{self.name}: evidence and spans are two forms of the same thing; give one of them")
         for key, values in (("evidence", self.evidence), ("spans", self.spans)):
@@ -161,12 +159,17 @@ class EvidenceKind(LabelledKind):
     keeps_segments = True
     prediction_options = EvidenceOptions
 
+    def check_texts(self, record: Any) -> None:
+        if not record.questions or any(map(is_blank, record.questions)):
+            raise EmptyDocumentError(f"{record.name} has {'an empty' if record.questions else 'no'} question")
+        super().check_texts(record)
+
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Returns each question as one segment, and the turns or sentences that have text as the last one."""
+        self.check_texts(record)
         questions = [divider.one_segment(record, question) for question in record.questions]
         if record.text is not None:
             return [*questions, divider.sentences(record, record.text)]
-        check_visible(record, record.elements)
         numbers = with_text(record)
         divider.counts["sentences_empty"] += len(record.elements) - len(numbers)
         texts = tuple(f"{prefix_of(record, number)}{record.elements[number]}" for number in numbers)
