@@ -25,7 +25,7 @@ from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from ..kernels import cpu_precisions
+from ..kernels import AUTO, choose_precision, cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
 from ..suggestions import with_suggestion
 from .checkpoints import CheckpointError, check_file
@@ -227,6 +227,8 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
         raise ValueError("the size of a batch is missing: give --batch-size N (documents) or --max-tokens N")
     if on_cpu and cfg.common.amp and "bf16" not in cpu_precisions():
         raise ValueError("--amp: this CPU cannot multiply bf16; remove it")
+    if on_cpu and cfg.common.amp and choose_precision(AUTO, "cpu") != "bf16":
+        logger.warning("--amp: this CPU has no instructions for bf16, so training takes longer than in fp32; remove it")
     if on_cpu and cfg.common.fp16:
         cfg.common.fp16_no_flatten_grads = True
 

@@ -20,7 +20,7 @@ from commands import TWO_PROCESSES
 from fairseq.file_io import PathManager
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
-from hat_fairseq.kernels import cpu_precisions
+from hat_fairseq.kernels import AUTO, choose_precision, cpu_precisions
 from hat_fairseq.register import register
 
 register()  # the tests read checkpoints, whose types the plugin allows
@@ -145,6 +145,8 @@ def test_padding_does_not_change_the_loss(train, tmp_path: Path) -> None:
 def test_reduced_precision_trains(train, tmp_path: Path, uninterrupted, flag: str) -> None:
     result = train(tmp_path, flag, "--max-update", 3, "--disable-validation", "--no-save")
     assert losses(result) == pytest.approx(losses(uninterrupted[1])[:3], rel=0.02)
+    is_slower = flag == "--amp" and choose_precision(AUTO, "cpu") == "fp32"
+    assert ("training takes longer than in fp32" in result.stdout + result.stderr) == is_slower
 
 
 @MULTIPLIES_BF16
