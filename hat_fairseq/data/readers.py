@@ -185,7 +185,8 @@ def _folder_reader(folder: Path, kind: str, columns: Columns, languages: Languag
         files = splits[split]
         return read_parallel(*files) if len(files) == 2 else read_records(files[0], kind, columns, counts)
 
-    defaults = {"aligned": True, "target_separator": True, **_languages_of(splits.values())} if parallel else {}
+    stated = ("", "") if of_model else languages
+    defaults = {"aligned": True, "target_separator": True, **_languages_of(splits.values(), stated)} if parallel else {}
     single = {split: files[0] for split, files in splits.items() if len(files) == 1}
     json = {split: path for split, path in single.items() if not columns and _format(path, keys) in (JSON_LINES, JSON)}
     size = sum(path.stat().st_size for files in splits.values() for path in files)
@@ -216,8 +217,11 @@ def _in_direction(files: tuple[Path, ...], languages: Languages, of_model: bool)
     )
 
 
-def _languages_of(splits: Collection[tuple[Path, ...]]) -> dict[str, str]:
-    """Returns the languages of parallel text, as far as the names of all its files say the same ones, as defaults."""
+def _languages_of(splits: Collection[tuple[Path, ...]], stated: Languages) -> dict[str, str]:
+    """Returns the languages of parallel text, as far as the names of all its files say the same ones, as defaults.
+
+    Warns of names that do not, and of codes that are none, where the language of a side is not `stated`.
+    """
     languages: dict[str, str] = {}
     for side, name in enumerate(("source_language", "target_language")):
         codes = {
@@ -225,8 +229,15 @@ def _languages_of(splits: Collection[tuple[Path, ...]]) -> dict[str, str]:
             for files in splits
             if len(files) == 2
         }
-        if len(codes) == 1 and _known_language(code := codes.pop()) is not None:
+        if len(codes) == 1 and _known_language(code := next(iter(codes))) is not None:
             languages[name] = code
+        elif any(codes) and stated[side] is None:
+            says = " and ".join(sorted(map(repr, filter(None, codes))))
+            print(
+                f"warning: {says} in the names of the files is not one code of BCP 47, so the {name.partition('_')[0]} "
+                f"is taken for English: say its language with --{name.replace('_', '-')}",
+                file=sys.stderr,
+            )
     return languages
 
 

@@ -175,15 +175,20 @@ def test_preprocessing_and_prediction_read_the_same_file_as_the_source(tmp_path:
         ("fi-et fi-et", "--source-language et --target-language fi", ("et", "fi")),
         ("fi-et fi-pt", "", ("fi", "en")),  # what all files say
         ("fi-cn fi-cn", "", ("fi", "en")),
+        ("fi-cn fi-cn", "--target-language zh", ("fi", "zh")),
     ],
 )
-def test_names_of_files_say_the_languages(names: str, flags: str, languages: tuple[str, str], tmp_path: Path) -> None:
+def test_names_of_files_say_the_languages(
+    names: str, flags: str, languages: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for pair, split in zip(names.split(), ("train", "test"), strict=True):
         parallel(tmp_path / "in", *pair.split("-"), split)
     words = ["--out", tmp_path / "out", "--aligned", "--num-codes", "9", *flags.split()]
     assert hat("preprocess", tmp_path / "in", *words) == 0
     settings = TextPipeline.load(tmp_path / "out/bin").settings
     assert (settings.source_language, settings.target_language) == languages
+    warning = "so the target is taken for English: say its language with --target-language"
+    assert (warning in capsys.readouterr().err) == (languages == ("fi", "en"))
 
 
 def test_further_test_splits_have_numbers(tmp_path: Path) -> None:
