@@ -71,14 +71,14 @@ def test_averages_start_from_those_of_a_checkpoint_only(run, ami: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_the_evaluation_of_a_language_model_takes_a_shard(tmp_path: Path) -> None:
+def test_the_evaluation_of_a_language_model_takes_a_shard(run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b c d\nb c\nc d e\ne a\n")
     text, data, model = tmp_path / "text", tmp_path / "bin", tmp_path / "model"
     files = ["--trainpref", text, "--validpref", text, "--destdir", data]
-    run_command("fairseq-preprocess", "--only-source", *files)
+    run("fairseq-preprocess", "--only-source", *files)
     shared = [data, "--user-dir", USER_DIR, "--task", "language_modeling", "--cpu", "--sample-break-mode", "eos"]
     words = "--arch transformer_lm --optimizer adam --decoder-layers 1 --tokens-per-sample 16 --batch-size 2"
-    run_command("fairseq-train", *shared, *words.split(), "--save-dir", model, "--max-update", 1)
+    run("fairseq-train", *shared, *words.split(), "--save-dir", model, "--max-update", 1)
     words = ["--path", model / "checkpoint_last.pt", "--gen-subset", "valid", "--batch-size", 1]
     counts = []
     for flags in ([], ["--num-shards", 2], ["--num-shards", 2, "--shard-id", 1]):

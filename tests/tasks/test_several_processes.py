@@ -83,8 +83,10 @@ def test_all_processes_stop_after_the_same_update(
     assert interrupt(words, folder, log, signum, whole_group) == status, log.read_text()[-3000:]
     name = signal.Signals(signum).name
     assert log.read_text().count(f"hat_fairseq: {name}: stopped after update") == 1
-    finish(words)
-    assert_same_result(folder, undisturbed(launcher is SPAWNED))
+    assert 5 <= checkpoint(folder)["optimizer_history"][-1]["num_updates"] < 24
+    if signum == signal.SIGTERM:  # what follows the others is the same
+        finish(words)
+        assert_same_result(folder, undisturbed(launcher is SPAWNED))
 
 
 @pytest.mark.slow
