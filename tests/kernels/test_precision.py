@@ -26,6 +26,9 @@ from hat_fairseq.modules.cache import KeyCache
 
 needs_onednn = pytest.mark.skipif(not torch_private.ONEDNN, reason="a model is packed where torch has oneDNN")
 needs_int8 = pytest.mark.skipif(not torch_private.multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")
+needs_avx_vnni = pytest.mark.skipif(
+    "avx_vnni" not in Path("/proc/cpuinfo").read_text().split(), reason="this CPU has no AVX-VNNI"
+)
 needs_bf16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
 PRECISIONS = pytest.mark.parametrize(
     "precision", ["fp32", pytest.param("bf16", marks=needs_bf16), pytest.param("int8", marks=needs_int8)]
@@ -122,7 +125,7 @@ NO_BF16 = "precision bf16: this CPU cannot multiply bf16"
     [
         ("AVX2", NO_VNNI, f"{NO_BF16}; use fp32"),
         pytest.param("AVX512_CORE", f"{NO_VNNI} or bf16", "None", marks=needs_bf16),
-        pytest.param("AVX2_VNNI", "None", f"{NO_BF16}; use fp32 or int8", marks=needs_int8),
+        pytest.param("AVX2_VNNI", "None", f"{NO_BF16}; use fp32 or int8", marks=needs_avx_vnni),
     ],
 )
 @pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
