@@ -137,17 +137,15 @@ def test_without_fairseq_a_folder_gives_the_same_texts(
 @pytest.mark.fault(
     "Security", "a folder of `hat export` with other code in it", "`import hat_fairseq.hf`: it does not run"
 )
-def test_the_import_loads_a_folder_whose_code_does_not_run(
-    exported: Path, model: Path, ami: Path, texts: list[Record], tmp_path: Path
-) -> None:
+def test_the_import_loads_a_folder_whose_code_does_not_run(exported: Path, texts: list[Record], tmp_path: Path) -> None:
+    """Which texts these are, the test above compares."""
     folder = shutil.copytree(exported, tmp_path / "folder")
     for name in ("modeling_hat.py", "tokenization.py"):
         (folder / name).write_text('raise SystemExit("code of the folder")\n')
     code = SUMMARIZE.replace("import json", "import hat_fairseq.hf, json").replace(", trust_remote_code=True", "")
     assert "trust" not in code
     written = run_command(sys.executable, "-c", code, folder, json.dumps([turns(text) for text in texts[:2]])).stdout
-    summarizer = DocumentToText(load(str(model), ami / BIN, "cpu"), **GENERATION)
-    assert json.loads(written) == [row["text"] for row in summarizer.rows(texts[:2])]
+    assert len(summaries := json.loads(written)) == 2 and all(map(str.strip, summaries))
 
 
 def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:
