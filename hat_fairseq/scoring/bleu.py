@@ -322,8 +322,7 @@ def _read_translations(path: str, references: DocumentTexts, language: str) -> l
     for number, (text, segments) in enumerate(zip(texts, parts, strict=True)):
         whole = text if isinstance(text, str) else join_sentences(text, language)
         if not isinstance(segments, str) and visible_characters("".join(segments)) != visible_characters(whole):
-            name = f"document {references.ids[number]!r}" if references.ids else f"document {number + 1}"
-            raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
+            raise ValueError(f"{path}: the segments of {references.name(number)}, joined, are not its text")
         translations.append(Translation(whole, None if isinstance(segments, str) else segments))
     return translations
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from hat_fairseq.data.files import Fields, json_lines
 from hat_fairseq.data.formats import TEXT, opened, read_rows
 from hat_fairseq.data.outputs import atomic_file
+from hat_fairseq.data.text import is_blank
 
 Summary = str | Sequence[str]  # a text, or its sentences
 T = TypeVar("T")
@@ -59,6 +60,10 @@ class DocumentTexts:
     ids: list[str] | None
     is_plain: bool = False  # so that it can have no ids
 
+    def name(self, index: int) -> str:
+        """Returns what messages call the document at this index: its id, else its number, from 1."""
+        return f"document {self.ids[index]!r}" if self.ids else f"document {index + 1}"
+
 
 def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     """Reads records (an id, and a text under the first present of `keys`), or plain text with a document a line.
@@ -102,8 +107,16 @@ def _texts(fields: Fields, keys: Sequence[str]) -> list[Summary]:
 
 
 def read_references(paths: Sequence[str]) -> DocumentTexts:
-    """Reads files of references, in the order of the first file's documents; ValueError as `read_texts` and `pair`."""
+    """Reads files of references, in the order of the first file's documents.
+
+    Raises ValueError as `read_texts` and `pair` do, and for an empty reference, which no score is defined for.
+    """
     first, *others = [read_texts(path, REFERENCE_KEYS) for path in paths]
+    for file in (first, *others):
+        for index, texts in enumerate(file.texts):
+            if not texts or any(is_blank("".join(text)) for text in texts):
+                name = file.name(index)
+                raise ValueError(f"{file.path}: the reference of {name} is empty: take it out of all files")
     for other in others:
         for texts, added in zip(first.texts, pair(other, first), strict=True):
             texts += added

@@ -36,20 +36,20 @@ def test_an_empty_hypothesis_is_counted_and_scored_as_one(metric: str, tmp_path:
                 assert system == expected
 
 
-@pytest.mark.parametrize(
-    ("metric", "message"), [("bleu", "reference 2 is empty"), ("rouge", "reference 2 has no word")]
-)
-def test_an_empty_reference_is_refused(metric: str, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("metric", ["bleu", "rouge"])
+def test_an_empty_reference_is_refused(metric: str, tmp_path: Path) -> None:
     hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
     for blank in ("", *BLANKS):
         for target in (blank, [blank or ""], [[TEXTS[1]], [blank or ""]]):
             rows = [{"id": "a", "target": TEXTS[0]}, {"id": "b", "target": target}]
             references = write_lines(tmp_path / "r.jsonl", rows)
-            assert message in refusal("score", metric, "--hypotheses", hypotheses, "--references", references)
+            printed = refusal("score", metric, "--hypotheses", hypotheses, "--references", references)
+            assert "r.jsonl: the reference of document 'b' is empty" in printed
     lines = (tmp_path / "h.txt", tmp_path / "r.txt")
     for path, text in zip(lines, ("Rain.", "\u2060\u2800"), strict=True):
         path.write_text(f"The mill closed.\n{text}\n", encoding="utf-8")
-    assert message in refusal("score", metric, "--hypotheses", lines[0], "--references", lines[1])
+    printed = refusal("score", metric, "--hypotheses", lines[0], "--references", lines[1])
+    assert "r.txt: the reference of document 2 is empty" in printed
 
 
 def test_segments_that_show_nothing_are_empty(tmp_path: Path) -> None:
