@@ -602,6 +602,16 @@ SCORES = [
         {"one.txt": "only one line\n", "r.jsonl": '{"id": "a", "target": "A"}\n{"id": "b", "target": "B"}\n'},
         "one.txt has 1 documents, but",
         ("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")),
+    row("score rouge --hypotheses in/h.jsonl --references in", {"h.jsonl": '{"id": "a", "text": "A"}\n', "text/a": ""},
+        "in is a folder, and `datasets` did not save it: name a file, such as in/text/test.jsonl"),
+    row("score classification --hypotheses in --references in/r.jsonl", {"r.jsonl": '{"id": "a", "label": "A"}\n'},
+        "in is a folder, and `datasets` did not save it: name a file"),
+    row("score classification --hypotheses in/h.jsonl --references in/r.jsonl --json in/none/a.json",
+        dict.fromkeys(("h.jsonl", "r.jsonl"), '{"id": "a", "label": "A"}\n'),
+        "in/none: the directory of --json does not exist"),
+    row("show --documents in/r.jsonl --hypotheses in/h.jsonl --sentences -1",
+        {"r.jsonl": '{"id": "a", "text": "A"}\n', "h.jsonl": '{"id": "a", "text": "A"}\n'},
+        "--sentences must not be negative: -1"),
     *(score(*words, IDS) for words in SCORED),
 ]  # fmt: skip
 

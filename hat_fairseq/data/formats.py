@@ -204,6 +204,10 @@ def opened(path: Path, keys: Collection[str] = (), counts: Counter[str] | None =
         yield stream
         return
     if path.is_dir():
+        if not is_saved_dataset(path):
+            stored = path / "text"
+            inside = f", such as {stored / 'test.jsonl'}" if stored.is_dir() else ""
+            raise ValueError(f"{path} is a folder, and `datasets` did not save it: name a file{inside}")
         yield DataFile(path, keys, None, counts)
         return
     note_input(path)

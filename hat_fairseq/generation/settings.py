@@ -39,6 +39,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
     **dict.fromkeys(("exponential_decay_length_penalty", "forced_bos_token_id", "penalty_alpha", "sequence_bias")),
     **dict.fromkeys(("dola_layers", "max_time", "watermarking_config")),
 }
+NEEDED = ("forced_eos_token_id", "early_stopping")
 # Options that have an effect with another one only.
 NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
 
@@ -111,11 +112,17 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
 
 
 def without_effect(values: Mapping[str, Any]) -> list[str]:
-    """Names the options of generation_config.json that change texts of transformers alone."""
+    """Names the options of generation_config.json that change texts of transformers alone.
+
+    transformers does something else without those in `NEEDED`.
+    """
     usual: dict[str, tuple[Any, ...]] = {name: (None, value, [value]) for name, value in WITHOUT_EFFECT.items()}
+    if values:
+        usual |= {name: usual[name][1:] for name in NEEDED}
     if values.get("num_beams") == 1:  # a single hypothesis ends the search
-        usual["early_stopping"] += (False, "never")
-    return [name for name, same in usual.items() if values.get(name) not in same]
+        usual["early_stopping"] += (None, False, "never")
+    named = [name for name, same in usual.items() if values.get(name) not in same]
+    return [name if values.get(name) is not None else f"{name} is not set" for name in named]
 
 
 def for_transformers(options: Mapping[str, Any], positions: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What a call of the tokenizer gives, as records: strings, sentences, turns, pairs of texts, and our own dictionaries.
 
 A string is one document, and a list is a batch. In a batch a string is running text, a list is a document in pieces
-(sentences, segments, words or turns), and a dictionary a record. With `is_split_into_words` a list of pieces is one
+(sentences, segments, words or turns), a tuple of two a text and its pair, where the kind reads two, and a dictionary a
+record. With `is_split_into_words` a list of pieces is one
 document, and a list of such lists a batch.
 """
 

@@ -68,12 +68,14 @@ class HatEncoding(BatchEncoding):
         return self._places[batch_index]
 
     def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Returns for each token the number of the sentence, segment or word that it is of; None for markers.
+        """Returns for each token the number of the sentence, segment or word that it is of.
 
-        ValueError where places were not asked for, or the text is not in such elements.
+        None for markers, and for the tokens of running text beside such elements. ValueError where places were not
+        asked for, or no text is in such elements.
         """
         places = self._placed(batch_index)
-        if any(place is not None and place.element is None for place in places):
+        elements = [place.element for place in places if place is not None]
+        if elements and all(element is None for element in elements):
             raise ValueError("word_ids: this text was not given in sentences, segments or words")
         return [place and place.element for place in places]
 

@@ -26,7 +26,7 @@ from ..modules.cache import DecoderCache
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatEncoder, build_parts
 from .config import HatConfig
-from .pretrained import LOSS, HatPreTrainedModel, ids_of, known_arguments
+from .pretrained import LOSS, HatPreTrainedModel, ids_of, known_arguments, reads_markers
 from .recording import Recording
 
 # Options of generation: of assisted decoding, of caches, of prompts, and one that compares tokens with their texts.
@@ -184,6 +184,11 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
     def generate(self, *args: Any, **options: Any) -> Any:
         """Generates as transformers does; ValueError for what needs another cache or vocabulary than these have."""
         refuse("assistant_model", options.get("assistant_model"))
+        if options.get("inputs_embeds") is not None and reads_markers(self.encoder.config):
+            raise ValueError(
+                "inputs_embeds: generate takes encoder_outputs=model.get_encoder()(input_ids=..., attention_mask=..., "
+                "inputs_embeds=...) of a model that reads the markers of sentences"
+            )
         if (begun := options.get("decoder_input_ids")) is not None and bool((begun == PAD).any()):
             raise ValueError("decoder_input_ids with <pad>: generate continues beginnings of one length")
         return super().generate(*args, **options)  # type: ignore[misc]

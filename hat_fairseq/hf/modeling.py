@@ -164,13 +164,18 @@ class HatForHead(HatModel):
         Raises:
             ValueError: several heads are about that.
         """
-        own = {name: head for name, head in config.heads.items() if head["level"] in self.levels}
+        levels = {name: head for name, head in config.heads.items() if head["level"] in self.levels}
+        own = {name: head for name, head in levels.items() if self._takes(head, config)}
         if len(own) > 1:
             raise ValueError(f"the heads {', '.join(own)} are of one kind: load them with AutoModel")
         if own:
             return own.popitem()
         level = self.levels[0]
         return (f"{level}_classification_head" if HEAD in config.heads else HEAD), {"level": level, "inner_dim": None}
+
+    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """Returns whether a head of one of the `levels` is about what this class is about."""
+        return True
 
     def _classes(self, config: HatConfig, head: Mapping[str, Any]) -> int | None:
         if head["level"] == "evidence":
@@ -247,11 +252,24 @@ class HatForTokenClassification(HatForHead):
 
     levels = ("token",)
 
+    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """A head with two classes that nobody named is one about answers, unless it was saved as one of this class."""
+        saved = config.architectures or ()
+        if HatForQuestionAnswering.__name__ in saved:
+            return False
+        named = any(name != f"LABEL_{number}" for number, name in (config.id2label or {}).items())
+        return type(self).__name__ in saved or head["classes"] != 2 or "labels" in head or named
+
 
 class HatForQuestionAnswering(HatForHead):
     """An encoder with a head for each token as the first and as the last of an answer."""
 
     levels, num_classes = ("token",), 2
+
+    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """A head whose classes have names is one about tokens."""
+        saved = HatForTokenClassification.__name__ in (config.architectures or ())
+        return not saved and head["classes"] == 2 and "labels" not in head
 
     def forward(  # type: ignore[override]
         self,
@@ -286,6 +304,10 @@ class HatForMultipleChoice(HatForHead):
     """An encoder with one logit for each of the (B, M, T) ids of M choices; labels (B,) are the right ones."""
 
     num_classes = 1
+
+    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """A head of several classes is one of labels."""
+        return bool(head["classes"] == 1)
 
     def forward(  # type: ignore[override]
         self,

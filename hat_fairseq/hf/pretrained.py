@@ -221,9 +221,12 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         refuse_packed(self, "saved")
         for name, other in self._tied_weights_keys.items():
             if not torch.equal(self.get_parameter(name), self.get_parameter(other)):
+                peft = "train them with ensure_weight_tying=True"
+                if self.config.is_encoder_decoder:
+                    peft = "leave the tables of embeddings out of target_modules and modules_to_save"
                 raise ValueError(
                     f"{name} and {other} are one table in this model, and have different values now: a folder has one "
-                    "of them. With peft, train them with ensure_weight_tying=True"
+                    f"of them. With peft, {peft}"
                 )
         super().save_pretrained(*args, **options)
 

@@ -15,7 +15,7 @@ from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.rows import Row
 from .call_options import CHUNK, CallOptions
-from .documents import GivenDocument, batch_of, given_document, has_pair
+from .documents import CHOICES, GivenDocument, batch_of, given_document, has_pair, names_of, parts_of
 from .encoding import FILLS, EncodedRow, HatEncoding, columns_of
 from .places import PlacedPipeline, places_of_row
 from .vocabulary import VocabularyTokenizer, smallest
@@ -108,6 +108,9 @@ class HatTokenizer(VocabularyTokenizer):
         kind, settings = self.pipeline.kind, self.pipeline.settings
         texts, single = batch_of(text, options.is_split_into_words, "text")
         pairs: list[Any] = [None] * len(texts)
+        if text_pair is None and len(parts_of(kind)) + (CHOICES in names_of(kind)) > 1:  # a tuple is a pair, as theirs
+            divided = [each if isinstance(each, tuple) and len(each) == 2 else (each, None) for each in texts]
+            texts, pairs = [first for first, _ in divided], [second for _, second in divided]
         if text_pair is not None:
             pairs = [text_pair] if single else batch_of(text_pair, False, "text_pair")[0]
         if len(pairs) != len(texts) or (text_pair is not None and not single and isinstance(text_pair, str)):

@@ -173,6 +173,8 @@ def load_folder(folder: ModelFolder) -> Loaded:
         encoder: Any = getattr(model, "core", model.encoder)
         longest = min(description["max_source_positions"], encoder.max_tokens)
         labels, classes = labels_of(folder, pipeline.kind)
+        if size < len(source):
+            raise ValueError(f"the table of the source has {size} rows, and its dictionary {len(source)} symbols")
         dictionaries = {"source": source, "target": target, "role": roles, "label": classes}
         check_fingerprints(recorded, dictionaries, folder.path)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:

@@ -8,9 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..cli import Parser
-from ..data.files import json_text
 from ..data.outputs import check_output
-from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.records_json import json_line
 from ..scoring import command as score_command
@@ -35,8 +34,9 @@ class Score:
             raise ValueError("--score needs a file of --out" if gold else "--score: these data have no gold: remove it")
         if blind := next((record for record in records if getattr(record, gold) is None), None):
             raise ValueError(f"{blind.name} has no {gold} to score with: leave out --score")
-        self.words, self.out, folder = shlex.split(args.score), args.out, bin_of(args.input)
-        self.records, self.language = records, pipeline.settings.target_language
+        self.words, self.out, self.input = shlex.split(args.score), args.out, args.input
+        folder = bin_of(args.input)
+        self.records, self.pipeline = records, pipeline
         self.stored = folder and folder.resolve().parent / "text" / f"{args.split or SPLIT}.jsonl"
         with self.references() as references:
             if (parsed := self.parse(references)).json is None:
@@ -53,7 +53,7 @@ class Score:
         if self.stored:
             yield self.stored
         else:
-            with as_file(self.records, self.language) as path:
+            with as_file(self.records, self.pipeline) as path:
                 yield path
 
     def parse(self, references: Path) -> argparse.Namespace:
@@ -64,18 +64,20 @@ class Score:
     def write(self) -> int:
         """Scores what was written; returns the exit status."""
         with self.references() as references:
-            files = ["--hypotheses", str(self.out), "--references", str(references)]
-            print(f"hat score {shlex.join([*self.words, *(files if self.stored else files[:2])])}", flush=True)
+            command = f"hat score {shlex.join([*self.words, '--hypotheses', str(self.out)])}"
+            stored = f" --references {shlex.quote(str(references))}"
+            print(f"{command}{stored if self.stored else f', with the gold of {self.input}'}", flush=True)
             return int(score_command.write_scores(checked_score(self.parse(references))))
 
 
 @contextmanager
-def as_file(records: Iterable[Record], language: str = "en") -> Iterator[Path]:
-    """Yields a temporary file of records, which `recorded_language` finds the language for."""
+def as_file(records: Iterable[Record], pipeline: TextPipeline | None = None) -> Iterator[Path]:
+    """Yields a temporary file of records, beside the pipeline as in a folder of `hat preprocess`."""
     with TemporaryDirectory() as folder:
-        path, pipeline = Path(folder, "text", "records.jsonl"), Path(folder, "bin", FILE_NAME)
+        path, binary = Path(folder, "text", "records.jsonl"), Path(folder, "bin")
         path.parent.mkdir()
-        pipeline.parent.mkdir()
-        pipeline.write_text(json_text({"settings": {"target_language": language}}), encoding="utf-8")
+        binary.mkdir()
+        if pipeline:
+            pipeline.save(binary)
         path.write_text("".join(f"{json_line(record)}\n" for record in records), encoding="utf-8")
         yield path

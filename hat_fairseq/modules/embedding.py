@@ -191,7 +191,9 @@ class Embeds:
         longest = self.embedding_sizes.positions
         # Looking at the rows synchronises with the device; only a batch wider than the table needs it.
         if earlier + rows.size(1) > longest and int(rows.max()) > longest + self.pad:
+            flag = self.embedding_sizes.positions_flag
+            shorter = "generate shorter texts" if "target" in flag else "shorten the input"
             raise ValueError(
-                f"a row of {int(rows.max()) - self.pad} tokens, but only {longest} positions: "
-                f"raise {self.embedding_sizes.positions_flag}, or shorten the input"
+                f"a row of {int(rows.max()) - self.pad} tokens, but only {longest} positions: {shorter}, or train "
+                f"with a higher {flag}"
             )

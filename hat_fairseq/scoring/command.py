@@ -4,9 +4,10 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from hat_fairseq.data.files import json_text
-from hat_fairseq.data.outputs import atomic_file, check_output
+from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
 from hat_fairseq.scoring import bleu, evidence_score, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Output
 
@@ -107,6 +108,7 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
         others = [getattr(args, name, None) for name in ("valid", "train")]
+        check_folder(Path(args.json), "--json")
         check_output(args.json, args.overwrite, [*args.hypotheses, *args.references, *others], "--json")
     return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
 

@@ -24,10 +24,13 @@ from hat_fairseq.data.kinds.evidence import (
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.text import EmptyDocumentError
 from hat_fairseq.scoring import baselines
 from hat_fairseq.scoring.evidence import FIGURES, Found, System, compare, f1
-from hat_fairseq.scoring.files import check_joined, read_by_id
+from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Signature, aligned
+
+WITHOUT_TEXT = "documents_without_text"
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,11 @@ class Reference:
         return np.array([[unit.number in numbers for unit in self.units] for numbers in self.evidence])
 
 
-def read_references(path: str) -> dict[str, Reference]:
-    """Reads records of the kind `evidence` by their ids; ValueError for none, or running text without a pipeline."""
+def read_references(path: str, counts: Counter[str]) -> dict[str, Reference]:
+    """Reads records of the kind `evidence` by their ids; ValueError for none, or running text without a pipeline.
+
+    Documents without text, or with a question without text, are left out and counted.
+    """
     references = {}
     settings = _settings(path)
     for record in read_records(path, EvidenceKind.name):
@@ -68,7 +74,11 @@ def read_references(path: str) -> dict[str, Reference]:
                 f"{record.name} has running text, whose sentences are not known here: take text/SPLIT.jsonl of "
                 "hat preprocess, beside whose folder text is bin, or give sentences"
             )
-        prepared = EvidenceKind().prepare(record, settings, Counter())
+        try:
+            prepared = EvidenceKind().prepare(record, settings, Counter())
+        except EmptyDocumentError:
+            counts[WITHOUT_TEXT] += 1
+            continue
         units, sentences = units_of(prepared, settings), prepared.texts[-1].sentences
         evidence = evidence_of(record, units, Counter()) if record.gold_value is not None else None
         references[record.id] = Reference(record, units, [sentence.text for sentence in sentences], evidence)
@@ -86,6 +96,7 @@ def _settings(path: str) -> Settings:
 def read_systems(path: str, references: Mapping[str, Reference], wanted: str) -> dict[str, System]:
     """Reads predictions; ValueError for other documents, questions or numbers of units than the references have."""
     predictions = read_by_id(path, lambda fields: fields)
+    predictions = {name: fields for name, fields in predictions.items() if not is_empty(fields)}
     check_joined(predictions, references, (path, wanted))
     return {name: _system(predictions[name], reference) for name, reference in references.items()}
 
@@ -214,12 +225,13 @@ def score(args: argparse.Namespace) -> Output:
     if args.train and not {"first", "tfidf", "chunk"}.intersection(names):
         raise ValueError("--train has no effect without --baselines first, tfidf or chunk: remove it")
     (wanted,) = args.references
-    references = read_references(wanted)
+    counts = Counter[str]()
+    references = read_references(wanted, counts)
     gold = [each.gold for each in references.values()]
     if not any(each.any() for each in gold):
         raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
-    valid, train = (read_references(path) if path else references for path in (args.valid, args.train))
+    valid, train = (read_references(path, Counter()) if path else references for path in (args.valid, args.train))
     systems |= baseline_systems(names, references, valid, train) if names else {}
     numbers = [[unit.number for unit in each.units] for each in references.values()]
     reports = compare(
@@ -243,7 +255,10 @@ def score(args: argparse.Namespace) -> Output:
         if each.differences:
             record[name]["differences"] = fields["differences"]
     below = ["", *aligned(more)] if len(more) > 1 else []
-    return Output(rows, [str(signature)], below, _notes(args, references), record)
+    notes = _notes(args, references)
+    if without := counts[WITHOUT_TEXT]:
+        notes.append(f"{without} documents have no text and are left out")
+    return Output(rows, [str(signature)], below, notes, record)
 
 
 def _signed(interval: Interval) -> str:

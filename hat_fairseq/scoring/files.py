@@ -1,13 +1,13 @@
 """Files of hypotheses and references: texts, labels or answers, joined by id."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hat_fairseq.data.files import Fields, json_lines
-from hat_fairseq.data.formats import TEXT, opened, read_rows
+from hat_fairseq.data.formats import TEXT, opened
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.text import is_blank
 
@@ -19,14 +19,18 @@ REFERENCE_KEYS = ("target", "summary")
 LABEL_KEYS = ("label", "labels", "answer")
 
 
-def records(path: str | Path, keys: Collection[str] = ()) -> Iterator[Fields]:
-    """Yields each record of a file of any format with its place; `keys`: besides `id`, what columns are called."""
-    return (Fields(record, where) for where, record in read_rows(Path(path), ("id", *keys)))
-
-
 def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
-    """Reads records: the result of `parse` for each, by its id; ValueError for no id, an id twice, or no records."""
-    return _by_id(records(path, LABEL_KEYS), path, parse)
+    """Reads records: the result of `parse` for each, by its id; ValueError for no id, an id twice, or no records.
+
+    An empty cell of a table is None.
+    """
+    with opened(Path(path), ("id", *LABEL_KEYS)) as file:
+        return _by_id((Fields(record, where) for where, record in file.rows(keep_empty=True)), path, parse)
+
+
+def is_empty(fields: Fields) -> bool:
+    """Tells whether a prediction is the row that `--on-empty keep` writes for a document without text."""
+    return fields.record.get("empty") is True
 
 
 def _by_id(rows: Iterable[Fields], path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:

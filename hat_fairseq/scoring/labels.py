@@ -6,16 +6,17 @@ of the sums over classes. Where every element has a prediction, micro F1 is the 
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.text import is_blank
-from hat_fairseq.scoring.files import check_joined, read_by_id
+from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Output, Report, Signature, aligned, bootstrap, check_counts, resampling
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it
@@ -35,7 +36,7 @@ class LabelReport(Report):
 
 
 def classification(
-    hypotheses: Sequence[str | int | Sequence[str | int | None]],
+    hypotheses: Sequence[str | int | Sequence[str | int | None] | None],
     references: Sequence[str | int | Sequence[str | int | None]],
     *,
     bootstrap_samples: int = 1000,
@@ -44,8 +45,8 @@ def classification(
     """Scores the labels of documents against those of the same documents.
 
     Args:
-        hypotheses: of each document its label, or a list of the labels of its elements; None for an element without
-            prediction, which counts as wrong. A whole number stands for its digits.
+        hypotheses: of each document its label, or a list of the labels of its elements; None for a document or an
+            element without prediction, which counts as wrong. A whole number stands for its digits.
         references: likewise; None is an error.
         bootstrap_samples, seed: of the resampling of documents; 0 samples for no intervals.
 
@@ -95,8 +96,11 @@ def classification(
     )
 
 
-def _labels_of(document: str | int | Sequence[str | int | None]) -> Labels:
-    labels = [document] if isinstance(document, str | int) else document
+def _labels_of(document: str | int | Sequence[str | int | None] | None) -> Labels:
+    several = isinstance(document, Iterable) and not isinstance(document, str)
+    labels: tuple[Any, ...] = tuple(document) if several else (document,)  # type: ignore[arg-type]
+    if other := next((label for label in labels if not (label is None or isinstance(label, str | Integral))), None):
+        raise ValueError(f"a label must be a string or a whole number, not {other!r:.60}")
     return tuple(None if label is None else str(label) for label in labels)
 
 
@@ -120,9 +124,10 @@ def score(args: argparse.Namespace) -> Output:
     references = read_by_id(wanted, _labels)
     output = Output([["", *FIGURES]])
     for path in args.hypotheses:
-        hypotheses = read_by_id(path, partial(_labels, truncated=True))
+        hypotheses = read_by_id(path, _predicted)
         check_joined(hypotheses, references, (path, wanted))
         for identifier, gold in references.items():
+            hypotheses[identifier] = hypotheses[identifier] or (None,) * len(gold)
             if (count := len(hypotheses[identifier])) != len(gold):
                 raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
         guesses, golds = [hypotheses[identifier] for identifier in references], list(references.values())
@@ -140,6 +145,11 @@ def score(args: argparse.Namespace) -> Output:
             missing = f"{report.missing} of {report.elements} elements have no prediction and count as wrong"
             output.notes.append(f"{path}: {missing}")
     return output
+
+
+def _predicted(fields: Fields) -> Labels:
+    """The predicted labels, with None for each element that was truncated; none of a document without text."""
+    return () if is_empty(fields) else _labels(fields, truncated=True)
 
 
 def _labels(fields: Fields, truncated: bool = False) -> Labels:

@@ -23,7 +23,7 @@ from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.scoring.files import check_joined, read_by_id
+from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.official import PageAnswer, Spans, gold_answers, meta_of, page_answer
 from hat_fairseq.scoring.report import (
     Interval,
@@ -277,6 +277,8 @@ def _output_of(questions: Questions, annotators: int) -> Output:
 
 
 def _prediction(dataset: str, record: Record, fields: Fields) -> Prediction:
+    if is_empty(fields):
+        return Prediction(PageAnswer(None, frozenset(), "none"), 0.0, 0.0)
     try:
         scores = float(fields.record["paragraph_score"]), float(fields.record["answer_score"])
         return Prediction(page_answer(dataset, record, fields.record), *scores)

@@ -19,17 +19,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.formats import read_rows
 from hat_fairseq.data.kinds.document_questions import DocumentQuestion, DocumentQuestionKind
 from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import keys_of, read_records
 from hat_fairseq.data.text import is_blank, shown
-from hat_fairseq.scoring.files import check_joined, read_by_id, records
+from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Report, Signature, bootstrap_mean, check_counts, resampling
 
 Figures = dict[str, float | Interval]  # x 100, but counts, and thresholds as they are
@@ -99,8 +101,8 @@ class Gold:
 
 def read_golds(path: str) -> dict[str, Gold]:
     """Reads the gold answers of each question; ValueError for other files, and where answers are not known."""
-    first = next(records(path, keys_of(DocumentQuestionKind.name)), None)
-    kind = DocumentQuestionKind.name if first and "paragraphs" in first else QuestionKind.name
+    _, first = next(read_rows(Path(path), ("id", *keys_of(DocumentQuestionKind.name))), ("", {}))
+    kind = DocumentQuestionKind.name if "paragraphs" in first else QuestionKind.name
     golds = {record.id: _gold(record) for record in read_records(path, kind)}
     if not golds:
         raise ValueError(f"{path} is empty: nothing to score")
@@ -126,20 +128,26 @@ def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:
 
 
 def _predicted(fields: Fields) -> str:
-    """The predicted answer; empty for null, and if it shows nothing."""
-    return "" if fields.record.get("answer", "") is None else shown(fields.text("answer"))
+    """The predicted answer; empty for null, if it shows nothing, and of a document without text."""
+    without = is_empty(fields) or fields.record.get("answer", "") is None
+    return "" if without else shown(fields.text("answer"))
 
 
 def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
-    """The no-answer scores of predictions; none where they have none, ValueError if only some have one."""
-    scores = {i: fields.record["no_answer_score"] for i, fields in predictions.items() if "no_answer_score" in fields}
-    if scores and len(scores) < len(predictions):
+    """The no-answer scores of predictions; none where they have none, ValueError if only some have one.
+
+    A document without text has the highest score.
+    """
+    stated = {i: fields.record.get("no_answer_score") for i, fields in predictions.items()}
+    scores = {i: score for i, score in stated.items() if score is not None}
+    empty = [i for i, fields in predictions.items() if is_empty(fields)]
+    if scores and len(scores) + len(empty) < len(predictions):
         lines = f"{len(scores)} of {len(predictions)} lines"
         raise ValueError(f"{path}: {lines} have a no_answer_score: give all one, or none")
     for i, score in scores.items():
         if type(score) not in (int, float):
             raise predictions[i].error(f"no_answer_score must be a number, not {score!r:.60}")
-    return scores
+    return scores | dict.fromkeys(empty if scores else [], max(scores.values(), default=0.0))
 
 
 def squad(

@@ -46,6 +46,8 @@ def main(args: argparse.Namespace) -> int:
     number = args.best if args.worst is None else args.worst
     if number is not None and number < 1:
         raise ValueError(f"--worst and --best need a number of at least 1, not {number}")
+    if args.sentences < 0:
+        raise ValueError(f"--sentences must not be negative: {args.sentences}")
     in_english = recorded_language(args.documents) in (None, "en")  # ROUGE knows a-z alone
     name, score = ("ROUGE-1", _rouge1) if in_english and not args.segments else ("chrF2", _chrf2)
 

@@ -82,6 +82,31 @@ def test_logits_of_words(name: str, tmp_path: Path) -> None:
         assert_close(each(tokens, labels=labels).loss, cross_entropy(expected.flatten(0, 1), labels.flatten()))
 
 
+def test_heads_for_answers_and_for_tokens_do_not_stand_in_for_each_other(tmp_path: Path) -> None:
+    """Nor does one of several classes for choices. A class finds what it has saved itself, with names or without."""
+    tokens, answers = transformers.AutoModelForTokenClassification, transformers.AutoModelForQuestionAnswering
+    choices = transformers.AutoModelForMultipleChoice
+    named = {"level": "token", "classes": 2, "inner_dim": None, "labels": ["mark", "word"]}
+    for number, (head, own, other) in enumerate(
+        (
+            (named, tokens, answers),
+            ({**named, "labels": None}, answers, tokens),
+            ({**named, "level": "document"}, transformers.AutoModelForSequenceClassification, choices),
+        )
+    ):
+        heads = {"head": {key: value for key, value in head.items() if key != "labels" or value is not None}}
+        config = encoder("hat", {})[1]
+        config.heads = heads
+        hf.HatModel(config).save_pretrained(tmp_path / str(number))
+        for auto, new in ((own, False), (other, True)):
+            model, info = auto.from_pretrained(tmp_path / str(number), output_loading_info=True)
+            assert bool(info["missing_keys"]) == bool(info["unexpected_keys"]) == new
+            model.save_pretrained(tmp_path / "saved")
+            assert not auto.from_pretrained(tmp_path / "saved", output_loading_info=True)[1]["missing_keys"]
+            other_one = answers if auto is tokens else tokens
+            assert other_one.from_pretrained(tmp_path / "saved", output_loading_info=True)[1]["missing_keys"]
+
+
 class Paragraphs(hf.HatForSegmentClassification):
     levels = ("paragraph", "paragraphs")
 

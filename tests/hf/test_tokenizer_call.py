@@ -142,6 +142,7 @@ def test_a_pair_is_the_record_of_both_texts(kind: str, first: Any, second: Any, 
     (row,) = preprocessed(tokenizer, **record)
     assert tokenizer(first, second)["input_ids"] == row
     assert tokenizer([first, first], [second, second])["input_ids"] == [row, row]
+    assert tokenizer([*zip([first], [second], strict=True)])["input_ids"] == [row]
     with pytest.raises(ValueError, match="text_pair is for 1 documents, and text has 2"):
         tokenizer([first, first], [second])
 
@@ -160,9 +161,12 @@ def test_a_pair_of_other_kinds(make: Make) -> None:
     tokenizer = make("choice")
     rows = preprocessed(tokenizer, text=TEXT, choices=[SHORT, "Why not ?"])
     assert tokenizer([TEXT, TEXT], [SHORT, "Why not ?"])["input_ids"] == rows
+    assert tokenizer([(TEXT, SHORT), (TEXT, "Why not ?")])["input_ids"] == rows
     for kind in ("mlm", "tokens", "segments"):
+        one = make(kind)
         with pytest.raises(ValueError, match=f"text_pair: the kind {kind} reads one text"):
-            make(kind)([SHORT], [SHORT])
+            one([SHORT], [SHORT])
+        assert one([(SHORT, TEXT)])["input_ids"] == one([[SHORT, TEXT]])["input_ids"]  # a document in pieces
 
 
 def test_a_string_a_batch_and_a_document_in_pieces(make: Make) -> None:
@@ -315,8 +319,13 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
         tokenizer([words]).word_ids()
     with pytest.raises(ValueError, match="the places of tokens of the kind byte_sequence are not known"):
         make("byte_sequence")([SHORT], return_offsets_mapping=True)
+    text_tokenizer = make(bpe=bpe)
     with pytest.raises(ValueError, match="word_ids: this text was not given in sentences"):
-        make(bpe=bpe)(TEXT, return_offsets_mapping=True).word_ids()
+        text_tokenizer(TEXT, return_offsets_mapping=True).word_ids()
+    beside = text_tokenizer({"question": SHORT, "sentences": [SHORT, TEXT]}, return_offsets_mapping=True)
+    own = [word for word, part in zip(beside.word_ids(), beside.sequence_ids(), strict=True) if part == 1]
+    assert {*own} == {0, 1} and own == sorted(own)
+    assert {w for w, part in zip(beside.word_ids(), beside.sequence_ids(), strict=True) if part != 1} == {None}
 
 
 def test_special_tokens_are_those_of_the_dictionary(make: Make, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""Documents that show nothing, given to the packaged model."""
+"""Documents that show nothing, given to the packaged model and to one that answers questions."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import hat, read_lines, refusal, write_lines
+from evidence_model import EvidenceModel
 from invisible import INVISIBLE, VISIBLE, drawn
 
 import hat_fairseq
@@ -38,3 +40,19 @@ def test_python() -> None:
         for document in ({"text": blank}, {"sentences": [blank]}, {"turns": [{"role": "PM", "text": blank}]}):
             with pytest.raises(ValueError, match="document '1'.* has an empty source"):
                 model.generate([document], **({"splitter": "punctuation"} if "text" in document else {}))
+
+
+def test_what_is_kept_is_scored(evidence_model: EvidenceModel, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Also of a file that is no folder of `hat preprocess`, whose sentences the pipeline of the model finds."""
+    rows = [
+        {"id": "a", "turns": [{"role": "PM", "text": "It costs twelve Euro ."}], "questions": ["How much ?"]},
+        {"id": "b", "turns": [{"role": "PM", "text": "\u200b"}], "questions": ["How much ?"]},
+    ]
+    path = write_lines(tmp_path / "in.jsonl", [{**row, "evidence": [[0]]} for row in rows])
+    words = ["predict", evidence_model.checkpoint, path, "--data", evidence_model.data, "--device", "cpu"]
+    words += ["--on-empty", "keep", "--out", tmp_path / "out.jsonl", "--score", "evidence --bootstrap-samples 0"]
+    assert hat(*words) == 0
+    printed = capsys.readouterr()
+    assert f"--hypotheses {tmp_path / 'out.jsonl'}, with the gold of {path}\n" in printed.out
+    assert "1 documents have no text and are left out" in printed.err
+    assert json.loads((tmp_path / "out.score.json").read_text())[str(tmp_path / "out.jsonl")]["figures"]

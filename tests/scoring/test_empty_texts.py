@@ -22,6 +22,11 @@ def scored(folder: Path, metric: str, hypotheses: list[Any], references: list[An
     return system
 
 
+def mean_of(figure: Any) -> float:
+    """A figure with an interval, or without."""
+    return float(figure["mean"] if isinstance(figure, dict) else figure)
+
+
 @pytest.mark.parametrize("metric", ["bleu", "rouge"])
 def test_an_empty_hypothesis_is_counted_and_scored_as_one(metric: str, tmp_path: Path) -> None:
     references = [{"id": str(number), "target": [text]} for number, text in enumerate(TEXTS)]
@@ -103,3 +108,38 @@ def test_triviaqa(tmp_path: Path) -> None:
             {"id": "y", "answer": "Ann", "no_answer_score": 1},
         ]
         assert scored(tmp_path, "triviaqa", lines, pages)["scores"]["exact_match"] == 100
+
+
+def test_rows_of_documents_without_text_are_empty_answers_or_wrong_labels(tmp_path: Path) -> None:
+    """What `--on-empty keep` writes: an id and `"empty": true`."""
+    empty = {"id": "b", "empty": True}
+    label = {"id": "a", "label": "x"}
+    system = scored(tmp_path, "classification", [label, empty], [label, {"id": "b", "label": "x"}])
+    assert (system["figures"]["accuracy"]["mean"], system["missing"]) == (50, 1)
+    labels = [{"id": "a", "labels": ["x", "y"]}, {"id": "b", "labels": ["x", "y", "x"]}]
+    assert scored(tmp_path, "classification", [labels[0], empty], labels)["missing"] == 3
+    question = {"question": "Who?", "text": "Ann left.", "answers": [{"text": "Ann", "start": 0}]}
+    for gold, right in ((question["answers"], 50), ([], 100)):
+        golds = [{**question, "id": "a"}, {**question, "id": "b", "answers": gold}]
+        for odds in ({}, {"no_answer_score": -3.5}):
+            answers = [{"id": "a", "answer": "Ann", **odds}, empty]
+            for metric in ("qa", "squad") if not odds else ("squad",):
+                figures = scored(tmp_path, metric, answers, golds)["scores"]
+                assert mean_of(figures["exact"]) == right, (metric, odds)
+    document = {"questions": ["Who?"], "sentences": ["Ann left.", "It rained."], "evidence": [[0]]}
+    blank = {"id": "b", "questions": ["Who?"], "sentences": [" "], "evidence": [[]]}
+    found = {"question": "Who?", "probabilities": [0.9, 0.1], "passages": [{"first": 0, "last": 0}]}
+    lines = [{"id": "a", "threshold": 0.5, "questions": [found]}, empty]
+    figures = scored(tmp_path, "evidence", lines, [{**document, "id": "a"}, blank])["figures"]
+    assert {mean_of(figure) for figure in figures.values()} == {100}
+
+
+def test_an_empty_cell_of_a_table_is_an_empty_answer(tmp_path: Path) -> None:
+    questions = [{"id": str(n), "question": "Who?", "text": "Ann left.", "answers": []} for n in range(3)]
+    references = write_lines(tmp_path / "r.jsonl", questions)
+    for name, text in {"h.csv": 'id,answer\n0,\n1,""\n2,Ann\n', "h.tsv": "id\tanswer\n0\t\n1\t\n2\tAnn\n"}.items():
+        (tmp_path / name).write_text(text)
+        files = ["--hypotheses", tmp_path / name, "--references", references, "--json", tmp_path / f"{name}.json"]
+        assert hat("score", "squad", *files) == 0
+        (system,) = json.loads((tmp_path / f"{name}.json").read_text()).values()
+        assert mean_of(system["scores"]["exact"]) == pytest.approx(200 / 3)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from commands import REPOSITORY, write_lines
 
@@ -74,6 +75,12 @@ def test_labels() -> None:
     report = classification(["a", 2, "b"], ["a", "2", "a"], **PLAIN)
     assert report.scores["accuracy"].mean == pytest.approx(200 / 3) and report.classes["2"]["f1"] == 100
     assert classification([["a", None]], [["a", "b"]], **PLAIN).missing == 1
+    assert classification([None, "a"], ["a", "a"], **PLAIN).missing == 1
+    numbers = classification(np.array([1, 0]), np.array([1, 1]), **PLAIN)
+    assert numbers.scores["accuracy"].mean == 50 and [*numbers.classes] == ["0", "1"]
+    for hypothesis, reference, message in (("a", None, "reference 1 lacks a label"), (0.5, "a", "not 0.5")):
+        with pytest.raises(ValueError, match=message):
+            classification([hypothesis], [reference], **PLAIN)
 
 
 def test_answers() -> None:

@@ -209,13 +209,16 @@ def test_options_that_only_transformers_has_are_named(tmp_path: Path, caplog: py
     assert read_lines(tmp_path / "out.jsonl") == usual
 
 
+NEEDED = {"forced_eos_token_id": 2, "early_stopping": True}
+
+
 def test_options_of_transformers_that_change_texts() -> None:
     """Those that fairseq has, too, are mapped; the others are named, unless they change nothing."""
     for values, options in (
         ({"min_new_tokens": 7, "min_length": 30, "max_new_tokens": 12}, {"min_len": 7, "max_len_b": 11}),
         ({"min_length": 8, "max_length": 42}, {"min_len": 7, "max_len_b": 40}),
     ):
-        assert of_transformers(values) == options and without_effect(values) == []
+        assert of_transformers(values) == options and without_effect(values | NEEDED) == []
     changed = {
         "early_stopping": "never",
         "num_return_sequences": 2,
@@ -224,8 +227,17 @@ def test_options_of_transformers_that_change_texts() -> None:
     }
     changed |= {"renormalize_logits": True, "watermarking_config": {"bias": 3.0}, "max_time": 2.5, "dola_layers": "low"}
     for name, value in changed.items():
-        assert without_effect({name: value, "num_beams": 4}) == [name]
-    same = {"early_stopping": False, "num_beams": 1, "eos_token_id": [2], "suppress_tokens": [1], "top_k": 9}
+        assert without_effect({**NEEDED, name: value, "num_beams": 4}) == [name]
+    assert without_effect({"num_beams": 4}) == [f"{name} is not set" for name in NEEDED]
+    assert without_effect({"num_beams": 1}) == ["forced_eos_token_id is not set"] and without_effect({}) == []
+    same = {
+        "forced_eos_token_id": 2,
+        "early_stopping": False,
+        "num_beams": 1,
+        "eos_token_id": [2],
+        "suppress_tokens": [1],
+        "top_k": 9,
+    }
     assert without_effect(same | for_transformers({}, 64)) == without_effect(same) == []
 
 
