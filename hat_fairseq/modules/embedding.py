@@ -194,6 +194,6 @@ class Embeds:
             flag = self.embedding_sizes.positions_flag
             shorter = "generate shorter texts" if "target" in flag else "shorten the input"
             raise ValueError(
-                f"a row of {int(rows.max()) - self.pad} tokens, but only {longest} positions: {shorter}, or train "
-                f"with a higher {flag}"
+                f"a row of {int(rows.max()) - self.pad} tokens, but only {longest} positions: "
+                f"raise {flag} in training, or {shorter}"
             )

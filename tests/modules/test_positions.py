@@ -37,7 +37,7 @@ def test_too_many_tokens_are_an_error() -> None:
     embedding = type("Embedding", (Embeds, torch.nn.Module), {})()
     embedding.build_embedding(token_table(10, 6, PAD), EmbeddingSizes(3, positions_flag="--flag"))
     embedding.check_positions(position_rows(TOKENS[1:3], PAD))  # padding needs no position
-    with pytest.raises(ValueError, match="only 3 positions: shorten the input, or train with a higher --flag"):
+    with pytest.raises(ValueError, match="only 3 positions: raise --flag in training, or shorten"):
         embedding.check_positions(position_rows(TOKENS, PAD))
 
 
