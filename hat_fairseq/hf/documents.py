@@ -2,8 +2,7 @@
 
 A string is one document, and a list is a batch. In a batch a string is running text, a list is a document in pieces
 (sentences, segments, words or turns), a tuple of two a text and its pair, where the kind reads two, and a dictionary a
-record. With `is_split_into_words` a list of pieces is one
-document, and a list of such lists a batch.
+record. With `is_split_into_words` a list of pieces is one document, and a list of such lists a batch.
 """
 
 import re

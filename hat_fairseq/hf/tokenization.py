@@ -108,7 +108,7 @@ class HatTokenizer(VocabularyTokenizer):
         kind, settings = self.pipeline.kind, self.pipeline.settings
         texts, single = batch_of(text, options.is_split_into_words, "text")
         pairs: list[Any] = [None] * len(texts)
-        if text_pair is None and len(parts_of(kind)) + (CHOICES in names_of(kind)) > 1:  # a tuple is a pair, as theirs
+        if text_pair is None and len(parts_of(kind)) + (CHOICES in names_of(kind)) > 1:  # as in transformers
             divided = [each if isinstance(each, tuple) and len(each) == 2 else (each, None) for each in texts]
             texts, pairs = [first for first, _ in divided], [second for _, second in divided]
         if text_pair is not None:

@@ -99,8 +99,8 @@ def classification(
 def _labels_of(document: str | int | Sequence[str | int | None] | None) -> Labels:
     several = isinstance(document, Iterable) and not isinstance(document, str)
     labels: tuple[Any, ...] = tuple(document) if several else (document,)  # type: ignore[arg-type]
-    if other := next((label for label in labels if not (label is None or isinstance(label, str | Integral))), None):
-        raise ValueError(f"a label must be a string or a whole number, not {other!r:.60}")
+    if others := [label for label in labels if not (label is None or isinstance(label, str | Integral))]:
+        raise ValueError(f"a label must be a string or a whole number, not {others[0]!r:.60}")
     return tuple(None if label is None else str(label) for label in labels)
 
 

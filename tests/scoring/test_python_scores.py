@@ -78,7 +78,7 @@ def test_labels() -> None:
     assert classification([None, "a"], ["a", "a"], **PLAIN).missing == 1
     numbers = classification(np.array([1, 0]), np.array([1, 1]), **PLAIN)
     assert numbers.scores["accuracy"].mean == 50 and [*numbers.classes] == ["0", "1"]
-    for hypothesis, reference, message in (("a", None, "reference 1 lacks a label"), (0.5, "a", "not 0.5")):
+    for hypothesis, reference, message in (("a", None, "reference 1 lacks a label"), (0.0, "a", "not 0.0")):
         with pytest.raises(ValueError, match=message):
             classification([hypothesis], [reference], **PLAIN)
 
