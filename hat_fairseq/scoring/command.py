@@ -93,6 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table, the signatures and, on stderr, notes."""
+    if args.json:
+        check_folder(Path(args.json), "--json")
     return write_scores(checked(args))
 
 
@@ -108,7 +110,6 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
         others = [getattr(args, name, None) for name in ("valid", "train")]
-        check_folder(Path(args.json), "--json")
         check_output(args.json, args.overwrite, [*args.hypotheses, *args.references, *others], "--json")
     return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
 
