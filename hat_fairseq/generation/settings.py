@@ -122,7 +122,7 @@ def without_effect(values: Mapping[str, Any]) -> list[str]:
     if values.get("num_beams") == 1:  # a single hypothesis ends the search
         usual["early_stopping"] += (None, False, "never")
     named = [name for name, same in usual.items() if values.get(name) not in same]
-    return [name if values.get(name) is not None else f"{name} is not set" for name in named]
+    return [name if values.get(name) is not None else f"a missing {name}" for name in named]
 
 
 def for_transformers(options: Mapping[str, Any], positions: int) -> dict[str, Any]:

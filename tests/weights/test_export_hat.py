@@ -228,8 +228,8 @@ def test_options_of_transformers_that_change_texts() -> None:
     changed |= {"renormalize_logits": True, "watermarking_config": {"bias": 3.0}, "max_time": 2.5, "dola_layers": "low"}
     for name, value in changed.items():
         assert without_effect({**NEEDED, name: value, "num_beams": 4}) == [name]
-    assert without_effect({"num_beams": 4}) == [f"{name} is not set" for name in NEEDED]
-    assert without_effect({"num_beams": 1}) == ["forced_eos_token_id is not set"] and without_effect({}) == []
+    assert without_effect({"num_beams": 4}) == [f"a missing {name}" for name in NEEDED]
+    assert without_effect({"num_beams": 1}) == ["a missing forced_eos_token_id"] and without_effect({}) == []
     same = {
         "forced_eos_token_id": 2,
         "early_stopping": False,
