@@ -2,7 +2,7 @@
 # TORCH=...       another torch than the pinned one, as arguments of pip: make setup TORCH="torch==2.7.1"
 # TORCH=none      no torch is installed: the one PYTHON already sees is kept (2.6 or newer)
 # PYTHON=...      the interpreter that .venv is made from
-# JOBS=...        processes of `make test` and `make test-all`, one file of tests each (2)
+# JOBS=...        processes of `make test` and `make test-all`, one file of tests each (the cores of this machine, at most 8)
 # BENCH=...       what `make bench` runs (all of them): make bench BENCH="generation training"
 
 VENV := .venv
@@ -10,10 +10,12 @@ CHOICE := $(VENV)/choice.mk
 -include $(CHOICE)  # what .venv was made with, so that a later `make test` does not have to say it again
 PYTHON ?= python3
 TORCH ?=
-JOBS ?= 2
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(8, len(os.sched_getaffinity(0))))' 2>/dev/null || echo 2)
 
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check
+# Python compiles a module when it is first imported; pip would compile all 20,000 of them, in two minutes. Where Python
+# may not keep what it compiles, each start would do it again, so there pip does it.
+INSTALL := $(PY) -m pip --disable-pip-version-check install $(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
@@ -37,9 +39,6 @@ PRODUCT := import torch; from hat_fairseq.kernels import check_precision; \
 SCRIPTS = $(filter-out %.py,$(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh))
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
-
-# Python compiles a module when it is first imported; pip would compile all 20,000 of them, in two minutes.
-export PIP_NO_COMPILE := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-processors lint docs bench clean check-choice
@@ -110,7 +109,7 @@ $(STAMP): constraints.txt setup.py pyproject.toml
 	@echo "setup: 3/6 build tools (pip, setuptools, wheel, cython, numpy)"
 	@$(PRINT_CHOICE) > $(CHOICE)
 	@cp constraints.txt $(PINS)
-	$(PIP) install -q -c $(PINS) pip setuptools wheel cython numpy
+	$(INSTALL) -q -c $(PINS) pip setuptools wheel cython numpy
 	@echo "setup: 4/6 torch ($(or $(TORCH),pinned))"
 ifeq ($(TORCH),none)
 	@$(PY) -c 'import torch' 2>/dev/null || \
@@ -118,7 +117,7 @@ ifeq ($(TORCH),none)
 	  > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-of-the-user.pth" || \
 	  { echo "setup: TORCH=none, but $(PYTHON) has no torch; name an interpreter that has: PYTHON=..." >&2; exit 1; }
 else
-	$(PIP) install $(or $(TORCH),-c $(PINS) torch)
+	$(INSTALL) $(or $(TORCH),-c $(PINS) torch)
 endif
 	@$(PY) -c 'import sys, torch; v = torch.__version__; sys.exit(0 if tuple(map(int, v.split(".")[:2])) >= (2, 6) else \
 	  f"setup: torch {v} is too old, 2.6 or newer is needed")'
@@ -128,7 +127,7 @@ ifneq ($(TORCH),)
 endif
 ifeq ($(TORCH),none)
 	@grep -vE '^(torch|fairseq-fixed|pip|#)' $(PINS) > $(VENV)/packages.txt
-	$(PIP) install -q --ignore-installed --no-deps --no-build-isolation -r $(VENV)/packages.txt
+	$(INSTALL) -q --ignore-installed --no-deps --no-build-isolation -r $(VENV)/packages.txt
 endif
 	@$(MAKE) --no-print-directory -j 2 install-packages build-fairseq  # side by side: they write different files
 	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) > $(BUILT)
@@ -140,9 +139,9 @@ endif
 .PHONY: install-packages build-fairseq
 install-packages:
 	@echo "setup: 5/6 hat_fairseq (editable) and what it and fairseq need"
-	$(PIP) install -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]'
+	$(INSTALL) -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]'
 
 build-fairseq:
 	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds, beside 5/6)"
-	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(PIP) install -q -c $(PINS) \
+	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(INSTALL) -q -c $(PINS) \
 	  --no-build-isolation --no-deps --no-cache-dir --no-binary $(FAIRSEQ) --ignore-installed $(FAIRSEQ); }

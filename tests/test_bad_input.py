@@ -8,6 +8,7 @@ import os
 import pickle
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -662,6 +663,7 @@ def test_it_is_refused_in_one_line_and_nothing_is_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of a reader, which Python would write
     if base == "vocabulary":
         shutil.copytree(vocabularies / base, tmp_path / "in/bin")
     elif base:
@@ -676,6 +678,7 @@ def test_it_is_refused_in_one_line_and_nothing_is_written(
     assert state(tmp_path) == before and not capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_reader_needs_a_folder_and_names_what_it_lacks(tmp_path: Path) -> None:
     for name in set(reader_names()) - {"ami", "ami_questions", "icsi"}:
         words = ["preprocess", name, "--out", tmp_path / "out"]
