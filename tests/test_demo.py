@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import REPOSITORY, environment, refusal, run_command
+from warm_shell import warm_path
 
 from hat_fairseq import demo
 
@@ -43,7 +44,9 @@ def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> No
 def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(tmp_path: Path) -> None:
     """Two updates: about a minute. The second run is ended when it begins to generate."""
     words, made = ["hat", "demo", "summaries", "--max-update", "2"], "best loss on the validation part: 1"
-    shown = run_command(*words, cwd=tmp_path, timeout=900).stdout
+    with warm_path() as search:  # the script that the command runs
+        script = "bash", REPOSITORY / demo.SCRIPTS["summaries"], *words[3:]
+        shown = run_command(*script, cwd=tmp_path, timeout=900, env=environment(PATH=search)).stdout
     assert "97 documents to train on, 20 to choose the checkpoint, 20 to test" in shown
     assert made in shown and "=== summaries 6/6" in shown
     assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60

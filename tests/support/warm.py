@@ -7,6 +7,7 @@ command becomes another Python program (`os.execv`), as `hat train` does, the fo
 from __future__ import annotations
 
 import json
+import logging
 import os
 import queue
 import runpy
@@ -86,14 +87,19 @@ class WarmPython:
         return status
 
 
-def serve() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what modules print when they are imported is no answer
+def import_all() -> None:
+    """Imports what the commands need, before the process forks."""
     for module in IMPORTED:
         __import__(module)
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     OverridesParser.create().parse_overrides(["a=1", "b=[c,d]", "e=0.5", "f=null"])  # reads the tables of its grammar
+
+
+def serve() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what modules print when they are imported is no answer
+    import_all()
     for line in sys.stdin:
         words, *places = json.loads(line)
         child = os.fork()
@@ -104,14 +110,19 @@ def serve() -> None:
 
 
 def become(words: list[str], cwd: str, output: str, errors: str) -> None:
-    """Run the command and leave the process."""
-    status: object = 0
+    """Run the command in a session of its own and leave the process."""
     os.setsid()
     os.chdir(cwd)
     with open(output, "wb") as file:
         os.dup2(file.fileno(), 1)
     with open(errors, "ab") as file:  # after what is in the file of both
         os.dup2(1 if errors == output else file.fileno(), 2)
+    run_module(words)
+
+
+def run_module(words: list[str]) -> NoReturn:
+    """Runs a module as `python -m` does and leaves the process."""
+    status: object = 0
     sys.argv = list(words)
     warnings.filterwarnings("ignore", ".* found in sys.modules after import", RuntimeWarning)  # so it is
     os.execv = go_on
@@ -134,12 +145,20 @@ def go_on(path: str, words: Sequence[str]) -> NoReturn:
     """Runs a Python program, `python -P FILE ...` or `python -P -m MODULE ...`, in place of the process of its own."""
     assert path == sys.executable and words[1] == "-P", words
     sys.stdout.flush()
+    forget_logs()
     sys.argv = list(words[3:] if words[2] == "-m" else words[2:])
     if words[2] == "-m":
         runpy.run_module(words[3], run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(words[2], run_name="__main__")
     raise SystemExit(0)
+
+
+def forget_logs() -> None:
+    """Makes logs those of a new process; fairseq_cli.train sets them up when it is imported."""
+    sys.modules.pop("fairseq_cli.train", None)
+    logging.root.handlers.clear()
+    logging.root.setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":
