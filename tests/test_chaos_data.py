@@ -1,6 +1,6 @@
 """`hat preprocess`, `hat generate` and `hat predict` killed at random moments and run again, until they end.
 
-Ten kills each; HAT_CHAOS=30 for more, HAT_CHAOS_SEED for other moments.
+Six kills each; HAT_CHAOS=30 for more, HAT_CHAOS_SEED for other moments.
 """
 
 import os
@@ -19,7 +19,7 @@ from hat_fairseq.register import register
 
 register()  # the tests read checkpoints, whose types the plugin allows
 pytestmark = pytest.mark.slow
-KILLS, SEED = int(os.environ.get("HAT_CHAOS", "10")), int(os.environ.get("HAT_CHAOS_SEED", "1"))
+KILLS, SEED = int(os.environ.get("HAT_CHAOS", "6")), int(os.environ.get("HAT_CHAOS_SEED", "1"))
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -63,13 +63,13 @@ def disturbed_equals_whole(
     assert not list(folder.glob(".*"))
 
 
-@pytest.mark.fault("Preprocessing", "killed at ten random moments", "the end equals the undisturbed run byte for byte")
+@pytest.mark.fault("Preprocessing", "killed at six random moments", "the end equals the undisturbed run byte for byte")
 def test_preprocessing(warm: WarmPython, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     words = "preprocess ami --num-codes 300 --limit 20 --workers 2 --max-source-tokens 200 --long-source chunk --out"
     disturbed_equals_whole(warm, lambda out: [*words.split(), out], tmp_path, tmp_path_factory.mktemp("log") / "log")
 
 
-@pytest.mark.fault("Generation and prediction", "hat generate killed at ten random moments", "as undisturbed")
+@pytest.mark.fault("Generation and prediction", "hat generate killed at six random moments", "as undisturbed")
 def test_generation(
     warm: WarmPython, ami: Path, checkpoint: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -84,7 +84,7 @@ def test_generation(
     )
 
 
-@pytest.mark.fault("Generation and prediction", "hat predict killed at ten random moments", "as undisturbed")
+@pytest.mark.fault("Generation and prediction", "hat predict killed at six random moments", "as undisturbed")
 def test_prediction(warm: WarmPython, fine_tuned, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     made = fine_tuned("classification")
     words = ["predict", made.checkpoint, made.data, "--device", "cpu", "--batch-size", 1]

@@ -129,6 +129,7 @@ def test_what_left_says_what_replaces_it(capsys: pytest.CaptureFixture[str]) -> 
         assert f"{word} " not in parser.format_help() or not word.startswith("--"), name
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Installation", "Ctrl-C", "one line, exit 130")
 def test_interrupt_is_status_130(tmp_path: Path) -> None:
     """config.json is a pipe nobody writes to, so the process is certainly waiting inside the verb."""
@@ -164,6 +165,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert run.returncode == 141 and "Traceback" not in run.stderr and "BrokenPipe" not in run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [100, 0])
 def test_a_bar_in_a_terminal_before_the_first_document(tmp_path: Path, columns: int) -> None:
     """Also in one that states no width; in a log, which is no terminal, there is none."""
@@ -190,6 +192,7 @@ def fairseq(warm: WarmPython, tmp_path: Path) -> Callable[..., subprocess.Comple
     )
 
 
+@pytest.mark.slow
 def test_train_is_fairseqs_command_with_the_plugin(ami: Path, fairseq, tmp_path: Path) -> None:
     """`hat train` needs no --user-dir, as `hat validate`, whose loss is the training's; fairseq gets all flags."""
     out = tmp_path / "out"

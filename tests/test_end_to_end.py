@@ -21,6 +21,7 @@ def trained(train, tmp_path_factory) -> tuple[Path, Any]:
     return directory, train(directory, "--max-epoch", 2, *rouge, *best)
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "most generated texts of a validation are empty or one word", "a warning")
 def test_texts_of_one_word_are_a_warning(train, trained, tmp_path: Path) -> None:
     options = json.dumps({"beam": 1, "min_len": 1, "max_len_b": 1})
@@ -39,6 +40,7 @@ def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
     assert (directory / "checkpoint_best.pt").exists()
 
 
+@pytest.mark.slow
 def test_raw_documents_give_the_texts_of_fairseq_generate(run, ami: Path, trained, tmp_path: Path) -> None:
     """Raw documents give the same summaries as binarised ones: one way from text to tokens."""
     checkpoint, out = trained[0] / "checkpoint_best.pt", tmp_path / "texts.jsonl"
@@ -60,6 +62,7 @@ NO_DOCUMENTS = {
 }
 
 
+@pytest.mark.slow
 def test_generate_refuses_what_is_no_document(ami: Path, trained, tmp_path: Path) -> None:
     paths = [trained[0] / "checkpoint_last.pt", tmp_path / "raw.jsonl", "--data", ami / "bin"]
     for line, message in NO_DOCUMENTS.items():
@@ -67,6 +70,7 @@ def test_generate_refuses_what_is_no_document(ami: Path, trained, tmp_path: Path
         assert message in refusal("generate", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
 
 
+@pytest.mark.slow
 def test_samples_of_a_validation_with_bleu(train, ami: Path, tmp_path: Path) -> None:
     """`--eval-bleu-print-samples` logs a text and its reference of each batch; without `--eval-bleu` it is refused."""
     words = ["--max-update", 1, "--no-save", "--eval-bleu-print-samples", "--valid-subset", "valid"]

@@ -83,6 +83,7 @@ def test_same_bytes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     check(name, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lra_listops", "mlm", "aligned_zh_en", "qa"])
 def test_same_bytes_elsewhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process of its own with two workers, another working folder, locale, time zone and hashes of strings.

@@ -32,21 +32,17 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Installation", "the plugin is imported twice, or in another way", "registered once")
 @pytest.mark.parametrize(
     "first",
     [
         AS_USER_DIR,
-        *(
-            pytest.param(code, marks=pytest.mark.slow)
-            for code in (
-                "import fairseq, hat_fairseq",
-                "from hat_fairseq.register import register\nregister()\nregister()",
-                "import hat_fairseq.tasks.encoder_task",
-                "import hat_fairseq.models.hat_transformer",
-                "import hat_fairseq.criterions.labels",
-            )
-        ),
+        "import fairseq, hat_fairseq",
+        "from hat_fairseq.register import register\nregister()\nregister()",
+        "import hat_fairseq.tasks.encoder_task",
+        "import hat_fairseq.models.hat_transformer",
+        "import hat_fairseq.criterions.labels",
     ],
 )
 def test_registered_with_fairseq(first: str) -> None:

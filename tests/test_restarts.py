@@ -104,6 +104,7 @@ def raw(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @fault("Preprocessing", "code that gives wrong text and fails is corrected after blocks are stored", "right text")
 def test_corrected_code(package: Path, raw: Path, run, tmp_path: Path) -> None:
     words = ["preprocess", raw / "reader.py", "--root", raw, "--num-codes", 20, "--out"]

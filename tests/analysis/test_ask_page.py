@@ -79,6 +79,7 @@ def test_passages_are_marked_and_listed(open_page: Open) -> None:
     assert opened.is_disabled("#next") and opened.is_disabled("#previous")
 
 
+@pytest.mark.slow
 def test_the_keyboard(open_page: Open) -> None:
     opened = open_page(ask_page(asked()))
     for key, shown, position in (
@@ -132,6 +133,7 @@ def test_the_direction_of_arabic(width: int, open_page: Open) -> None:
     assert opened.evaluate(left, ["#under", "9"]) > opened.evaluate(left, ["#under", "س"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_bar(width: int, open_page: Open) -> None:
     opened = open_page(ask_page(asked()))
@@ -209,6 +211,7 @@ def test_texts_are_not_markup(open_page: Open) -> None:
     assert opened.get_attribute("meta[http-equiv]", "content").startswith("default-src 'none'; script-src 'sha256-")
 
 
+@pytest.mark.slow
 def test_a_long_transcript_stays_fluid(open_page: Open) -> None:
     """Of more than five hours: a step to another passage or question, drawn, takes a fraction of a second."""
     look, generator = asked(6000), random.Random(1)

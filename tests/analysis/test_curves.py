@@ -31,6 +31,7 @@ def test_the_figures_are_those_of_the_log(trained: tuple[Path, str]) -> None:
     assert list(curves["lr"]["train_inner"]) == [1, 2, 3, 4, 5] and not {"ppl", "wps"} & set(curves)
 
 
+@pytest.mark.slow
 def test_runs_in_one_picture(trained: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A panel for each figure; in it, a line for each part of each training."""
     other = tmp_path / "other"
@@ -48,6 +49,7 @@ def test_runs_in_one_picture(trained: tuple[Path, str], tmp_path: Path, capsys: 
     assert cli.main(["curves", str(other), "--out", str(out)]) == 2 and "exists" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "killed while it writes its log, and resumed", "each update has one figure in curves")
 def test_a_killed_and_resumed_training(trained: tuple[Path, str], train, tmp_path: Path) -> None:
     """Killed in the middle of a line, after updates that no checkpoint has."""

@@ -55,6 +55,7 @@ def table(opened: Any, number: int = 0) -> list[list[str]]:
     return [row.locator("td").all_inner_texts() for row in rows]
 
 
+@pytest.mark.slow
 def test_occlusion_comes_first_what_helps_apart_from_what_hurts(show: Any) -> None:
     look = meeting()
     opened, change = show(look), look.occlusion.change
@@ -74,6 +75,7 @@ def test_occlusion_comes_first_what_helps_apart_from_what_hurts(show: Any) -> No
     assert shown == pytest.approx([float(change[:, 4].sum()), *change[:, 4].tolist()], abs=0.01)
 
 
+@pytest.mark.slow
 def test_attention_by_sentence_and_by_token_relative_to_uniform(show: Any) -> None:
     look = meeting()
     opened, lengths = show(look), torch.tensor(look.lengths)
@@ -208,6 +210,7 @@ def test_the_keyboard_alone_and_a_narrow_screen(show: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_document_of_40_000_sentences(show: Any) -> None:
     weights = peaked(2, 2, 1, 40_000)
     look = encoder("document", 40_000, weights).with_occlusion(["label"], torch.zeros(1), weights[0, 0] - 1e-4)

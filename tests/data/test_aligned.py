@@ -64,6 +64,7 @@ def test_the_chunks_together_are_the_document(
     assert pipeline.counts["chunks"] == 0 or limit < 100_000
 
 
+@pytest.mark.slow
 def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe) -> None:
     for tokenizer in ["moses", "jieba", "none"]:
         pipeline = TextPipeline(settings(source_tokenizer=tokenizer, target_tokenizer=tokenizer), bpe)

@@ -49,6 +49,7 @@ def same_as_fairseq(
 PAIR = "--destdir bin --source-lang source --target-lang target"
 
 
+@pytest.mark.slow
 def test_a_joined_dictionary_and_both_sides(tmp_path: Path, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
     call = f"{PAIR} --trainpref text/train --validpref text/valid --testpref text/test,text/test1 --joined-dictionary"

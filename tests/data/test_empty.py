@@ -205,6 +205,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         parquet.write_table(pyarrow.Table.from_pylist(rows, types), path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["--roles", "--role-in-text"])
 def test_an_empty_role_is_called_empty(flag: str, tmp_path: Path) -> None:
     for number, blank in enumerate(["", *drawn("roles"), *INVISIBLE]):

@@ -130,6 +130,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
     return preprocessed(write(tmp_path_factory.mktemp("formats") / "plain"))
 
 
+@pytest.mark.slow
 def test_every_format_in_every_compression_under_any_name(expected: dict[str, list[Row]], tmp_path: Path) -> None:
     """A name that promises another format or compression changes nothing."""
     for number, form in enumerate(TEXTS):

@@ -35,6 +35,7 @@ def real() -> tuple[Path, Path]:
     return folder / "encoder.json", folder / "vocab.bpe"
 
 
+@pytest.mark.slow
 def test_equals_fairseq(lines: list[str], request: pytest.FixtureRequest) -> None:
     for which in ["gpt2_files", "real"]:
         files = request.getfixturevalue(which)

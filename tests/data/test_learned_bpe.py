@@ -67,6 +67,7 @@ for number in range(2):
 """
 
 
+@pytest.mark.slow
 def test_learning_depends_on_nothing_but_the_words(lines: list[str], tmp_path: Path) -> None:
     """Hash tables are seeded anew in every process: learn in several, and from the lines in another order."""
     (tmp_path / "lines").write_text("\n".join(lines))

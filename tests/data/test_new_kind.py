@@ -53,6 +53,7 @@ def test_numbers(kind_of_user, run, meetings: list[Record], tmp_path: Path) -> N
     assert len(scores) == 20 and sum(same) > sum(other) + 5  # it has learned what it was shown
 
 
+@pytest.mark.slow
 def test_sets_of_strings(kind_of_user, run, tmp_path: Path) -> None:
     """From a record to F1: one file."""
     keyphrases = kind_of_user("keyphrases")

@@ -43,6 +43,7 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path) -> None:
     assert train["labels"] == {"c": 1} and (folder / "out/text/label.labels").read_text() == "c 1\n"
 
 
+@pytest.mark.slow
 @fault("Preprocessing", "--out exists", "refused; --overwrite replaces nothing that hat preprocess did not write")
 @fault("Preprocessing", "--overwrite on a folder of hat package", "refused")
 @fault("Preprocessing", "--overwrite on a result of which a file has changed", "refused")
@@ -110,6 +111,7 @@ def read(split, root, counts):
 """
 
 
+@pytest.mark.slow
 def test_a_reader_states_what_it_reads(tmp_path: Path, capsys) -> None:
     (tmp_path / "small.py").write_text(READER)
     words = [tmp_path / "small.py", "--out", tmp_path / "out"]
@@ -130,6 +132,7 @@ def test_a_reader_states_what_it_reads(tmp_path: Path, capsys) -> None:
     assert table["source words a document"] == ["3.0", "3.0", "3.0", "354"]
 
 
+@pytest.mark.slow
 def test_more_codes_than_the_training_texts_support(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Then the dictionary has words and few letters; real text has rare words, which leave letters."""
     said = ["The boat is late.", "Nobody saw the captain.", "We wait at the harbour.", "It will rain tomorrow."]

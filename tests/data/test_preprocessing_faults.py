@@ -58,6 +58,7 @@ def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
     return command, process
 
 
+@pytest.mark.slow
 @fault(AREA, "SIGTERM or SIGHUP", "exit 143 or 129, nothing is left, the same command is accepted at once")
 @fault(AREA, "Ctrl-C", "exit 130, nothing is left, the same command is accepted at once")
 @fault(AREA, "kill -9 of the command with workers", "its workers end too")
@@ -82,6 +83,7 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
     assert hat("doctor", "--data", tmp_path / "out") == 0
 
 
+@pytest.mark.slow
 @fault(AREA, "SIGTERM or SIGHUP while workers are started", "as at any other time")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_while_workers_are_started(name: str, tmp_path: Path) -> None:
@@ -96,6 +98,7 @@ def test_a_signal_while_workers_are_started(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*out*"))
 
 
+@pytest.mark.slow
 @fault(AREA, "two runs with one --out, in two containers with equal process ids", "the second is refused")
 def test_two_runs_with_one_output(tmp_path: Path) -> None:
     space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
@@ -136,6 +139,7 @@ def test_files_of_the_user(documents: Path, tmp_path: Path, capsys: pytest.Captu
     assert hat(*words, "--overwrite") == 0 and (target / "file").exists()
 
 
+@pytest.mark.slow
 @fault(AREA, "too many open files", "exit 2, never a hang")
 @fault(AREA, "little memory (ulimit -v)", "it works or ends with one line, never a hang")
 @fault(AREA, "the disk becomes full", "one line with the path, nothing is left")
@@ -155,6 +159,7 @@ def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
     assert error == f"hat: error: {tmp_path}/disk: the disk has 0.1 MB left, and about 0.5 MB are needed\n"
 
 
+@pytest.mark.slow
 @fault(AREA, "--overwrite through a link", "its target is replaced, the link stays")
 @fault(AREA, "stdout or stderr is closed", "the data is written, exit 0")
 @fault(AREA, "the disk of stdout is full", "the data is written, one line names the standard output, exit 2")

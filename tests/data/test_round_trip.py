@@ -70,6 +70,7 @@ def test_the_rows_are_there_only_with_a_word_tokenizer_of_the_target(
     assert not table_rows(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_figures_do_not_depend_on_workers_or_blocks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

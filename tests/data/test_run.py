@@ -70,6 +70,7 @@ def whole(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[di
     return contents(folder / "out"), len((folder / "calls").read_text().split())
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_blocks(
     documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,13 +108,16 @@ def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.Ca
     assert list(progress(range(5), "fast", 5)) == list(range(5)) and not capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run goes on; no finished block is made again")
 @pytest.mark.parametrize(
     ("moment", "change"),
     [
         (2, ""),
         (10, "damage"),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((10, ""), (18, ""), (10, "library"))),
+        (10, ""),
+        (18, ""),
+        (10, "library"),
     ],
 )
 def test_a_killed_run_goes_on(

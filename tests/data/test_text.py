@@ -124,6 +124,7 @@ def test_nothing_is_lost(meetings: list[Record]) -> None:
             assert all(sentence == sentence.strip() and sentence for sentence in sentences)
 
 
+@pytest.mark.slow
 def test_hostile_text_takes_no_longer_than_its_length_deserves() -> None:
     for method in SPLITTING:
         for text in [

@@ -189,6 +189,7 @@ def test_entries_that_no_dictionary_can_have() -> None:
     assert bpe.decode(["a", "<row:2>", "<unk>"]) == "a a b <unk>"
 
 
+@pytest.mark.slow
 def test_the_ids_of_gpt2_and_xlm_roberta(tmp_path: Path) -> None:
     """GPT-2's are the same; a ligature with a mark after it loses a character that sentencepiece keeps."""
     write_byte_level_bpe(tmp_path / "gpt2")
@@ -228,6 +229,7 @@ def test_answers_keep_their_characters(loaded: dict[str, tuple[TokenizerBpe, Any
             assert text[row.characters[first][0] : row.characters[last][1]].strip(".") == words
 
 
+@pytest.mark.slow
 def test_preprocess_from_a_folder(folders: dict[str, Path], tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -255,6 +257,7 @@ def test_preprocess_from_a_folder(folders: dict[str, Path], tmp_path: Path) -> N
         assert (again / "bin" / name).read_bytes() == (out / "bin" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_folders_that_cannot_be_used(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

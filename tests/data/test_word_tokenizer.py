@@ -28,6 +28,7 @@ def letters(text: str) -> str:
     return text.replace(" ", "")
 
 
+@pytest.mark.slow
 def test_nothing_but_spaces_changes(pages: list[dict[str, list[str]]]) -> None:
     for name, language in KINDS:
         tokenizer = word_tokenizer(name, language)
@@ -72,6 +73,7 @@ def test_running_text() -> None:
         assert word_tokenizer(name, language).detokenize(words) == text
 
 
+@pytest.mark.slow
 def test_hostile_text_takes_no_longer_than_its_length_deserves() -> None:
     for name, language in KINDS[1:4]:
         for text in [
@@ -107,6 +109,7 @@ print(word_tokenizer("jieba", "zh").tokenize("我们在北京"))
 """
 
 
+@pytest.mark.slow
 def test_jieba_leaves_no_file_behind_and_says_nothing(tmp_path: Path) -> None:
     """It would read and write a file in the folder for temporary files, which everybody may write to."""
     (tmp_path / "jieba.cache").write_bytes(b"planted")

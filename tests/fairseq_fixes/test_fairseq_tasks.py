@@ -109,7 +109,8 @@ def test_translation_uses_every_sample(run, data, trained, size: str) -> None:
     assert sorted(map(int, re.findall(r"^H-(\d+)\t", generated, re.M))) == list(range(SAMPLES["test"]))
 
 
-@pytest.mark.parametrize("size", ["--batch-size 3", pytest.param("--max-tokens 40", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["--batch-size 3", "--max-tokens 40"])
 @pytest.mark.parametrize("task", ["masked_lm", "denoising", "sentence_prediction"])
 def test_other_tasks_use_every_sample(trained, task: str, size: str) -> None:
     """Losses of denoising are drawn anew in each run, so its validation is that of its updates."""
@@ -119,6 +120,7 @@ def test_other_tasks_use_every_sample(trained, task: str, size: str) -> None:
         assert mean_loss(log) == pytest.approx(mean_loss(trained(task)), abs=2e-3)
 
 
+@pytest.mark.slow
 def test_fairseq_validate_and_interactive_use_every_sample(run, data, trained) -> None:
     trained("translation")
     losses, model = set(), data("translation-model/checkpoint_last.pt")
@@ -132,6 +134,7 @@ def test_fairseq_validate_and_interactive_use_every_sample(run, data, trained) -
     assert len(re.findall(r"^H-\d+\t", printed, re.M)) == SAMPLES["test"]
 
 
+@pytest.mark.slow
 def test_a_multiple_that_was_asked_for_holds_for_full_batches(trained) -> None:
     log = trained("translation", "--max-tokens 60 --required-batch-size-multiple 2 --max-epoch 1")
     sizes = sorted(int(line["bsz"]) for line in log if "bsz" in line)
@@ -156,6 +159,7 @@ def test_grouped_batches_of_several_processes_are_all_the_batches(processes: int
     assert sorted(number for batch in seen for number in batch) == list(range(11))
 
 
+@pytest.mark.slow
 def test_random_masks_differ_from_epoch_to_epoch(trained) -> None:
     """The learning rate is 0, so an equal loss would mean equal masks; here with a process that loads the data."""
     log = trained("masked_lm", "--batch-size 64 --num-workers 1 --max-epoch 3")

@@ -59,6 +59,7 @@ def test_a_training_with_averages_goes_on(ami: Path, tmp_path: Path) -> None:
     assert 0 < max(distances) < 0.1
 
 
+@pytest.mark.slow
 def test_averages_start_from_those_of_a_checkpoint_only(run, ami: Path, tmp_path: Path) -> None:
     words = training_words(
         ami / "bin", tmp_path, "--max-update", 1, "--store-ema", "--ema-seed-model", USER_DIR / "demo_model"

@@ -64,6 +64,7 @@ REFUSED: list[tuple[dict[str, str], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Security", "a checkpoint whose settings name variables of the environment", "refused")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_settings_that_fairseq_would_run_are_refused(save, tmp_path: Path, layout: str) -> None:
@@ -89,6 +90,7 @@ def test_the_task_and_the_criterion_are_checked_too(save, layout: str) -> None:
             load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_others_are_loaded(save, monkeypatch, layout: str) -> None:
     """Literals stay, and a name can be trusted."""
@@ -99,6 +101,7 @@ def test_others_are_loaded(save, monkeypatch, layout: str) -> None:
         load(save(layout, arch, weights=True, **settings))
 
 
+@pytest.mark.slow
 def test_parts_of_a_user_are_allowed(save) -> None:
     @register_criterion("of_a_user", dataclass=FairseqDataclass)
     class OfAUser(FairseqCriterion):
@@ -127,6 +130,7 @@ def test_commands_refuse_them(run, ami: Path, checkpoint: Path, tmp_path: Path) 
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     """The task, its role stream and its lengths, in fairseq-generate and hat generate; given flags count."""
     common = ["--path", checkpoint, "--cpu", "--batch-size", 4, "--max-len-b", 4]

@@ -72,6 +72,7 @@ def from_folder(folder: Path, auto: Any) -> Any:
     return peft.PeftModel.from_pretrained(auto.from_pretrained(folder), folder / "adapter").eval()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_encoder_decoder(name: str, tmp_path: Path) -> None:
     original, peer = writer(name)
@@ -126,6 +127,7 @@ def test_adapters_on_some_packed_maps(names: list[str], precision: str) -> None:
     assert_near(model(**batch).logits, expected, precision)
 
 
+@pytest.mark.slow
 def test_a_classifier(tmp_path: Path) -> None:
     """Its new head is trained as a whole and saved with the adapters, as `modules_to_save` asks."""
     peer = shaken(hf.HatForSequenceClassification(encoder("hat", {})[1]))

@@ -4,6 +4,7 @@ import pytest
 from commands import REPOSITORY
 
 
+@pytest.mark.slow
 def test_the_table_of_calls() -> None:
     for name in ("transformers", "peft"):
         pytest.importorskip(name, reason="pip install 'hat_fairseq[test]'")

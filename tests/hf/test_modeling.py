@@ -82,6 +82,7 @@ def test_logits_of_words(name: str, tmp_path: Path) -> None:
         assert_close(each(tokens, labels=labels).loss, cross_entropy(expected.flatten(0, 1), labels.flatten()))
 
 
+@pytest.mark.slow
 def test_heads_for_answers_and_for_tokens_do_not_stand_in_for_each_other(tmp_path: Path) -> None:
     """Nor does one of several classes for choices. A class finds what it has saved itself, with names or without."""
     tokens, answers = transformers.AutoModelForTokenClassification, transformers.AutoModelForQuestionAnswering

@@ -445,9 +445,8 @@ def encode_all(tokenizer: Any, texts: list[str]) -> Any:
     return tokenizer(texts, text_target=texts, truncation=True, max_length=9)["input_ids"], pickle.dumps(tokenizer)
 
 
-@pytest.mark.parametrize(
-    "bpe", ["learned", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt2", "sentencepiece"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("bpe", ["learned", "gpt2", "sentencepiece"])
 def test_other_processes_and_saving(bpe: str, make: Make, tmp_path: Path) -> None:
     """`datasets` keeps what a tokenizer has made under the hash of its pickle, so calls must not change that."""
     tokenizer = make(bpe=bpe, limit=200)

@@ -196,6 +196,7 @@ def test_an_encoder_decoder_reads_rows_padded_on_the_left(folders: dict[str, Pat
     assert torch.allclose(*logits, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["random", "group_by_length"])
 def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     sampling: str, folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path

@@ -74,6 +74,7 @@ def losses(model: Any, examples: list[dict[str, Any]], target: str, folder: Path
     return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["title", "label"])
 def test_the_loss_falls(target: str, articles: tuple[Any, list[dict[str, Any]]], tmp_path: Path) -> None:
     """Equally when layers are recomputed, and when the gradients of two batches are added; commands take the folder."""

@@ -85,6 +85,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @draws
 @given(st.binary(max_size=40) | st.lists(st.sampled_from(b'{}[]":,\n\r0-eN\xff\xef\xbb\xbf\\u d8"')).map(bytes))
@@ -94,6 +95,7 @@ def test_readers_of_files(name: str, folder: Path, content: bytes) -> None:
     refused_or(lambda: READERS[name](path), path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @draws
 @given(st.data())
@@ -109,6 +111,7 @@ def test_records(kind: str, folder: Path, data: st.DataObject) -> None:
         assert again == record and json.dumps(again.meta) == json.dumps(record.meta)
 
 
+@pytest.mark.slow
 @draws
 @given(
     st.lists(st.tuples(st.text(max_size=4), st.integers() | st.text("0123_-+ ²٣", max_size=3), st.booleans())),
@@ -134,6 +137,7 @@ def gpt2(folder: Path) -> Gpt2Bpe:
     return Gpt2Bpe(folder / "bpe/encoder.json", folder / "bpe/vocab.bpe")
 
 
+@pytest.mark.slow
 @few_draws
 @given(TEXTS, TEXT | st.text(max_size=40))
 def test_bpes_give_texts_back(gpt2: Gpt2Bpe, lines: list[str], text: str) -> None:

@@ -80,6 +80,7 @@ def test_a_long_word(tmp_path: Path) -> None:
     assert "a" * 200_000 in decoded
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Security", "a gzip bomb", "refused at 100 MB in one line")
 def test_a_gzip_bomb(tmp_path: Path) -> None:
     part = gzip.compress(b'{"id": "' + b"a" * 2**26)  # a file may be several of these
@@ -87,6 +88,7 @@ def test_a_gzip_bomb(tmp_path: Path) -> None:
     assert "train.jsonl.gz:1: the line has more than 100,000,000 bytes" in stderr
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Security", "a Parquet bomb", "refused at 100 MB in one line")
 def test_a_parquet_bomb(tmp_path: Path) -> None:
     """600 rows of 101 MB each, which is once in the file."""
@@ -100,6 +102,7 @@ def test_a_parquet_bomb(tmp_path: Path) -> None:
     assert "train.parquet, row 1: it has more than 100,000,000 bytes; divide it" in stderr
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Security", "too little memory for an input", "one line, exit 2, nothing is left behind")
 def test_too_little_memory(tmp_path: Path) -> None:
     little = lambda: resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))  # noqa: E731
@@ -122,6 +125,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Security", "recipes with aliases, deep lists, circles, tags", "names the file; a tag is text")
 @pytest.mark.fault("Security", "recipes whose bases or values multiply", "a base is read once; one line, exit 2")
 def test_recipes(tmp_path: Path) -> None:

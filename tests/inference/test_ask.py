@@ -60,6 +60,7 @@ def write_formats(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in contents}
 
 
+@pytest.mark.slow
 def test_every_format_gives_the_same_passages(
     model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
@@ -253,6 +254,7 @@ def test_a_question_without_quotation_marks(model: EvidenceModel, tmp_path: Path
         assert (warning in capsys.readouterr().err) == warned
 
 
+@pytest.mark.slow
 def test_other_mistakes(model: EvidenceModel, tmp_path: Path, fine_tuned: Any, monkeypatch: Any) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     path = write_formats(tmp_path)["m.txt"]

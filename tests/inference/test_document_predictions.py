@@ -87,6 +87,7 @@ def said(tokens: list[str]) -> str:
     return "".join(" ".join(tokens).replace("@@ ", "").removesuffix("@@").split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "yes"])
 def test_answers_are_the_best_of_all_windows(kind: str | None, fine_tuned: Make, tmp_path: Path) -> None:
     """Also of a model that likes to say `yes`."""
@@ -166,6 +167,7 @@ def test_windows_without_text_do_not_count() -> None:
     assert best == [("d", pytest.approx(5.0)), ("c", pytest.approx(3.0))]
 
 
+@pytest.mark.slow
 def test_lines_have_no_offsets_of_the_release(fine_tuned: Make, tmp_path: Path) -> None:
     """They are for the official file alone; the user's own `meta` stays."""
     records = list(find_reader(NAME).read("valid", write_release(NAME, tmp_path / "release"), Counter()))

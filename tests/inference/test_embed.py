@@ -48,8 +48,9 @@ def vectors_of(lines: list[dict[str, Any]]) -> np.ndarray:
     return np.array([line["vector"] for line in lines], np.float32)
 
 
+@pytest.mark.slow
 @needs_minilm
-@pytest.mark.parametrize("longest", [512, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("longest", [512, 1500])
 def test_sentences_alone_are_those_of_sentence_transformers(longest: int, tmp_path: Path) -> None:
     library = pytest.importorskip("sentence_transformers", reason="pip install 'hat_fairseq[minilm]'")
     package, texts = tmp_path / "package", [" ".join(text.split()) for text in SENTENCES]
@@ -82,6 +83,7 @@ def test_the_package_never_imports_sentence_transformers(small: Path, tmp_path: 
 TEXT = " Good  morning. Who wants\ta button? \x07Nobody… does!  The re\u0301mote — is yellow. "
 
 
+@pytest.mark.slow
 def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) -> None:
     rows = [
         {"id": "a", "text": TEXT},
@@ -112,6 +114,7 @@ def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) ->
     assert np.abs(np.concatenate([first.vectors, second.vectors]) - arrays["vectors"]).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_a_lone_surrogate_becomes_the_replacement_character(small: Path, tmp_path: Path) -> None:
     """UTF-8 cannot represent it, so neither can a file of lines."""
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "text": "One \ud83d two."}, {"id": "b", "text": "Three."}])
@@ -166,6 +169,7 @@ def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCapture
     assert whole.spans == [(0, len("\n".join(sentences)))]
 
 
+@pytest.mark.slow
 def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path: Path) -> None:
     """Segments at markers with a hierarchy; in bf16 where the CPU has it; models that read two texts, or roles."""
     made = fine_tuned("classification")

@@ -64,6 +64,7 @@ def units(loaded: Loaded, record: Any) -> tuple[list[list[int]], list[list[int]]
     return divided(ids[:end]), divided(ids[end + 2 :])
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_probabilities_are_cosines_of_units_alone(trained: Path) -> None:
     loaded = load(trained / "save/checkpoint_last.pt", trained / "data/bin", "cpu")

@@ -55,6 +55,7 @@ def damage(path: Path, how: str) -> str:
     return f"{path} has {size - 10} bytes instead of {size}: damaged; {AGAIN}"
 
 
+@pytest.mark.slow
 @fault(DATA, "a .bin or .idx of a source, target or role stream is missing", "named by every command")
 @fault(DATA, "a .bin or .idx is truncated", "named with both sizes by every command")
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ def test_changed_data(data: Path, checkpoint: Path, error_of, tmp_path: Path) ->
     assert error.endswith(f"the split train has no targets to train on; {AGAIN}")
 
 
+@pytest.mark.slow
 @fault(DATA, "the content of a .bin is damaged, not its size", "named before training, up to 1 GB")
 @fault(DATA, "a .bin has an id that is not in the dictionary", "named before training, without a manifest, too")
 def test_changed_bytes(data: Path, error_of, tmp_path: Path) -> None:
@@ -154,6 +156,7 @@ def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path) -> None:
             assert refusal(*words, "--device", "cpu") == f"hat: error: {expected}\n"
 
 
+@pytest.mark.slow
 @fault(AREA, "--skip-invalid-size-inputs-valid-test, which would drop documents", "refused")
 @fault(AREA, "documents longer than the model, and a higher --max-source-positions", "refused, with the way out")
 @fault(AREA, "fairseq-generate without --task", "all documents are generated")

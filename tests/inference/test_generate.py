@@ -152,6 +152,7 @@ def test_a_checkpoint_that_changes(content: str, words, checkpoint: Path, tmp_pa
     assert process.returncode == 2 and not (tmp_path / "out/test.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     AREA, "another checkpoint of the same name, size and time after kill -9", "all is done anew: texts of one model"
 )
@@ -168,6 +169,7 @@ def test_another_checkpoint_does_not_go_on(words, checkpoint: Path, tmp_path: Pa
     assert (tmp_path / "out/test.jsonl").read_bytes() == (tmp_path / "whole/test.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.fault(AREA, "a finished batch is damaged by a crash of the machine", "it is computed again")
 def test_a_damaged_batch(words, generate, whole: bytes, tmp_path: Path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
@@ -201,6 +203,7 @@ def test_sampled_texts_do_not_depend_on_the_workers(generate, tmp_path: Path) ->
     assert rows(tmp_path / "a") == rows(tmp_path / "b") != rows(tmp_path / "c")
 
 
+@pytest.mark.slow
 @pytest.mark.fault(AREA, "two hat generate with one --out", "the second is refused")
 @pytest.mark.fault(AREA, "--out or its .score.json exists", "refused without --overwrite")
 def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: Path, capsys) -> None:

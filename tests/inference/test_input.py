@@ -30,6 +30,7 @@ def from_stdin(text: str, *words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, capture_output=True, text=True, env=environment(), timeout=120)
 
 
+@pytest.mark.slow
 def test_every_form_of_input_gives_the_same_texts(rows: list[dict], tmp_path: Path, capfd) -> None:
     lines = write_lines(tmp_path / "raw/test.jsonl", rows)
     for split in ("train", "valid"):
@@ -66,6 +67,7 @@ def test_every_form_of_input_gives_the_same_texts(rows: list[dict], tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_scores_of_every_form_of_input_are_the_same(rows: list[dict], tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):
         write_lines(tmp_path / f"raw/{split}.jsonl", rows)

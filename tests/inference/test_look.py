@@ -121,6 +121,7 @@ def test_a_classifier(fine_tuned) -> None:
     torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "reference", "count"), [("a b", False, 1), ("a b", True, 1), ("a \ud800", True, 2)])
 def test_changes_of_a_document_with_a_target_are_counted_once(
     target: str, reference: bool, count: int, caplog: pytest.LogCaptureFixture
@@ -146,6 +147,7 @@ def test_changes_of_a_classified_document_are_counted_once(
     assert "lone surrogates replaced: 1" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
     made = fine_tuned("tokens")  # hat_roberta
     model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
@@ -185,6 +187,7 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
     """Byte for byte those of `hat look`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
@@ -229,6 +232,7 @@ def test_pages_do_not_depend_on_the_workers(fine_tuned, tmp_path: Path, monkeypa
     assert pages[0] == pages[1] and len(pages[0]) > 3
 
 
+@pytest.mark.slow
 def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
     """Of a split of preprocessed data; the page of a document is that of `hat look --id`."""
     data, checkpoint = trained

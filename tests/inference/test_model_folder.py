@@ -73,6 +73,7 @@ def test_a_model_is_exported_by_its_name(tmp_path: Path) -> None:
     assert texts[0] == texts[1] and texts[0][0]["text"]
 
 
+@pytest.mark.slow
 def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     here = Path(shutil.copytree(made, tmp_path / "here"))
     words = f"hat_fairseq.cli generate {{}} {made}/raw/test.jsonl --device cpu"
@@ -147,6 +148,7 @@ def test_the_card_shows_the_scores_of_every_metric(tmp_path: Path) -> None:
     assert str(path) in refusal("export", "demo", "--out", tmp_path / "P", "--score", path)
 
 
+@pytest.mark.slow
 def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     outputs, data = [], made / "data/bin"
     calls = [("generate", ["--max-len-b", "6"]), ("validate", [])]
@@ -163,6 +165,7 @@ def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path)
     assert [line["text"] for line in read_lines(tmp_path / "out/test.jsonl")] == texts
 
 
+@pytest.mark.slow
 def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     def train(status: int, *flags: object) -> str:
         words = training(made, tmp_path / str(len(list(tmp_path.iterdir()))), 1, *flags)
@@ -250,6 +253,7 @@ print(json.dumps([model.generate([json.loads(line) for line in open(source)]), r
 """
 
 
+@pytest.mark.slow
 def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_path: Path) -> None:
     source, data = made / "raw/test.jsonl", ["--data", f"{made}/data/bin", "--device", "cpu", *GENERATION]
     words = ["hat_fairseq.cli", "generate", f"{made}/model.pt", str(source), "--out", "a", *data]
@@ -276,6 +280,7 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
         assert message in text
 
 
+@pytest.mark.slow
 def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) -> None:
     state = torch.load(shutil.copy(made / "model.pt", tmp_path / "other.pt"))
     for tensor in {t.data_ptr(): t for t in state["model"].values() if t.is_floating_point()}.values():
@@ -393,6 +398,7 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
 ONE_LINE = "one line with its name, exit 2 (fairseq's commands: 1)"
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Checkpoints", "a folder of hat export with a changed byte", ONE_LINE)
 @pytest.mark.fault("Checkpoints", "a folder of hat export without one of its files", ONE_LINE)
 @pytest.mark.fault("Checkpoints", "a folder of hat export with another file", ONE_LINE)
@@ -428,6 +434,7 @@ DAMAGED = [  # file, its bytes from its own ones, the message after its name
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Checkpoints", "damaged weights or generation_config.json in a folder whose manifest fits", ONE_LINE)
 def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -> None:
     """By every command that reads them."""

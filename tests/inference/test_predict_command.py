@@ -40,6 +40,7 @@ def assert_same(actual: Any, wanted: Any) -> None:
         assert actual == (pytest.approx(wanted, rel=1e-4, abs=1e-4) if isinstance(wanted, float) else wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["choice", "segments"])  # of rows and of groups; test_encoder_tasks.py has all kinds
 def test_predictions_do_not_depend_on_the_batch(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
     """What they are: tests/golden/predictions."""
@@ -177,6 +178,7 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path
     assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(read_lines(made.raw / "test.jsonl"))
 
 
+@pytest.mark.slow
 def test_an_unreadable_document_does_not_stop_the_others(
     fine_tuned: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

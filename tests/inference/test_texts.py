@@ -69,6 +69,7 @@ def texts_of(model: DocumentToText, documents: list[Record], batch_size: int = 1
     return (row["text"] for row in model.rows(documents, batch_size))
 
 
+@pytest.mark.slow
 def test_chunks_of_a_document_are_joined_in_order(model: DocumentToText, documents: list[Record]) -> None:
     chunks = [model.pipeline.encode(document) for document in documents]
     assert [len(parts) for parts in chunks] != [1, 1, 1]
@@ -80,6 +81,7 @@ def test_chunks_of_a_document_are_joined_in_order(model: DocumentToText, documen
     assert all(list(texts_of(model, documents, batch_size)) == expected for batch_size in (1, 2, 33))
 
 
+@pytest.mark.slow
 def test_a_text_does_not_depend_on_its_batch(model: DocumentToText, documents: list[Record]) -> None:
     other = DocumentToText(model.loaded, beam=3, min_len=2, max_len_a=0.2, max_len_b=3)
     rows = [each for document in documents for each in encode_documents([document], model.loaded)[0]]
@@ -87,6 +89,7 @@ def test_a_text_does_not_depend_on_its_batch(model: DocumentToText, documents: l
     assert [tokens.tolist() for tokens in together] == alone and len({*map(len, alone)}) > 1
 
 
+@pytest.mark.slow
 def test_texts_come_one_by_one_and_bad_documents_before_all(model: DocumentToText, documents: list[Record]) -> None:
     texts = texts_of(model, [*documents, Document("empty", turns=(Turn(" ", role="PM"),))])
     with pytest.raises(ValueError, match="document 'empty'"):
@@ -111,6 +114,7 @@ def test_the_command_writes_every_document(
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in documents]
 
 
+@pytest.mark.slow
 def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents: list[Record]) -> None:
     assert model.generator is None  # our search alone
     texts, task = list(texts_of(model, documents, 2)), model.loaded.task
@@ -142,6 +146,7 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list
         next(model.rows(documents))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not multiplies_int8(), reason="int8 needs oneDNN and a CPU with VNNI")
 def test_lower_precision_is_asked_for_by_name(
     warm: WarmPython, chunked: tuple[Path, Path], model: DocumentToText, documents: list[Record], tmp_path: Path
@@ -185,6 +190,7 @@ def test_int8_is_refused_without_vnni_instructions(
     assert not (tmp_path / "out.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BF16, reason="this CPU cannot multiply bf16")
 def test_generate_takes_bf16(
     chunked: tuple[Path, Path], command: list[str], documents: list[Record], tmp_path: Path

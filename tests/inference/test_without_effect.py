@@ -117,22 +117,14 @@ def commands(
     return make
 
 
-CASES = [("predict", "qa", "out.jsonl"), ("predict", "qa", "-"), ("generate", "text", "out.jsonl")]
-CASES += [
-    ("embed", "classification", "out.jsonl"),
-    ("look", "classification", "out.json"),
-    ("look", "text", "out.json"),
-    ("ask", "records", "out.jsonl"),
-    ("ask", "text", "out.jsonl"),
-]
-SLOW = [("predict", name, out) for name in MODELS if name != "qa" for out in ("out.jsonl", "-")]
-SLOW += [("embed", name, "out.jsonl") for name in MODELS if name != "classification"]
-SLOW += [("look", name, "out.json") for name in MODELS if name != "classification"]
+CASES = [("generate", "text", "out.jsonl"), ("ask", "records", "out.jsonl"), ("ask", "text", "out.jsonl")]
+CASES += [("predict", name, out) for name in MODELS for out in ("out.jsonl", "-")]
+CASES += [("embed", name, "out.jsonl") for name in MODELS]
+CASES += [("look", name, "out.json") for name in ("text", *MODELS)]
 
 
-@pytest.mark.parametrize(
-    ("verb", "name", "out"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("verb", "name", "out"), CASES)
 def test_each_option_changes_the_result_or_is_refused(
     verb: str, name: str, out: str, commands: Callable, tmp_path: Path, monkeypatch, capfd
 ) -> None:

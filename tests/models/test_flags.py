@@ -118,6 +118,7 @@ def count(arch: str, size: int = 50265, flags: str = "", **args: object) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+@pytest.mark.slow
 def test_parameter_counts() -> None:
     plain = {"no_hierarchy": True}
     assert count("hat_bart_large", 50264, **MEETINGS) == 471_389_184
@@ -154,6 +155,7 @@ def test_long_range_arena() -> None:
         assert models["ernie_sparse"] == models["bigbird"] + sizes["encoder_layers"] * attention
 
 
+@pytest.mark.slow
 def test_attentions_are_as_printed() -> None:
     """Zhang et al. 2021, section 3.2: windows and layers; Liu et al. 2022, Table 9: tokens of each kind."""
     for arch, layers, rule in [

@@ -131,6 +131,7 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_scikit_learn() -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     generator = torch.Generator().manual_seed(0)
@@ -142,6 +143,7 @@ def test_figures_are_those_of_scikit_learn() -> None:
             assert abs(f1 - metrics.f1_score(labels, scores >= threshold, zero_division=0)) < 1e-6
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_vectors_are_those_of_sentence_transformers(run, tmp_path: Path) -> None:
     library = pytest.importorskip("sentence_transformers")
@@ -163,6 +165,7 @@ def test_vectors_are_those_of_sentence_transformers(run, tmp_path: Path) -> None
     torch.testing.assert_close(loaded.models[0].encode(ids).spans[0], torch.tensor(expected), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_training_keeps_its_threshold_in_the_package(run, tmp_path: Path) -> None:
     """Units of the question's word are evidence; a few updates find that, and the package predicts the same."""
     words = ["red", "green", "blue", "black", "white", "brown"]

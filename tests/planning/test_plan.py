@@ -44,6 +44,7 @@ def allocated(cfg: Any, task: Any, sample: dict[str, Any]) -> int:
     return lasting + max(accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", [[], [CHECKPOINT]], ids=["stored", "recomputed"])
 @pytest.mark.parametrize("recipe", ["ami_small", "hyperpartisan_small"])
 def test_the_peak_is_what_torch_allocates(recipe: str, extra: list[str]) -> None:
@@ -54,6 +55,7 @@ def test_the_peak_is_what_torch_allocates(recipe: str, extra: list[str]) -> None
     assert updates.peak(sample, 1) == updates.peak(sample, 1), "nothing is left behind"
 
 
+@pytest.mark.slow
 def test_parameters_are_those_of_the_paper_and_bytes_follow_from_the_precision() -> None:
     """hat_bart_large with GPT-2's dictionary; fairseq keeps weights and gradients in fp32 besides bf16."""
     cfg, task, _ = training_of("pubmed", size=None)
@@ -76,15 +78,16 @@ def test_on_a_gpu_attention_keeps_no_matrix() -> None:
     assert on_two.peak(batch(task, kind, 8, 512, 32, 32), 1) - first == 2 * updates.parameters, "DDP's copy"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "flags"),
     [
         ("squad2", ONE),
         ("roberta_pretraining", [*ONE, "--memory-efficient-bf16"]),
-        pytest.param("natural_questions", [*ONE, "--encoder-attention-layers", "0"], marks=pytest.mark.slow),
-        pytest.param("race", ONE, marks=pytest.mark.slow),
-        pytest.param("sequential_sentences", ["--layout", "SD"], marks=pytest.mark.slow),
-        pytest.param("hierarchical_transformer_pretraining", ["--layout", "SD"], marks=pytest.mark.slow),
+        ("natural_questions", [*ONE, "--encoder-attention-layers", "0"]),
+        ("race", ONE),
+        ("sequential_sentences", ["--layout", "SD"]),
+        ("hierarchical_transformer_pretraining", ["--layout", "SD"]),
     ],
 )
 def test_every_kind_of_data_on_a_gpu(recipe: str, flags: list[str]) -> None:
@@ -96,6 +99,7 @@ def test_every_kind_of_data_on_a_gpu(recipe: str, flags: list[str]) -> None:
     assert updates.peak(batch(task, kind, 16, 256, 0, 64), 2) > two, "gradients of another batch"
 
 
+@pytest.mark.slow
 def test_the_largest_batch_keeps_the_size_of_the_update(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["ami_small", "--cpu", "--update-batch-size", "8", "--source-tokens", "256", "--target-tokens", "64"]
     flags += ["--dictionary-size", "500", "--gpu-memory"]
@@ -112,6 +116,7 @@ def test_the_largest_batch_keeps_the_size_of_the_update(capsys: pytest.CaptureFi
     assert "not even the smallest batch fits" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_long_documents_in_a_batch_of_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     """fairseq counts the longer side of each."""
     flags = ["--batch-size=null", "--max-tokens", "1024", "--source-tokens", "300", "--target-tokens", "512"]

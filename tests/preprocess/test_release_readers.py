@@ -143,6 +143,7 @@ def test_a_segment_that_only_a_further_reference_has_is_a_segment(tmp_path: Path
         assert one.sentences[place] == one.target[place] == "" and len(one.sentences) == len(one.target)
 
 
+@pytest.mark.slow
 def test_meaningless_words_leave_the_meetings_and_nothing_else() -> None:
     for turn, expected in {
         "Right , both of them , .": "Right , both of them .",
@@ -200,6 +201,7 @@ INVISIBLE_LINES = [  # a release, a file of it, what stands there and what is pu
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("release", "name", "old", "new"), INVISIBLE_LINES)
 def test_lines_that_show_nothing_are_blank(release: str, name: str, old: str, new: str, tmp_path: Path) -> None:
     def texts() -> list[object]:

@@ -41,6 +41,7 @@ def test_dry_run_prints_commands_to_paste(tmp_path, monkeypatch, capsys):
     assert words_of(capsys.readouterr().out) == [*first, "&&", *second]
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
 def test_without_dry_run_it_becomes_the_command(tmp_path):
     """Which imports nothing from the current directory, where nothing has been preprocessed."""
@@ -67,6 +68,7 @@ def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
     assert done.stderr == "hat: error: results/race: the directory of --json does not exist\n"  # of `hat score`
 
 
+@pytest.mark.slow
 def test_a_copy_in_another_folder_is_the_same_recipe(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["recipe", "list"]) == 0

@@ -117,6 +117,7 @@ def test_scripts_are_written_from_the_recipes() -> None:
     assert all(os.access(path, os.X_OK) for path in SCRIPTS)
 
 
+@pytest.mark.slow
 def test_train_recipes_arrive_in_fairseq() -> None:
     for name, sections in SECTIONS.items():
         arrived = trained(name)
@@ -128,6 +129,7 @@ def test_train_recipes_arrive_in_fairseq() -> None:
         assert getattr(arrived, "no_hierarchy", False) is arrived.arch.startswith("poolingformer"), name
 
 
+@pytest.mark.slow
 def test_other_recipes_arrive() -> None:
     scoring = argparse.ArgumentParser()
     score_command.add_arguments(scoring)
@@ -150,6 +152,7 @@ def test_other_recipes_arrive() -> None:
         assert takes_a_folder(name) or part in find_reader(reader_of(name)).splits
 
 
+@pytest.mark.slow
 def test_rows_fit_the_models() -> None:
     """So that no model refuses rows that took hours to make. `hat preprocess` and the model count alike."""
     for name in SECTIONS:

@@ -25,6 +25,7 @@ def report_of(documents: list[Translation], references: list, bootstrap_samples:
     return bleu(documents, references, bootstrap_samples=bootstrap_samples)
 
 
+@pytest.mark.slow
 def test_figures_intervals_and_p_values_are_those_of_sacrebleus_command(targets: list, tmp_path: Path) -> None:
     """Of real texts that lose every fifth, and every second word."""
 

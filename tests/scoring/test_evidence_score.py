@@ -287,6 +287,7 @@ def test_the_best_threshold_is_as_good_as_any() -> None:
         best_threshold(scores, gold & False)
 
 
+@pytest.mark.slow
 def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
     draw = random.Random(7)
     documents, valid = draw_documents(draw, 9), draw_documents(draw, 9)

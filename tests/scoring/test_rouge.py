@@ -79,6 +79,7 @@ def test_sentences(leads: list[str]) -> None:
         split_summary("a", "nltk")
 
 
+@pytest.mark.slow
 def test_the_baselines(tmp_path: Path) -> None:
     """The lead, without roles, is as long as the mean summary; the constant is the summary most similar to others."""
     summaries = ["a cat sat there .", "the cats sat .", "cats sat on mats .", "it rained ."]

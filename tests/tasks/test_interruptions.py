@@ -142,6 +142,7 @@ def test_one_training_for_a_save_dir_and_no_lock_stays(train, quick, background,
     assert quick(folder, "--max-update", 1, "--disable-validation")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "training.lock or a file of another training's checkpoint is a link", "its target stays")
 def test_links_are_not_followed(quick, tmp_path: Path) -> None:
     (folder := tmp_path / "ck").mkdir()
@@ -216,13 +217,14 @@ def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, folder: P
 OTHER = "goes on with the samples of the epoch that were not seen"
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "resumed with another --batch-size, --max-tokens or --seed", OTHER)
 @pytest.mark.parametrize(
     "flags",
     [
         ["--batch-size", 1],
-        pytest.param(["--max-tokens", 130, "--batch-size", 1], marks=pytest.mark.slow),
-        pytest.param(["--seed", 7], marks=pytest.mark.slow),
+        ["--max-tokens", 130, "--batch-size", 1],
+        ["--seed", 7],
     ],
     ids=lambda flags: flags[0],
 )
@@ -237,6 +239,7 @@ def test_other_batches_go_on_after_the_same_samples(quick, folder: Path, flags: 
     assert checkpoint(folder)["extra_state"]["train_iterator"]["epoch"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "resumed on other data", "refused; names --reset-dataloader")
 def test_other_data_are_refused(quick, folder: Path, ami: Path, tmp_path: Path) -> None:
     data = shutil.copytree(ami / "bin", tmp_path / "bin")

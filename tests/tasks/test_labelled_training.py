@@ -83,6 +83,7 @@ def predictions(checkpoint: Path, data: Path) -> tuple[list[int], list[int]]:
     return true, guess
 
 
+@pytest.mark.slow
 def test_figures_are_scikit_learns_and_choose_the_best_checkpoint(run, data_of: Data, tmp_path: Path) -> None:
     """Validation in batches of 5, of very unequal numbers of labels; then again by fairseq-validate."""
     kind, data = "segments", data_of("segments")
@@ -99,6 +100,7 @@ def test_figures_are_scikit_learns_and_choose_the_best_checkpoint(run, data_of: 
     assert re.search(rf"accuracy {figures['accuracy']:g} ", again), again
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_as_if_nothing_had_happened(run, data_of: Data, tmp_path: Path) -> None:
     """Three updates an epoch, dropout on; stopped in the middle of the second."""
     flags = f"--arch {MARKERS} --dropout-schedule 0,1 --save-interval-updates 1 --keep-interval-updates 1 "

@@ -92,6 +92,7 @@ def test_weights_are_positive_numbers(weight: float) -> None:
         criterion(weight)
 
 
+@pytest.mark.slow
 def test_training_and_another_task(data_of: Data, run: Callable[..., Any], warm: WarmPython, tmp_path: Path) -> None:
     flags = f"--user-dir {USER_DIR} --arch hat_roberta_tiny --criterion marker_masked_lm --marker-weight 2 --cpu "
     flags += f"--batch-size 8 --num-workers 0 --save-dir {tmp_path} --optimizer adam --lr 3e-3 --max-epoch 8 "

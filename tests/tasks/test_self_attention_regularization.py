@@ -162,6 +162,7 @@ def test_pre_training_has_no_regularization(
     assert result.returncode and message in result.stderr.splitlines()[-1] and "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_training_through_fairseq(data_of: Data, warm: WarmPython, tmp_path: Path) -> None:
     words = f"fairseq_cli.train {data_of('qa')} --user-dir {USER_DIR} --task question_answering {WINDOW}"
     words += "--arch hat_roberta_tiny --criterion self_attention_regularization --base-criterion answer_spans "

@@ -88,6 +88,7 @@ def test_data_without_training_part_takes_the_vocabulary(data_of: Callable[[str]
     assert "is of data of the kind sequence, which has other tokens than --kind text" in refusal(*other)
 
 
+@pytest.mark.slow
 def test_training_on_pairs_reads_their_rows_together(
     data_of: Callable[[str], Path], run: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_training_on_pairs_reads_their_rows_together(
     assert_close(logits, head.out_proj(torch.tanh(head.dense_2(hidden))))
 
 
+@pytest.mark.slow
 def test_classification_starts_from_the_pretraining_on_the_same_folder(
     data_of: Callable[[str], Path], run: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def uninterrupted(train, tmp_path_factory) -> tuple[Path, Any]:
     return directory, train(directory, "--max-update", 8, "--disable-validation")
 
 
+@pytest.mark.slow
 def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted) -> None:
     """Three updates an epoch, dropout on: stopped in epoch 1, in epoch 2 after a start in epoch 1, and at its end."""
     whole, result = uninterrupted
@@ -81,6 +82,7 @@ def test_resume_is_exact_with_the_batches_of_the_first_epoch(train, tmp_path: Pa
     assert_same_result(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.slow
 def test_resume_ignores_the_kernels_that_an_older_checkpoint_records(train, tmp_path: Path, uninterrupted) -> None:
     train(tmp_path, "--max-update", 4, "--disable-validation")
     state = checkpoint(tmp_path)
@@ -105,6 +107,7 @@ def busy() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_one_seed_is_one_result_on_a_busy_machine(train, tmp_path: Path, busy) -> None:
     """To the last bit, with weights as large as those of real models."""
     flags = ["--encoder-ffn-embed-dim", 2048, "--decoder-ffn-embed-dim", 2048, "--disable-validation"]
@@ -134,6 +137,7 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, mon
     assert "'distributed_world_size': 2" in output and "find_unused_parameters': False" in output
 
 
+@pytest.mark.slow
 def test_padding_does_not_change_the_loss(train, tmp_path: Path) -> None:
     """More padding, and on the other side, with roles as a parallel stream."""
     common = ["--max-update", 2, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 6]
@@ -149,6 +153,7 @@ def test_reduced_precision_trains(train, tmp_path: Path, uninterrupted, flag: st
     assert ("training takes longer than in fp32" in result.stdout + result.stderr) == is_slower
 
 
+@pytest.mark.slow
 @MULTIPLIES_BF16
 def test_amp_on_a_cpu_keeps_weights_in_fp32_and_resumes_exactly(train, tmp_path: Path, uninterrupted) -> None:
     flags, results = ["--amp", "--disable-validation", "--max-update"], []
@@ -163,6 +168,7 @@ def test_amp_on_a_cpu_keeps_weights_in_fp32_and_resumes_exactly(train, tmp_path:
     }
 
 
+@pytest.mark.slow
 @MULTIPLIES_BF16
 def test_amp_leaves_out_an_update_whose_gradients_are_not_finite(train, tmp_path: Path) -> None:
     result = train(
@@ -223,6 +229,7 @@ def test_a_diverged_run_names_update_and_samples(train, tmp_path: Path, uninterr
     assert int(update[1]) == state["optimizer_history"][-1]["num_updates"] + 1
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Checkpoints", "resumed with another --encoder-attention-heads or --activation-fn", "refused, named")
 def test_weights_are_not_restored_into_another_function(train, tmp_path: Path, uninterrupted) -> None:
     """The architecture says 4 heads and leaves the activation to the default, relu."""
@@ -232,6 +239,7 @@ def test_weights_are_not_restored_into_another_function(train, tmp_path: Path, u
         assert f"checkpoint_last.pt: trained with {flag} {before}, and this run has {value}" in last_line(result)
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "Checkpoints",
     "pooled keys of the document, of an older version: resumed, or the start of another model",

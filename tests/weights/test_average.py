@@ -28,6 +28,7 @@ def updates_of(state: dict) -> int:
     return state["optimizer_history"][-1]["num_updates"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flag", "number"), [("--last", 3), ("--best", 2)])
 def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag: str, number: int) -> None:
     out = tmp_path / "mean.pt"
@@ -51,6 +52,7 @@ def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag
     assert len(tied) == len({tensor.data_ptr() for tensor in first.values()}) < len(averaged["model"])
 
 
+@pytest.mark.slow
 def test_it_generates(trained: Path, ami: Path, run, tmp_path: Path) -> None:
     assert hat("average", trained, "--last", "2", "--out", tmp_path / "mean.pt") == 0
     flags = ["--max-len-b", "4", "--device", "cpu"]
@@ -73,6 +75,7 @@ def test_of_different_models(trained: Path, tmp_path: Path, change: str) -> None
     assert "are of different models: " in error and name in error and not (tmp_path / "mean.pt").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> None:
     out, output = str(tmp_path / "mean.pt"), str(trained / "checkpoint_1_2.pt")
     for folder, words, message in (

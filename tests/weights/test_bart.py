@@ -113,6 +113,7 @@ def test_flags_name_the_nearest_architecture() -> None:
         assert " ".join(architecture_flags(config)) == f"--arch {expected} {positions}"
 
 
+@pytest.mark.slow
 def test_what_fairseq_cannot_hold_is_refused(
     peer: torch.nn.Module, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ def compare(peer: Any, folder: Path, out: Path, words: list[str], extra: str, li
         )
 
 
+@pytest.mark.slow
 def test_states_are_those_of_transformers(
     peer: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -174,6 +175,7 @@ def as_old(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return state | {"embeddings.position_ids": torch.arange(POSITIONS)[None]}
 
 
+@pytest.mark.slow
 def test_all_layouts_of_files_give_the_same(peer: Any, copy: Path, tmp_path: Path) -> None:
     def imported(name: str) -> dict[str, Tensor]:
         assert convert(copy, tmp_path / name / "model.pt") == 0
@@ -193,6 +195,7 @@ def test_all_layouts_of_files_give_the_same(peer: Any, copy: Path, tmp_path: Pat
     assert sharded.keys() == expected.keys() and all(torch.equal(expected[name], x) for name, x in sharded.items())
 
 
+@pytest.mark.slow
 def test_what_cannot_be_held_is_refused(peer: Any, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = partial(assert_refused, "bert", copy, capsys=capsys)
     refused({"model_type": "distilbert"}, "model_type is 'distilbert', only 'bert' can be converted to hat_roberta")
@@ -241,6 +244,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_minilm_on_real_documents(imported: Path) -> None:
     assert MINILM is not None
@@ -251,6 +255,7 @@ def test_minilm_on_real_documents(imported: Path) -> None:
     compare(peer, MINILM, imported, ["--arch", "hierarchical_transformer_minilm"], OFF + one, lines, 512)
 
 
+@pytest.mark.slow
 @needs_minilm
 @torch.no_grad()
 def test_each_sentence_of_segments_at_markers_is_as_bert_sees_it_alone(imported: Path) -> None:

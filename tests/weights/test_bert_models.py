@@ -41,6 +41,7 @@ def start_of(bert: Path, arch: str, capsys: pytest.CaptureFixture[str]) -> list[
     return next(words for words in lines if words[:1] == ["--arch"] and words[1].startswith(arch))
 
 
+@pytest.mark.slow
 def test_labels_from_a_package(
     bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +71,7 @@ def prepared(bert: Path, folder: Path, key: str, *flags: str) -> Path:
     return folder / "data"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arch,more",
     [
@@ -118,6 +120,7 @@ def test_labels(
         assert (exported.eval()(input_ids=tokens).logits - own).abs().max() < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "Checkpoints",
     "an imported BERT, and data that were prepared with another vocabulary of its size",
@@ -150,6 +153,7 @@ def test_another_vocabulary(
     assert not [*(tmp_path / "save").glob("*.pt")]
 
 
+@pytest.mark.slow
 def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The encoder of a HAT is the BERT at the start: after an update with rate 0 too."""
     start = start_of(bert, "hat_bart", capsys)

@@ -123,6 +123,7 @@ print(json.dumps(tokenizer.batch_decode(ids)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["roles"], indirect=True)
 def test_without_fairseq_a_folder_gives_the_same_texts(
     exported: Path, model: Path, ami: Path, texts: list[Record], without_fairseq: Callable[..., str]
@@ -134,6 +135,7 @@ def test_without_fairseq_a_folder_gives_the_same_texts(
     assert written == [row["text"] for row in summarizer.rows(texts)]
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "Security", "a folder of `hat export` with other code in it", "`import hat_fairseq.hf`: it does not run"
 )

@@ -181,6 +181,7 @@ def saved_with(folder: Path, kind: str, out: Path, **options: Any) -> Any:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLASSES)
 def test_labels_are_those_that_transformers_saved(kind: str, tmp_path: Path, fine_tuned: Any) -> None:
     """Also of another number; without names of their own those of the training, if there are as many."""

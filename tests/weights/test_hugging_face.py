@@ -148,6 +148,7 @@ def gpt2_files() -> tuple[dict[str, int], list[str]]:
     return json.loads(encoder.read_text(encoding="utf-8")), merges.read_text(encoding="utf-8").split("\n")
 
 
+@pytest.mark.slow
 def test_gpt2_ids_are_those_of_encoder_json() -> None:
     encoder, merges = gpt2_files()
     assert len(encoder) == 50257 and gpt2_ids(merges) == encoder

@@ -26,6 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp_path: Path) -> None:
     folder = meeting.assembled()
@@ -46,6 +47,7 @@ def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     model = hat_fairseq.load("meeting", device="cpu")
@@ -67,6 +69,7 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     assert line["threshold"] == pytest.approx(float(model.models[0].classification_head("evidence").threshold))
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_it_warns_of_another_alphabet(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {

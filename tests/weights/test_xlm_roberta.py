@@ -58,6 +58,7 @@ class Task:
         self.source_dictionary.add_symbol("<mask>")
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_text_to_the_logits_of_transformers(
     peer: Any, tokenizer: tuple[Path, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
