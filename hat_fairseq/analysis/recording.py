@@ -58,6 +58,7 @@ class Recorder:
         self.unit, unit_of_token = units(encoder, tokens)
         self.unit_of_token = unit_of_token.cpu()  # (T,) the unit of each token, -1 for none
         self.num_units = int(self.unit_of_token.max()) + 1
+        self.is_end = (tokens[0] == encoder.vocabulary.eos).cpu()  # (T,) the tokens that are </s>
         self._shown = [*([] if decoder is None else _of_decoder(decoder, self.unit)), *_of_encoder(encoder)]
         self._first_token = first_token
         self._weights: dict[tuple[int, str], dict[int, Tensor]] = {}  # by number of `_shown` and queries

@@ -289,7 +289,8 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
         log_probabilities(*([stream] for stream in streams))
     words = [loaded.target.symbols[token] for token in target[:-1].tolist()]
     pieces = token_texts(words, pipeline)
-    ends = sentence_ends(words, pieces, "library" if pipeline.settings.splitter == "library" else "punctuation")
+    splitter = "library" if pipeline.settings.splitter == "library" else "punctuation"
+    ends = sentence_ends(words, pieces, splitter, pipeline.settings.target_language)
     names = [*row.streams["role"], ""] if loaded.roles else []
     roles = tuple(of_unit[0] for of_unit in recorder.by_unit(names)) if names else ()
     more = {"target": tuple(pieces), "target_sentences": tuple(pairwise([0, *ends])), "roles": roles}
@@ -341,10 +342,11 @@ def _look(
 def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor], batch_size: int) -> Tensor:
     """What `score` says of the whole streams of token (and role) ids, and of them without each unit in turn.
 
+    The `</s>` after a unit stays, so what is left is a row as a document without the unit has it.
     `score` maps rows of each stream to (B, N) numbers. Returns (N, 1 + S) on the CPU.
     """
-    unit_of_token = recorder.unit_of_token.to(streams[0].device)
-    keep = [unit_of_token >= -1, *(unit_of_token != unit for unit in range(recorder.num_units))]
+    unit_of_token, is_end = (each.to(streams[0].device) for each in (recorder.unit_of_token, recorder.is_end))
+    keep = [unit_of_token >= -1, *((unit_of_token != unit) | is_end for unit in range(recorder.num_units))]
     batches = [keep[start : start + batch_size] for start in range(0, len(keep), batch_size)]
     return torch.cat([score(*([stream[mask] for mask in batch] for stream in streams)) for batch in batches]).T.cpu()
 
@@ -359,12 +361,12 @@ def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
     return pieces
 
 
-def sentence_ends(words: list[str], pieces: list[str], splitter: str) -> list[int]:
+def sentence_ends(words: list[str], pieces: list[str], splitter: str, language: str) -> list[int]:
     """Returns one past the last token of each target sentence: of segments between `<sep>`, or of split sentences."""
     ends = [number + 1 for number, word in enumerate(words) if word == SEPARATOR]
     if not ends:
         text, lengths, begin = "".join(pieces), list(accumulate(map(len, pieces))), 0
-        for sentence in split_sentences(text, splitter):
+        for sentence in split_sentences(text, splitter, language):
             begin = text.index(sentence, begin) + len(sentence)
             ends.append(bisect_left(lengths, begin) + 1)
     return sorted({*ends, len(words)} - {0})

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.language import base_language
 from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import normalise
@@ -48,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--worst and --best need a number of at least 1, not {number}")
     if args.sentences < 0:
         raise ValueError(f"--sentences must not be negative: {args.sentences}")
-    in_english = recorded_language(args.documents) in (None, "en")  # ROUGE knows a-z alone
+    in_english = base_language(recorded_language(args.documents) or "en") == "en"  # ROUGE knows a-z alone
     name, score = ("ROUGE-1", _rouge1) if in_english and not args.segments else ("chrF2", _chrf2)
 
     def scored() -> Iterator[tuple[float, Document, list[str]]]:

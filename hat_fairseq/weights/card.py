@@ -9,6 +9,7 @@ import yaml
 import hat_fairseq
 
 from ..data.files import json_text, read_json
+from ..data.language import base_language
 from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..networks.evidence import UNLIMITED
@@ -135,7 +136,7 @@ def front_matter(pipeline: TextPipeline, tags: list[str], chosen: dict[str, Any]
     fields = {
         "language": languages,
         "library_name": "hat_fairseq",
-        "pipeline_tag": "translation" if len(languages) > 1 else kind.hub_task,
+        "pipeline_tag": "translation" if len({*map(base_language, languages)}) > 1 else kind.hub_task,
         "tags": tags,
         **chosen,
     }

@@ -91,6 +91,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     for unit in (0, 2, len(look.source) - 1):
         keep = torch.ones(source.size(1), dtype=torch.bool)
         keep[starts[unit] : starts[unit + 1]] = False
+        keep[-1] = True  # </s>
         torch.testing.assert_close(look.occlusion.change[:, unit], score(keep) - before, atol=1e-4, rtol=1e-4)
     reference = look_at(model, record, LookOptions(reference=True))
     assert "".join(reference.target).strip() in " ".join(str(record.target).split()) or len(reference.target) == 60
@@ -117,8 +118,10 @@ def test_a_classifier(fine_tuned) -> None:
 
     best = int(logits(tokens).argmax())
     assert look.occlusion.rows == (f"label {model.loaded.labels[best]}",)
-    without = tokens[units(net.core, tokens[None])[1] != 1]
-    torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
+    of_unit = units(net.core, tokens[None])[1]
+    for unit in (1, int(of_unit.max())):  # </s>, after the last one, stays
+        without = tokens[(of_unit != unit) | (tokens == net.core.vocabulary.eos)]
+        torch.testing.assert_close(look.occlusion.change[0, unit], logits(without)[best] - logits(tokens)[best])
 
 
 @pytest.mark.slow
@@ -246,8 +249,10 @@ def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
 
 
 def test_sentences_of_a_text_end_at_their_last_token() -> None:
-    assert sentence_ends(["A", "b", ".", "C", "."], ["A", " b", ".", " C", "."], "punctuation") == [3, 5]
-    assert sentence_ends(["A", "<sep>", "b"], ["A", "\t", "b"], "punctuation") == [2, 3]
+    assert sentence_ends(["A", "b", ".", "C", "."], ["A", " b", ".", " C", "."], "punctuation", "en") == [3, 5]
+    assert sentence_ends(["A", "<sep>", "b"], ["A", "\t", "b"], "punctuation", "en") == [2, 3]
+    question = ["Τι", ";", "Ναι", "."], ["Τι", ";", " Ναι", "."]
+    assert sentence_ends(*question, "punctuation", "el") == [2, 4] and sentence_ends(*question, "punctuation", "en") == [4]
 
 
 @pytest.mark.parametrize("uniform", [True, False])

@@ -27,10 +27,10 @@ def test_of_equal_scores_the_first_document_comes_first(words: list, capsys) -> 
         assert [line[4] for line in out if line.endswith(": 5 sentences or turns")] == list(names)
 
 
-def test_other_languages_are_ranked_by_chrf(words: list, tmp_path: Path, capsys) -> None:
-    """ROUGE ignores letters outside a-z."""
-    (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": "zh"}}))
-    assert hat(*words, "--best", "1") == 0 and capsys.readouterr().out.startswith("=== chrF2 ")
+def test_other_languages_than_english_are_ranked_by_chrf(words: list, tmp_path: Path, capsys) -> None:
+    for language, name in (("zh", "chrF2"), ("en-GB", "ROUGE-1")):
+        (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": language}}))
+        assert hat(*words, "--best", "1") == 0 and capsys.readouterr().out.startswith(f"=== {name} ")
 
 
 def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
