@@ -1,6 +1,7 @@
 """The model card of a folder, README.md, with the front matter that the Hugging Face Hub reads."""
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from ..data.files import json_text, read_json
 from ..data.language import base_language
 from ..data.options import Settings
 from ..data.pipeline import TextPipeline
+from ..model_folder import CARD
 from ..networks.evidence import UNLIMITED
 from .trained import Trained
 
+TABLE = "| | |\n|---|---|\n"  # the head of that of the facts
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
 FLAGS = {  # of fairseq-train in the model card, with the place of each in the settings of a training
     "criterion": ("criterion", "_name"),
@@ -33,12 +36,15 @@ FLAGS = {  # of fairseq-train in the model card, with the place of each in the s
 def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores: dict[str, Any] | None) -> str:
     """Returns the text of README.md.
 
+    What the card of a folder says that this command cannot know stays: other fields, the training, and text below.
+
     Args:
         half: the weights are stored in fp16.
         chosen: fields of the front matter, which win.
         scores: what `hat score --json` wrote.
     """
     model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
+    earlier = EarlierCard.read(trained.folder.path / CARD) if trained.folder else EarlierCard()
     longest = "longest input and output" if pipeline.kind.has_target else "longest input"
     names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
     facts = {
@@ -50,14 +56,40 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
         **({} if languages_of(pipeline) else dict.fromkeys(("source language", "target language"))),
         "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),
         "trained with": trained_with(cfg),
+        **earlier.facts,
         "written by": f"hat_fairseq {hat_fairseq.__version__}",
     }
     rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items() if value is not None)
     use = f'`hat_fairseq.load("{name}")` in Python, MODEL of all commands, or, in transformers, after '
     use += "`import hat_fairseq.hf`, `AutoTokenizer` and `AutoModel...`."
-    front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen)
-    text = f"{front}# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}"
-    return text if scores is None else f"{text}\n{scores_of(scores)}"
+    front = front_matter(pipeline, [trained.network, cfg["task"]._name], earlier.fields | chosen)
+    parts = [f"{front}# {name}\n\n{use}\n\n{TABLE}{rows}", earlier.text, "" if scores is None else scores_of(scores)]
+    return "\n".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class EarlierCard:
+    """What stays of the card of a folder that is written again."""
+
+    fields: dict[str, Any] = field(default_factory=dict)  # of the front matter
+    facts: dict[str, str] = field(default_factory=dict)  # about the training
+    text: str = ""  # below the facts: scores, and what somebody has written
+
+    @classmethod
+    def read(cls, path: Path) -> "EarlierCard":
+        """Reads a card; of one that `hat export` has not written the whole text stays. ValueError for broken YAML."""
+        content = path.read_text(encoding="utf-8") if path.is_file() else ""
+        front, text = re.match(r"(?:---\n(.*?)^---\n)?(.*)", content, re.DOTALL | re.MULTILINE).groups()  # type: ignore[union-attr]
+        try:
+            fields = yaml.safe_load(front or "") or {}
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path}: the front matter is not YAML: {error}") from error
+        before, table, after = text.partition(TABLE)
+        rows, _, below = after.partition("\n\n")
+        facts = dict(row.strip("| ").split(" | ", 1) for row in rows.splitlines())
+        kept: dict[str, str] = {name: facts[name] for name in ("trained on", "trained with") if name in facts}
+        below = (below if table else before).strip()
+        return cls(fields, kept, f"{below}\n" if below else "")
 
 
 def scores_of(record: dict[str, Any]) -> str:

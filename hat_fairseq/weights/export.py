@@ -81,6 +81,9 @@ def main(args: argparse.Namespace) -> int:
         check_classes(ModelFolder.open(model))
     if args.out.exists() and not is_model_folder(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat export; choose another directory")
+    for read in (model, data):
+        if read.resolve().is_relative_to(args.out.resolve()):
+            raise ValueError(f"--out {args.out} is also an input of this command; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
         trained = Trained.load(model, data)
         if stated and not trained.writes_texts:

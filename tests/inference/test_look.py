@@ -252,7 +252,9 @@ def test_sentences_of_a_text_end_at_their_last_token() -> None:
     assert sentence_ends(["A", "b", ".", "C", "."], ["A", " b", ".", " C", "."], "punctuation", "en") == [3, 5]
     assert sentence_ends(["A", "<sep>", "b"], ["A", "\t", "b"], "punctuation", "en") == [2, 3]
     question = ["Τι", ";", "Ναι", "."], ["Τι", ";", " Ναι", "."]
-    assert sentence_ends(*question, "punctuation", "el") == [2, 4] and sentence_ends(*question, "punctuation", "en") == [4]
+    assert sentence_ends(*question, "punctuation", "el") == [2, 4] and sentence_ends(
+        *question, "punctuation", "en"
+    ) == [4]
 
 
 @pytest.mark.parametrize("uniform", [True, False])

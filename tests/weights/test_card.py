@@ -1,12 +1,18 @@
-"""The head of a model card says what the languages of a model are, and what it does."""
+"""Model cards: the languages of a model and what it does; what a folder says of itself stays when it is written again."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from commands import hat, refusal
+from minilm import needs_minilm
 
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.options import Settings
-from hat_fairseq.weights.card import front_matter
+from hat_fairseq.weights.card import EarlierCard, front_matter
+
+PACKAGE = Path(__file__).resolve().parents[2] / "hat_fairseq"
 
 
 @pytest.mark.parametrize(
@@ -23,3 +29,39 @@ def test_two_languages_are_a_translation(source: str, target: str, says: list[st
     head = front_matter(SimpleNamespace(settings=settings, kind=KINDS["text"]), [], {})
     assert ("pipeline_tag: translation\n" in head) == translates
     assert [line[2:] for line in head.splitlines() if line.startswith("- ")] == says
+
+
+@pytest.mark.parametrize("name", ["demo", pytest.param("meeting", marks=[needs_minilm, pytest.mark.slow])])
+def test_a_folder_that_is_written_again_keeps_its_card(name: str, tmp_path: Path) -> None:
+    """Licence, training, scores and text stay; what is said of the weights is that of the new ones."""
+    assert hat("export", name, "--out", tmp_path / "first", "--card", '{"datasets": ["ami"]}') == 0
+    assert hat("export", tmp_path / "first", "--out", tmp_path / "new", "--half", "--card", '{"license": "mit"}') == 0
+    text = (tmp_path / "new/README.md").read_text()
+    before = EarlierCard.read(PACKAGE / f"{name}_model/README.md")
+    after = EarlierCard.read(tmp_path / "new/README.md")
+    assert after.fields == before.fields | {"datasets": ["ami"], "license": "mit"}
+    assert after.text == before.text and after.facts == before.facts and len(before.facts) == 2
+    assert "in fp16 |" in text and "# new\n" in text and text.count("| trained with |") == 1
+    assert len(re.findall("^---$", text, re.MULTILINE)) == 2
+
+
+def test_cards_of_others(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    for content, fields, text in (
+        ("", {}, ""),
+        ("# Mine\n\nOf minutes.\n", {}, "# Mine\n\nOf minutes.\n"),
+        ("---\nlicense: mit\n---\nOf minutes.\n\n---\n", {"license": "mit"}, "Of minutes.\n\n---\n"),
+    ):
+        card.write_text(content)
+        assert EarlierCard.read(card) == EarlierCard(fields, {}, text)
+    card.write_text("---\na: [\n---\n")
+    with pytest.raises(ValueError, match=r"README.md: the front matter is not YAML"):
+        EarlierCard.read(card)
+
+
+def test_it_does_not_replace_its_input(tmp_path: Path) -> None:
+    made = tmp_path / "demo"
+    assert hat("export", "demo", "--out", made) == 0
+    for words in ([made], ["demo", "--data", made / "bin"]):
+        error = refusal("export", *words, "--out", made, "--overwrite", "--half")
+        assert f"--out {made} is also an input of this command" in error
