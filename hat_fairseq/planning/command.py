@@ -21,10 +21,10 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from ..data import readers
 from ..data.files import json_text
 from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.options import Options
-from ..data.readers import find_reader
 from ..recipes import command as recipes
 from ..recipes import files
 from ..register import register
@@ -82,10 +82,9 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the estimate, and what it is about."""
     cfg, task, kind = set_up(args.recipe, args.others, args.dictionary_size)
     preprocess = files.load(files.find(args.recipe))["preprocess"]
-    reader = str(preprocess["reader"])
-    kind_of_reader = kind_of("text" if "/" in reader else find_reader(reader).kind)
-    if getattr(kind_of_reader, "joins_rows", False) and kind_of_reader is not kind and kind_of_reader.task == kind.task:
-        text = f"only the data say that a sample is a {kind_of_reader.name}"
+    stated = kind_of_recipe(preprocess)
+    if getattr(stated, "joins_rows", False) and stated is not kind and stated.task == kind.task:
+        text = f"only the data say that a sample is a {stated.name}"
         raise ValueError(f"{text}: run `hat recipe preprocess {args.recipe}` first")
     unit = next((name for name in ("batch_size", "max_tokens") if cfg.dataset[name]), None)
     if unit is None:
@@ -122,6 +121,14 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
         fitting = sizes[: bisect.bisect(sizes, args.gpu_memory, key=lambda n: estimate(n, update // n)["peak"])]
         plan |= {"memory": args.gpu_memory, "largest": flags(fitting[-1], update // fitting[-1]) if fitting else None}
     return plan
+
+
+def kind_of_recipe(preprocess: Mapping[str, Any]) -> Any:
+    """Returns the kind of data that a recipe says, or its reader if that is there already; else documents."""
+    reader = str(preprocess.get("reader", ""))
+    if "kind" not in preprocess and (reader in readers.names() or Path(reader).is_file()):
+        return kind_of(readers.find_reader(reader).kind)
+    return kind_of(str(preprocess.get("kind", "text")))
 
 
 def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[Any, Any, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +141,32 @@ def test_long_documents_in_a_batch_of_tokens(capsys: pytest.CaptureFixture[str])
 def test_what_cannot_be_planned(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", *words.split(), "--dictionary-size", "100"]) == 2
     assert message in capsys.readouterr().err
+
+
+RECIPE = """
+preprocess: {%s}
+task: {task: sequence_classification, max-positions: 64, data: data-bin/mine/bin}
+train: {arch: hat_roberta_tiny, batch-size: 2, lr: 1e-3, optimizer: adam, save-dir: checkpoints/mine}
+"""
+
+
+@pytest.mark.parametrize(
+    ("preprocess", "message"),
+    [
+        ("", ""),
+        ("reader: mine, kind: classification", ""),
+        ("reader: reader.py", ""),
+        ("reader: mine, kind: byte_pair", "only the data say that a sample is a byte_pair"),
+    ],
+)
+def test_a_recipe_of_ones_own_before_there_are_data(
+    preprocess: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(RECIPE % preprocess)
+    assert cli.main(["plan", "mine.yaml", "--dictionary-size", "100"]) == (2 if message else 0)
+    printed = capsys.readouterr()
+    assert message in printed.err and ("mine.yaml: hat_roberta_tiny" in printed.out or message)
 
 
 def test_a_memory_without_unit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

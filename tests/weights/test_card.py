@@ -1,4 +1,4 @@
-"""Model cards: the languages of a model and what it does; what a folder says of itself stays when it is written again."""
+"""Model cards: languages of a model and what it does; what a folder says of itself stays when it is written again."""
 
 import re
 from pathlib import Path
