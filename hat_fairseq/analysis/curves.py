@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} must end in {', '.join(FORMS)}")
     check_folder(args.out)
     check_output(args.out, args.overwrite, args.logs)
-    names = [log.resolve().parent.name if log.name == LOG else log.name for log in args.logs]
+    names = [(log.resolve().parent if log.name == LOG else log.resolve()).name for log in args.logs]
     labels = names if len(set(names)) == len(names) else list(map(str, args.logs))
     runs = dict(zip(labels, map(read_log, args.logs), strict=True))
     # The loss, each figure of a validation, the learning rate.

@@ -183,6 +183,8 @@ class Look:
     def statement(self, one: AttentionMap) -> str:
         """Says how selective an attention is, which has its target sentences as queries."""
         name = one.name[0].upper() + one.name[1:]
+        if len(self.source) == 1:
+            return f"The document has one {self.unit} only, which has all of the {one.name}."
         if self.is_uniform(one):
             reason = f"no {self.unit} is preferred" if one.to_tokens else "the hierarchy is not used here"
             return f"{name} is practically uniform: {reason}."

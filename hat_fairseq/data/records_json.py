@@ -16,6 +16,7 @@ from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record
 
 SUMMARY = "summary"  # another name for the target when it is read
+OTHERS = "other_references"  # the field for the second one and the others, which follow the target in its list
 WITHOUT_ID = "; --number-ids of hat preprocess, hat generate and hat predict numbers the records"
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
@@ -65,6 +66,8 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
         if kind.packs and value.get("id") is None:  # ids may be missing
             value = {**value, "id": Path(where).name}
         if kind.has_target:
+            if OTHERS in value:
+                raise ValueError(f"{where}: unknown key {OTHERS!r}; several references are a list of lists in target")
             value = _with_references(value, where)
         value = _with_text(value, kind.record.one_of)
     record: Record = decode(kind.record, value, where)
@@ -75,7 +78,7 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
 def record_to_json(record: Record) -> dict[str, Any]:
     """Returns the object from which `record_from_json` makes the same record."""
     result: dict[str, Any] = _plain(record)
-    if (others := result.pop("other_references", None)) and "target" in result:
+    if (others := result.pop(OTHERS, None)) and "target" in result:
         result["target"] = [result["target"], *others]
     return result
 
@@ -93,7 +96,12 @@ def _with_references(value: dict[str, Any], where: str) -> dict[str, Any]:
             value["target"] = summary
     match value.get("target"):
         case [list() as first, *others]:
-            return {**value, "target": first, "other_references": others}
+            if wrong := [each for each in others if not isinstance(each, list)]:
+                name = f"{where}: document {value.get('id')!r}"
+                raise ValueError(
+                    f"{name}: each reference in target must be a list, as the first is, not {wrong[0]!r:.60}"
+                )
+            return {**value, "target": first, OTHERS: others}
     return value
 
 
@@ -125,7 +133,8 @@ def decode(cls: Any, value: Any, where: str) -> Any:
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
         keys, required = _keys(cls)
         if unknown := value.keys() - keys.keys():
-            raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(keys)}")
+            known = ", ".join(key for key in keys if key != OTHERS)
+            raise ValueError(f"unknown key {min(unknown)!r}; known are {known}")
         if missing := required - value.keys():
             raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})

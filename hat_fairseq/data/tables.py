@@ -75,14 +75,16 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
         texts = _quotes_of_texts_doubled(texts, below_separator)
     rows = csv.reader((line + "\n" for line in texts), delimiter=delimiter, strict=True)
     header: list[str] = []
+    last = 0
     try:
         for row in rows:
+            place, last = f"{path}:{last + 1}", rows.line_num  # the first line: cells may have line breaks
             if blank := all(map(is_blank, row)):
                 row = [""] * len(header)
             if header and len(row) != len(header):
-                raise ValueError(f"{path}:{rows.line_num}: {len(row)} columns instead of {len(header)}")
+                raise ValueError(f"{place}: {len(row)} columns instead of {len(header)}")
             if header:
-                yield f"{path}:{rows.line_num}", dict(zip(header, row, strict=True))
+                yield place, dict(zip(header, row, strict=True))
             elif below_separator and not blank:
                 below_separator = False
             elif not blank:

@@ -210,9 +210,18 @@ def look_at(model: DocumentToText | Predictor, record: Record, options: LookOpti
     options = options or LookOptions()
     look = _look_at(model, record, options)
     if look.is_empty:
-        advice = f"{record.name} has one segment: take" if options.occlusion else "give --occlusion, or"
-        raise ValueError(f"{options.name} has no attention to show: {advice} a model with a hierarchy")
+        advice = (
+            f"{record.name} has one segment: "
+            if options.occlusion
+            else "give --occlusion, or " * _has_one_output(model)
+        )
+        raise ValueError(f"{options.name} has no attention to show: {advice}take a model with a hierarchy")
     return look
+
+
+def _has_one_output(model: DocumentToText | Predictor) -> bool:
+    """Whether there is one text or one label, which may change where a unit is left out."""
+    return isinstance(model, DocumentToText) or (model.kind.head_level == "document" and model.kind.names_labels)
 
 
 @torch.no_grad()
@@ -226,7 +235,7 @@ def _look_at(model: DocumentToText | Predictor, record: Record, options: LookOpt
 
 def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> Look:
     (net,), kind, device = model.models, model.kind, model.loaded.device
-    if options.occlusion and not (kind.head_level == "document" and kind.names_labels):
+    if options.occlusion and not _has_one_output(model):
         raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
     encoded, notes, _ = _encoded(record, model.loaded)
     default, label = 0, ""

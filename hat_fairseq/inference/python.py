@@ -214,8 +214,9 @@ class Model:
         if isinstance(document, Sequence) and not isinstance(document, str):
             document = {"sentences" if all(isinstance(each, str) for each in document) else "turns": list(document)}
         fields = {"text": document} if isinstance(document, str) else Fields(document, "the document").record
-        if {"questions", "evidence", "spans"} & fields.keys():
-            raise ValueError("the document has questions of its own: leave them out, or use predict")
+        if of_questions := sorted({"questions", "evidence", "spans"} & fields.keys()):
+            logger.warning("left out of the document: %s", ", ".join(of_questions))
+            fields = {name: value for name, value in fields.items() if name not in of_questions}
         record = record_from_json({"id": "1", **fields, "questions": questions}, "the document", self.kind)
         assert isinstance(record, Evidence)
         return record, ()

@@ -49,12 +49,15 @@ class Score:
 
     @contextmanager
     def references(self) -> Iterator[Path]:
-        """Yields the file of the records: that of `hat preprocess`, or a temporary one."""
+        """Yields the file of the records: that of `hat preprocess`, or a temporary one, which no error names."""
         if self.stored:
             yield self.stored
         else:
             with as_file(self.records, self.pipeline) as path:
-                yield path
+                try:
+                    yield path
+                except ValueError as error:
+                    raise ValueError(str(error).replace(str(path), str(self.input))) from error
 
     def parse(self, references: Path) -> argparse.Namespace:
         parser = Parser(prog="hat score", allow_abbrev=False)

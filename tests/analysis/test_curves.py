@@ -32,7 +32,9 @@ def test_the_figures_are_those_of_the_log(trained: tuple[Path, str]) -> None:
 
 
 @pytest.mark.slow
-def test_runs_in_one_picture(trained: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_in_one_picture(
+    trained: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A panel for each figure; in it, a line for each part of each training."""
     other = tmp_path / "other"
     other.mkdir()
@@ -47,6 +49,10 @@ def test_runs_in_one_picture(trained: tuple[Path, str], tmp_path: Path, capsys: 
     assert named.count("other: valid") == named.count("run: valid") + 1, "rougeL"
     assert f"wrote {out}" in capsys.readouterr().out
     assert cli.main(["curves", str(other), "--out", str(out)]) == 2 and "exists" in capsys.readouterr().err
+    monkeypatch.chdir(other)
+    assert (
+        cli.main(["curves", ".", "--out", "here.svg"]) == 0 and "<!-- other: valid -->" in Path("here.svg").read_text()
+    )
 
 
 @pytest.mark.slow

@@ -119,6 +119,7 @@ def test_elements_that_show_nothing_are_left_out_and_counted(tmp_path: Path) -> 
     assert c["sentences"] == ["Who?", *VISIBLE] and c["target"] == VISIBLE
     counted = treatments(tmp_path / "out")
     assert (counted["sentences_empty"], counted["target_sentences_empty"]) == (2 * len(blanks), 2 * len(blanks))
+    assert counted["references_empty"] == 1
     lines = (tmp_path / "out/text/train.source").read_text(encoding="utf-8").splitlines()
     assert [line.split(" ").count("<s>") for line in lines] == [len(VISIBLE), len(VISIBLE), 1 + len(VISIBLE)]
     words = [line.replace("@@ ", "").replace("<s> ", "") for line in lines]
@@ -271,3 +272,21 @@ def test_answers_after_paragraphs_that_show_nothing_are_found(learned_bpe: Learn
             (row,) = TextPipeline(settings, learned_bpe).rows(record)
             first, last = map(int, row.label or ())
             assert text[row.characters[first][0] : row.characters[last][1]] == "He", (number, text)
+
+
+def test_references_that_show_nothing_are_counted(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "text": "One.", "target": [["x"], []]},
+        {"id": "b", "text": "Two.", "target": [["y"], ["", "z"], [" \u200b"]]},
+    ]
+    for split in ("train", "valid"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", rows)
+    assert hat("preprocess", tmp_path / "raw", "--splitter", "punctuation", "--out", tmp_path / "out") == 0
+    targets = [row["target"] for row in read_lines(tmp_path / "out/text/train.jsonl")]
+    assert targets == [["x"], [["y"], ["z"]]]
+    counts = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]["train"]["treatments"]
+    assert [counts[name] for name in ("references_empty", "references_not_trained_on", "target_sentences_empty")] == [
+        2,
+        1,
+        1,
+    ]

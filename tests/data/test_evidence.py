@@ -230,11 +230,13 @@ def test_tables_have_a_line_for_each_question_and_sentence(tmp_path: Path) -> No
         ("a", "who ?\nwhat ?", "One.\nTwo.\nThree.", "0 2\n1"),
         ("b", "who ?\nwhat ?", "One.\nTwo.\nThree.", "\n0, 1,2"),
         ("c", "who ?", "One.", "0"),
+        ("d", "who ?", "One.", " - "),
+        ("e", "who ?\nwhat ?", "One.\nTwo.", "-\n-"),
     ]
     with open(tmp_path / "train.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "questions", "sentences", "evidence"), *rows])
     records: list[Any] = list(read_records(tmp_path / "train.csv", "evidence"))
-    assert [each.evidence for each in records] == [((0, 2), (1,)), ((), (0, 1, 2)), ((0,),)]
+    assert [each.evidence for each in records] == [((0, 2), (1,)), ((), (0, 1, 2)), ((0,),), ((),), ((), ())]
     assert records[0].questions == ("who ?", "what ?") and records[0].elements == ("One.", "Two.", "Three.")
     with open(tmp_path / "test.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "questions", "text"), ("a", "who ?", "One. Two.")])

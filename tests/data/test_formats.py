@@ -184,7 +184,10 @@ def test_tables_that_quote_cells_may_have_several_lines_in_them(end: str, tmp_pa
             rows = [["x", first, "1"], [second, "y", "2"], ["z", first, second], ["end", "z", second]]
             with open(path, "w", newline="", encoding="utf-8") as file:
                 csv.writer(file, delimiter="\t", lineterminator=end).writerows([["a", "b", "c"], *rows])
-            assert [list(row.values()) for _, row in read_rows(path, "abc")] == rows, (first, second)
+            found = [*read_rows(path, "abc")]
+            assert [list(row.values()) for _, row in found] == rows, (first, second)
+            lines = [*itertools.accumulate((1 + "".join(row).count("\n") for row in rows[:-1]), initial=2)]
+            assert [place for place, _ in found] == [f"{path}:{line}" for line in lines], "where the rows begin"
 
 
 def test_a_saved_dataset_is_the_files_of_its_state(tmp_path: Path, expected: dict[str, list[Row]]) -> None:

@@ -106,7 +106,7 @@ def test_offsets_of_passages_and_of_running_text(model: EvidenceModel, tmp_path:
     assert values["probabilities"] and len(values["probabilities"]) == 5, "sentences of running text"
 
 
-def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
+def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path, capsys: Any, caplog: Any) -> None:
     loaded, path = hat_fairseq.load(model.checkpoint, model.data, "cpu"), write_formats(tmp_path)["m.txt"]
     lines = ask_json(model, path, capsys, *QUESTIONS)
     turns = [{"speaker": speaker, "text": text} for speaker, text in TURNS]
@@ -130,12 +130,14 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
     assert len(loaded.ask("One. Two! Three?", "what?").questions[0]["probabilities"]) == 3
     assert len(loaded.ask(["One.", "Two!"], "what?", threshold=1).questions[0]["probabilities"]) == 2
     assert len(loaded.ask(turns, "what?", threshold=0, most_passages=1).questions[0]["passages"]) == 1
+    labelled: Any = {"sentences": ["One.", "Two!"], "questions": ["other?"], "evidence": [[1]]}
+    assert loaded.ask(labelled, "what?").questions == loaded.ask(labelled["sentences"], "what?").questions
+    assert "left out of the document: evidence, questions" in caplog.text
     for document, questions, message in (
         ("One.", [], "no question"),
         ("One.", " \u200b", "question 1 is empty"),
         ("", "what?", "has no text|empty"),
         ([], "what?", "no text|empty"),
-        ({"text": "a", "questions": ["b"]}, "what?", "questions of its own"),
         ({"text": "a", "turns": []}, "what?", "exactly one of"),
         (tmp_path, "what?", "is a folder"),
         (str(times), "what?", "the document '.*m.vtt' is the name of a file: give Path"),
@@ -143,6 +145,13 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
     ):
         with pytest.raises(ValueError, match=message):
             loaded.ask(document, questions)
+
+
+def test_an_error_of_the_scores_names_the_file_of_the_user(model: EvidenceModel, tmp_path: Path) -> None:
+    row = {"id": "a", "questions": ["what?"], "sentences": ["One.", "Two."], "evidence": [[]]}
+    words = ["predict", model.checkpoint, write_lines(tmp_path / "mine.jsonl", [row]), "--data", model.data]
+    error = refusal(*words, "--out", tmp_path / "out.jsonl", "--device", "cpu", "--score", "evidence")
+    assert f"{tmp_path}/mine.jsonl: no question has evidence" in error
 
 
 def test_a_string_is_read_by_its_content(model: EvidenceModel, tmp_path: Path, caplog: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from commands import generation_flags
 from matplotlib.image import imread
+from minilm import needs_minilm
 
 import hat_fairseq
 from hat_fairseq import cli
@@ -159,6 +160,22 @@ def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
     assert {one.queries: one.weights.size(2) for one in look.maps}["document"] == 1
     with pytest.raises(ValueError, match="--occlusion needs one label for a document; the kind tokens"):
         look_at(model, record, LookOptions(occlusion=True))
+
+
+@needs_minilm
+def test_a_model_without_hierarchy_or_label_is_not_told_to_leave_anything_out() -> None:
+    with pytest.raises(ValueError, match="has no attention to show: take a model with a hierarchy$"):
+        hat_fairseq.load("meeting").look({"sentences": ["One.", "Two."], "questions": ["what?"]})
+
+
+def test_one_unit_has_all_of_the_attention() -> None:
+    one = AttentionMap("attention to sentences", "target tokens", (0,), torch.ones(1, 2, 3, 1))
+    look = Look("d", "m", "sentence", ("a",), (3,), (one,), ("a", "b", "c"), ((0, 3),))
+    (with_map,) = look.by_sentence
+    assert (
+        look.statement(with_map) == "The document has one sentence only, which has all of the attention to sentences."
+    )
+    assert not [each for each in look.statements() if "hierarchy" in each] and picture(look)
 
 
 def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path, capsys) -> None:

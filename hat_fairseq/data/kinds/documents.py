@@ -114,8 +114,11 @@ class DocumentKind(Kind):
             counts["target_sentences_empty"] += target.count("")
             target = list(filter(None, target))
         if record.other_references:
-            others = (tuple(filter(None, _normalised(each, counts))) for each in record.other_references)
-            record = replace(record, other_references=tuple(filter(None, others)))
+            others = [_normalised(each, counts) for each in record.other_references]
+            counts["target_sentences_empty"] += sum(each.count("") for each in others if any(each))
+            shown = [each for each in (tuple(filter(None, each)) for each in others) if each]
+            counts["references_empty"] += len(others) - len(shown)
+            record = replace(record, other_references=tuple(shown))
             counts["references_not_trained_on"] += len(record.other_references)
         sentences = [*question, *filter(None, sentences)]
         record = record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))

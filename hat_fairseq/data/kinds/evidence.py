@@ -30,10 +30,10 @@ CLASSES = ("0", "1")
 
 
 def _numbers(evidence: Any) -> Any:
-    """Numbers of a cell of a table: one line for each question."""
+    """Numbers of a cell of a table: one line for each question, `-` for one that the document does not answer."""
     if not isinstance(evidence, str):
         return evidence
-    lines = [line.replace(",", " ").split() for line in evidence.split("\n")]
+    lines = [[] if line.strip() == "-" else line.replace(",", " ").split() for line in evidence.split("\n")]
     if not all(map(str.isdecimal, (word for line in lines for word in line))):
         raise ValueError(f"evidence is not numbers: {evidence!r:.60}")
     return [list(map(int, line)) for line in lines]
