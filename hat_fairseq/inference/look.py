@@ -210,11 +210,9 @@ def look_at(model: DocumentToText | Predictor, record: Record, options: LookOpti
     options = options or LookOptions()
     look = _look_at(model, record, options)
     if look.is_empty:
-        advice = (
-            f"{record.name} has one segment: "
-            if options.occlusion
-            else "give --occlusion, or " * _has_one_output(model)
-        )
+        advice = "give --occlusion, or " * _has_one_output(model)
+        if options.occlusion:
+            advice = f"{record.name} has one segment: "
         raise ValueError(f"{options.name} has no attention to show: {advice}take a model with a hierarchy")
     return look
 

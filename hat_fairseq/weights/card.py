@@ -78,18 +78,17 @@ class EarlierCard:
     @classmethod
     def read(cls, path: Path) -> "EarlierCard":
         """Reads a card; of one that `hat export` has not written the whole text stays. ValueError for broken YAML."""
-        content = path.read_text(encoding="utf-8") if path.is_file() else ""
+        content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         front, text = re.match(r"(?:---\n(.*?)^---\n)?(.*)", content, re.DOTALL | re.MULTILINE).groups()  # type: ignore[union-attr]
         try:
-            fields = yaml.safe_load(front or "") or {}
-        except yaml.YAMLError as error:
-            raise ValueError(f"{path}: the front matter is not YAML: {error}") from error
+            fields = dict(yaml.safe_load(front or "") or {})
+        except (yaml.YAMLError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: the front matter is not YAML with names and values: {error}") from error
         before, table, after = text.partition(TABLE)
         rows, _, below = after.partition("\n\n")
-        facts = dict(row.strip("| ").split(" | ", 1) for row in rows.splitlines())
-        kept: dict[str, str] = {name: facts[name] for name in ("trained on", "trained with") if name in facts}
+        facts = dict(re.findall(r"^\| (trained on|trained with) \| (.*) \|$", rows, re.MULTILINE))
         below = (below if table else before).strip()
-        return cls(fields, kept, f"{below}\n" if below else "")
+        return cls(fields, facts, f"{below}\n" if below else "")
 
 
 def scores_of(record: dict[str, Any]) -> str:

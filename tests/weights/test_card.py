@@ -54,9 +54,10 @@ def test_cards_of_others(tmp_path: Path) -> None:
     ):
         card.write_text(content)
         assert EarlierCard.read(card) == EarlierCard(fields, {}, text)
-    card.write_text("---\na: [\n---\n")
-    with pytest.raises(ValueError, match=r"README.md: the front matter is not YAML"):
-        EarlierCard.read(card)
+    for front in ("a: [", "- a", "a"):
+        card.write_text(f"---\n{front}\n---\n")
+        with pytest.raises(ValueError, match=r"README.md: the front matter is not YAML with names and values"):
+            EarlierCard.read(card)
 
 
 def test_it_does_not_replace_its_input(tmp_path: Path) -> None:
