@@ -16,10 +16,8 @@ from commands import ABSENT, REPOSITORY, environment, run_command, training_word
 from evidence_model import EvidenceModel, train_evidence
 from fine_tuned import FineTuned, fine_tune, write_meetings
 from ray_cluster import cluster, head, private  # noqa: F401 fixtures
-from warm import WarmPython
+from warm import MODULES, WarmPython
 
-COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
-WARM = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}
 Command = Callable[..., subprocess.CompletedProcess]
 # The files that take longest in `make test-all`, then in `make test`: the processes begin with them, so that all end at
 # about the same time.
@@ -82,10 +80,10 @@ def logs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def run(warm: WarmPython) -> Command:
-    """Runs a command of this environment; those of `WARM` without imports, if no other option is asked for."""
+    """Runs a command of this environment; those of `MODULES` without imports, if no other option is asked for."""
 
     def run_any(*command: object, **options: Any) -> subprocess.CompletedProcess:
-        module = WARM.get(str(command[0]))
+        module = MODULES.get(str(command[0]))
         if module is None or not options.keys() <= {"check", "cwd"}:
             return run_command(*command, **options)
         return warm.completed(

@@ -53,7 +53,7 @@ def read_records(
 def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
     """Returns the names that columns of a table with records of a kind may have."""
     record: Any = (kind := kind_of(kind)).record
-    return {*_keys(record)[0], *columns.key_of, *([SUMMARY] if kind.has_target else [])}
+    return {*_written(record), *columns.key_of, *([SUMMARY] if kind.has_target else [])}
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
@@ -133,8 +133,7 @@ def decode(cls: Any, value: Any, where: str) -> Any:
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
         keys, required = _keys(cls)
         if unknown := value.keys() - keys.keys():
-            known = ", ".join(key for key in keys if key != OTHERS)
-            raise ValueError(f"unknown key {min(unknown)!r}; known are {known}")
+            raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(_written(cls))}")
         if missing := required - value.keys():
             raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
@@ -149,6 +148,11 @@ def _plain(value: Any) -> Any:
     if type(value) is tuple and value and not isinstance(value[0], str):
         return [_plain(each) for each in value]
     return value
+
+
+def _written(cls: Any) -> list[str]:
+    """The keys that a user may write."""
+    return [key for key in _keys(cls)[0] if key != OTHERS]
 
 
 @cache

@@ -22,6 +22,8 @@ from typing import NoReturn
 
 from commands import HEEDING, REPOSITORY
 
+COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
+MODULES = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}  # of programs
 IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.data.preprocess")
 # What a training imports when it makes its optimizer and reads its settings: half a second each.
 IMPORTED += ("torch._dynamo", "torch.distributed.fsdp", "hydra.experimental.compose")

@@ -19,10 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from commands import REPOSITORY, environment
-from warm import forget_logs, import_all, run_module
+from warm import MODULES, forget_logs, import_all, run_module
 
-COMMANDS = ("train", "generate", "preprocess")
-MODULES = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}
 PROGRAM = """#!{python} -SE
 import json, os, socket, sys
 server = socket.socket(socket.AF_UNIX)
