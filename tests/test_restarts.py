@@ -15,6 +15,7 @@ from byte_level_bpe import write_byte_level_bpe
 from commands import REPOSITORY, environment, write_lines
 from safetensors.torch import load_file, save_file
 from sentencepiece_model import write_model
+from warm import WarmPython
 
 from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.data.dictionary import Dictionary
@@ -23,21 +24,6 @@ from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.weights.names import DEMO
 
 fault = pytest.mark.fault
-# `hat` with small blocks, which is killed before it computes block KILL_AT.
-SCRIPT = """
-import itertools, os, signal, sys
-from hat_fairseq import cli
-from hat_fairseq.data import blocks
-blocks.SIZE, keep, numbers = 2000, blocks._keep, itertools.count()
-
-def killed(*arguments):
-    if next(numbers) == int(os.environ["KILL_AT"]):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return keep(*arguments)
-
-blocks._keep = killed
-sys.exit(cli.main())
-"""
 READER = """
 from collections import Counter
 from beside import WORD
@@ -63,24 +49,28 @@ def build_dictionary(*unused):
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A folder with a copy of this package, whose code a test changes."""
-    shutil.copytree(REPOSITORY / "hat_fairseq", tmp_path / "code/hat_fairseq", ignore=shutil.ignore_patterns("*.pyc"))
-    return tmp_path / "code"
+def run(warm: WarmPython, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
+    """Runs `hat` with small blocks, of a copy of this package if there is one (`copy_package`)."""
+    support = REPOSITORY / "tests/support"
 
-
-@pytest.fixture
-def run(package: Path) -> Callable[..., subprocess.CompletedProcess]:
-    """Runs `hat` of the copy."""
-
-    def run(*words: object, kill_at: int = -1, cwd: Path = package) -> subprocess.CompletedProcess:
-        variables = environment(PYTHONPATH=package, KILL_AT=kill_at)
-        command = [sys.executable, "-c", SCRIPT, *map(str, words)]
-        done = subprocess.run(command, env=variables, cwd=cwd, capture_output=True, text=True, timeout=300)
+    def run(*words: object, kill_at: int = -1, cwd: Path = tmp_path) -> subprocess.CompletedProcess:
+        command = ["killed", str(kill_at), *map(str, words)]
+        if (package := tmp_path / "code").exists():
+            options = {"env": environment(PYTHONPATH=f"{package}{os.pathsep}{support}"), "timeout": 300}
+            program = [sys.executable, "-m", *command]
+            done = subprocess.run(program, cwd=cwd, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+        else:
+            done = warm.completed(command, cwd, check=False)
         assert done.returncode == (-signal.SIGKILL if kill_at >= 0 else done.returncode), done.stderr
         return done
 
     return run
+
+
+def copy_package(tmp_path: Path) -> Path:
+    """Copies this package into a folder, so that its code can change; `run` takes the copy."""
+    shutil.copytree(REPOSITORY / "hat_fairseq", tmp_path / "code/hat_fairseq", ignore=shutil.ignore_patterns("*.pyc"))
+    return tmp_path / "code/hat_fairseq"
 
 
 def append(path: Path, text: str) -> None:
@@ -106,10 +96,11 @@ def raw(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @fault("Preprocessing", "code that gives wrong text and fails is corrected after blocks are stored", "right text")
-def test_corrected_code(package: Path, raw: Path, run, tmp_path: Path) -> None:
+def test_corrected_code(raw: Path, run, tmp_path: Path) -> None:
+    package = copy_package(tmp_path)
     words = ["preprocess", raw / "reader.py", "--root", raw, "--num-codes", 20, "--out"]
     assert run(*words, tmp_path / "whole").returncode == 0
-    stages, binarize = package / "hat_fairseq/data/stages.py", package / "hat_fairseq/data/binarize.py"
+    stages, binarize = package / "data/stages.py", package / "data/binarize.py"
     right = stages.read_text(), binarize.read_text()
     append(stages, WRONG_TEXT)
     append(binarize, FAILS)
@@ -121,40 +112,40 @@ def test_corrected_code(package: Path, raw: Path, run, tmp_path: Path) -> None:
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def other_reader(raw: Path, package: Path) -> list[object]:
+def other_reader(raw: Path) -> list[object]:
     (raw / "reader.py").write_text(READER.replace("two", "three"))
     return []
 
 
-def other_module(raw: Path, package: Path) -> list[object]:
+def other_module(raw: Path) -> list[object]:
     (raw / "beside.py").write_text('WORD = "other"\n')
     return []
 
 
-def other_release(raw: Path, package: Path) -> list[object]:
+def other_release(raw: Path) -> list[object]:
     times = (path := raw / "lines.txt").stat()
     path.write_text(path.read_text().replace("many", "some"))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return []
 
 
-def other_option(raw: Path, package: Path) -> list[object]:
+def other_option(raw: Path) -> list[object]:
     return ["--max-source-tokens", 8, "--long-source", "truncate"]
 
 
-def other_dictionary(raw: Path, package: Path) -> list[object]:
+def other_dictionary(raw: Path) -> list[object]:
     shutil.copy(raw.parent / "second/bin/dict.source.txt", raw.parent / "first/bin")
     return []
 
 
-def other_vocabulary(raw: Path, package: Path) -> list[object]:
+def other_vocabulary(raw: Path) -> list[object]:
     shutil.rmtree(raw.parent / "first")
     (raw.parent / "second").rename(raw.parent / "first")
     return []
 
 
-def other_code(raw: Path, package: Path) -> list[object]:
-    append(package / "hat_fairseq/data/stages.py", WRONG_TEXT)
+def other_code(raw: Path) -> list[object]:
+    append(raw.parent / "code/hat_fairseq/data/stages.py", WRONG_TEXT)
     return []
 
 
@@ -165,7 +156,9 @@ def other_code(raw: Path, package: Path) -> list[object]:
     [other_reader, other_module, other_release, other_option, other_dictionary, other_vocabulary, other_code],
 )
 @fault("Preprocessing", "kill -9, then another reader, option, input, dictionary or source", "as a run from nothing")
-def test_preprocessing(change, kill_at: int, raw: Path, package: Path, run, tmp_path: Path) -> None:
+def test_preprocessing(change, kill_at: int, raw: Path, run, tmp_path: Path) -> None:
+    if change is other_code:
+        copy_package(tmp_path)
     words = ["preprocess", raw / "reader.py", "--root", raw]
     if "vocabulary" in change.__name__ or "dictionary" in change.__name__:
         for name, codes in (("first", 20), ("second", 12)):
@@ -173,7 +166,7 @@ def test_preprocessing(change, kill_at: int, raw: Path, package: Path, run, tmp_
         words += ["--vocabulary", tmp_path / "first/bin"]
     run(*words, "--out", tmp_path / "out", kill_at=kill_at)
     assert list(tmp_path.glob(".out.blocks/*.zip"))
-    words += change(raw, package)
+    words += change(raw)
     for name in ("out", "whole"):
         done = run(*words, "--out", tmp_path / name)
         assert done.returncode == 0, done.stderr
@@ -256,7 +249,7 @@ def test_preprocessing_of_documents(name: str, run, tmp_path: Path) -> None:
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def other_weights(folder: Path, package: Path) -> list[object]:
+def other_weights(folder: Path) -> list[object]:
     """With the sizes and times of the old files."""
     model, times = folder / "model", {path: path.stat() for path in (folder / "model").rglob("*")}
     tensors = load_file(model / "model.safetensors")
@@ -272,18 +265,18 @@ def other_weights(folder: Path, package: Path) -> list[object]:
     return []
 
 
-def other_documents(folder: Path, package: Path) -> list[object]:
+def other_documents(folder: Path) -> list[object]:
     path = folder / "in.jsonl"
     path.write_text(path.read_text().replace("remote", "control"))
     return []
 
 
-def other_generation(folder: Path, package: Path) -> list[object]:
+def other_generation(folder: Path) -> list[object]:
     return ["--beam", 2, "--min-len", 7, "--max-len-b", 9]
 
 
-def other_pages(folder: Path, package: Path) -> list[object]:
-    path = package / "hat_fairseq/analysis/page.py"
+def other_pages(folder: Path) -> list[object]:
+    path = folder / "code/hat_fairseq/analysis/page.py"
     append(path, '\n_page = page\ndef page(look):\n    return _page(look) + "<!-- other -->"\n')
     return []
 
@@ -304,7 +297,9 @@ def other_pages(folder: Path, package: Path) -> list[object]:
     "kill -9, then another model of the same sizes and times, input, option or source",
     "as a run from nothing",
 )
-def test_inference(verb: str, change, package: Path, run, tmp_path: Path) -> None:
+def test_inference(verb: str, change, run, tmp_path: Path) -> None:
+    if change is other_pages:
+        copy_package(tmp_path)
     shutil.copytree(DEMO, tmp_path / "model")
     turns = [{"role": "PM", "text": f"so the remote has {n} buttons and costs {n * 5} euros."} for n in range(8)]
     rows = [{"id": str(n), "turns": turns[n % 4 : n % 4 + 3]} for n in range(6)]
@@ -317,7 +312,7 @@ def test_inference(verb: str, change, package: Path, run, tmp_path: Path) -> Non
     small = ["--beam", 2, "--min-len", 3, "--max-len-b", 9]
     run(*words, *small, flag, tmp_path / "out", kill_at=3)
     assert len(list(tmp_path.glob(".out.blocks/*.zip"))) == 3
-    words += change(tmp_path, package) or small
+    words += change(tmp_path) or small
     for name in ("out", "whole"):
         done = run(*words, flag, tmp_path / name)
         assert done.returncode == 0, done.stderr
