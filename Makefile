@@ -23,6 +23,8 @@ STAMP := $(VENV)/.setup-done
 EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,minilm,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
+# Two files at a time, of up to 1.6 GB of memory each; Python's own flags without those for a debugger.
+COMPILE := DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/build.cfg" CFLAGS="$${CFLAGS:--DNDEBUG -fwrapv -O2}"
 TIMED := long_encoders pretrained_length training generation workers precision ablation floor preprocessing
 # Variables of oneDNN and torch that keep to the instructions of older processors; a product of integers tells the kernel
 # used, and with AVX2 that int8 is refused.
@@ -41,7 +43,7 @@ SCRIPTS = $(filter-out %.py,$(wildcard .ci/run scripts/* train_scripts/*.sh gene
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-processors lint docs bench clean check-choice
+.PHONY: help setup demo test test-all test-processors lint types docs bench clean check-choice
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,11 +69,13 @@ test-processors: setup  ## tests of kernels, generation and export with the inst
 	  if [ "$$reduced" = "$$whole" ]; then echo "the instructions of this machine, which make test uses"; continue; fi; \
 	  env $$setting OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(PROCESSOR_TESTS) || exit 1; done
 
-lint: setup docs  ## ruff, mypy, shellcheck; build the site
+lint: setup docs types  ## ruff, mypy, shellcheck; build the site
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck $(SCRIPTS)
+
+types: setup
+	$(VENV)/bin/mypy
 
 docs: setup  ## the documentation as a site, site/index.html
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict
@@ -143,5 +147,6 @@ install-packages:
 
 build-fairseq:
 	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds, beside 5/6)"
-	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(INSTALL) -q -c $(PINS) \
+	@printf '[build_ext]\nparallel = 2\n' > $(VENV)/build.cfg
+	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(COMPILE) $(INSTALL) -q -c $(PINS) \
 	  --no-build-isolation --no-deps --no-cache-dir --no-binary $(FAIRSEQ) --ignore-installed $(FAIRSEQ); }

@@ -33,7 +33,7 @@ def give_numpy_compat() -> None:
     """Gives three modules of fairseq a numpy with what numpy 2 no longer has; numpy itself stays as it is."""
     data = fairseq.data
     for module in (data.data_utils, data.token_block_dataset, data.language_pair_dataset):
-        module.np = types.ModuleType("numpy")  # type: ignore[attr-defined]
+        module.np = types.ModuleType("numpy")
         vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int), percentile=_percentile)
 
 

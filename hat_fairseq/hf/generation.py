@@ -169,7 +169,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         result = HatSeq2SeqOutput(
             loss=value,
             logits=logits,
-            past_key_values=past_key_values,  # type: ignore[arg-type]
+            past_key_values=past_key_values,
             decoder_hidden_states=recording.decoder_hidden or None,
             decoder_attentions=recording.decoder_attentions or None,
             cross_attentions=recording.cross or None,
@@ -191,11 +191,11 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             )
         if (begun := options.get("decoder_input_ids")) is not None and bool((begun == PAD).any()):
             raise ValueError("decoder_input_ids with <pad>: generate continues beginnings of one length")
-        return super().generate(*args, **options)  # type: ignore[misc]
+        return super().generate(*args, **options)
 
     def _prepare_generation_config(self, *args: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Returns the options of a call and of the model's own configuration together, and all other arguments."""
-        merged, others = super()._prepare_generation_config(*args, **options)  # type: ignore[misc]
+        merged, others = super()._prepare_generation_config(*args, **options)
         for name in REFUSED:
             refuse(name, getattr(merged, name, None))
         return merged, others
@@ -217,7 +217,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         """`forward` makes the cache."""
         return False
 
-    def _expand_inputs_for_generation(  # type: ignore[override]
+    def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = True, input_ids: Tensor | None = None, **others: Any
     ) -> tuple[Tensor, dict[str, Any]]:
         """Repeats the target ids for each hypothesis; the source stays one row for each document."""
@@ -228,7 +228,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **kwargs: Any) -> LogitsProcessorList:
         """At the greatest length fairseq allows `</s>` only, and counts its probability; transformers counts 1."""
-        processors = super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
+        processors = super()._get_logits_processor(generation_config, *args, **kwargs)
         forced = ForcedEOSTokenLogitsProcessor
         return LogitsProcessorList(
             OnlyEos(p.max_length, p.eos_token_id) if isinstance(p, forced) else p for p in processors

@@ -80,7 +80,7 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"decoder\."]
 
     def __init__(self, config: HatConfig):
-        HatPreTrainedModel.__init__(self, config)
+        HatPreTrainedModel.__init__(self, config)  # type: ignore[call-arg]
         if config.network in ENCODER_DECODERS and type(self) is HatModel:
             self._build_encoder_alone(config)
         else:
@@ -339,7 +339,7 @@ class HatForMaskedLM(HatModel):
         super().__init__(config)
 
     def get_output_embeddings(self) -> nn.Module:
-        return self.encoder.lm_head  # type: ignore[return-value]
+        return self.encoder.lm_head
 
     def forward(  # type: ignore[override]
         self,

@@ -29,7 +29,7 @@ class HatTokenizer(VocabularyTokenizer):
         """Returns True: transformers asks with it whether a tokenizer gives offsets and `word_ids`."""
         return True
 
-    def __call__(  # type: ignore[override]
+    def __call__(
         self,
         text: Any = None,
         text_pair: Any = None,
@@ -292,13 +292,11 @@ class HatTokenizer(VocabularyTokenizer):
             raise ValueError('padding="max_length": this tokenizer has no limit; give max_length or padding=True')
         return super()._get_padding_truncation_strategies(padding, *args, **options)
 
-    def encode(self, text: Any, text_pair: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    def encode(self, text: Any, text_pair: Any = None, **options: Any) -> Any:
         """Returns the ids of a document; arguments as of a call."""
         return self(text, text_pair, **options)["input_ids"]
 
-    def tokenize(  # type: ignore[override]
-        self, text: Any, pair: Any = None, add_special_tokens: bool = False, **options: Any
-    ) -> list[str]:
+    def tokenize(self, text: Any, pair: Any = None, add_special_tokens: bool = False, **options: Any) -> list[str]:
         """Returns the tokens of a document as they are written, also those that the dictionary does not have."""
         return self(text, pair, add_special_tokens=add_special_tokens, **options).tokens()
 

@@ -120,7 +120,7 @@ class VocabularyTokenizer(HasLoader, PreTrainedTokenizer):
     def limit(self, longest: int) -> None:
         self.model_max_length = longest
 
-    def add_special_tokens(self, special_tokens_dict: Any, *args: Any, **options: Any) -> int:  # type: ignore[override]
+    def add_special_tokens(self, special_tokens_dict: Any, *args: Any, **options: Any) -> int:
         """Names entries of the dictionary as special; ValueError for a token that it does not have."""
         values = special_tokens_dict.values()
         self._check_known(

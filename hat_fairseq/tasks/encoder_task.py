@@ -55,7 +55,7 @@ class EncoderTask(PluginTask, FairseqTask):
     def __init__(self, cfg: EncoderTaskConfig) -> None:
         super().__init__(cfg)
         self.pipeline = load_pipeline(cfg.data, self.default_kind.task)
-        self.kind: LabelledKind = self.pipeline.kind if self.pipeline else self.default_kind  # type: ignore[assignment]
+        self.kind: LabelledKind = self.pipeline.kind if self.pipeline else self.default_kind
         self.streams = self.kind.files
         self.dictionary = self._load_dictionary("source")
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
