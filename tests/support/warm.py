@@ -93,9 +93,12 @@ def import_all() -> None:
     """Imports what the commands need, before the process forks."""
     for module in IMPORTED:
         __import__(module)
-    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    OverridesParser.create().parse_overrides(["a=1", "b=[c,d]", "e=0.5", "f=null"])  # reads the tables of its grammar
+    # hydra reads its grammar and the sources of the calls
+    flags = ["data", "--task", "language_modeling", "--arch", "transformer_lm"]
+    convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
 
 
 def serve() -> None:
