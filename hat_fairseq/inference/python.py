@@ -24,7 +24,7 @@ from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, split_with
-from .look import LookOptions, check_stated, look_at, model_to_look_at
+from .look_at import LookOptions, check_stated, look_at, model_to_look_at
 from .python_words import python_words
 from .reading import check_splitter
 from .rows import logged_changes, longest_first

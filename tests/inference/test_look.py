@@ -22,7 +22,7 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.inference.look import LookOptions, look_at, sentence_ends
+from hat_fairseq.inference.look_at import LookOptions, look_at, sentence_ends
 from hat_fairseq.inference.rows import encode_documents, row_of
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}

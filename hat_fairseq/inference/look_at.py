@@ -1,0 +1,246 @@
+"""Look at what a model looks at in one document: attention by units, and the effect of leaving out a unit.
+
+Legend: U target tokens, S units of the source, R target sentences, K labels, B rows of a batch.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..analysis.look import Look
+from ..analysis.recording import Recorder
+from ..data.files import check_number
+from ..data.kind import LabelPrediction
+from ..data.kinds import Prediction
+from ..data.kinds.choices import ChoiceKind
+from ..data.pipeline import TextPipeline
+from ..data.record import Record
+from ..data.text import SEPARATOR, split_sentences
+from ..generation.settings import check_effect, flag
+from .labels import Predictor, unit_texts
+from .loading import Loaded
+from .rows import Encoded, check_batch_size, encode_documents, padded, row_of
+from .texts import DocumentToText
+
+BATCH_SIZE = 8  # rows of a document without each of its units in turn
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """Options of `hat look`; ValueError for a number that is none, or has no effect."""
+
+    name: str = ""  # of the model
+    occlusion: bool = False  # leave out each unit in turn
+    chunk: int | None = None  # which chunk of the document, from 1; None: the first one, of choices the predicted one
+    batch_size: int | None = None  # rows in a batch of occlusion; None: `BATCH_SIZE`
+    reference: bool = False  # show the document's own target, not a generated text
+
+    def __post_init__(self) -> None:
+        check_batch_size(self.batch_size)
+        if self.chunk is not None:
+            check_number(self.chunk, "--chunk", whole=True)
+        if self.batch_size is not None and not self.occlusion:
+            raise ValueError("--batch-size has no effect without --occlusion: remove it")
+
+
+def check_stated(generation: dict[str, Any], packaged: dict[str, Any], reference: bool) -> None:
+    """Raises ValueError for options of generation without effect: beside a reference nothing is generated."""
+    if reference and generation:
+        name = flag(next(iter(generation)))
+        raise ValueError(f"{name} has no effect with --reference, which generates nothing: remove one of them")
+    check_effect(generation, packaged)
+
+
+def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool) -> DocumentToText | Predictor:
+    """Returns the model that `look_at` takes; ValueError for options that have no effect with it."""
+    if loaded.pipeline.kind.has_target:
+        return DocumentToText(loaded, **generation)
+    if generation or reference:
+        option = flag(next(iter(generation))) if generation else "--reference"
+        raise ValueError(f"{option} is for models that write texts; remove it")
+    return Predictor(loaded)
+
+
+def look_at(model: DocumentToText | Predictor, record: Record, options: LookOptions | None = None) -> Look:
+    """Looks at a model that reads a document.
+
+    ValueError for several models, a model of another package, no such chunk, what `options` ask of another kind, or
+    where there is nothing to show.
+    """
+    options = options or LookOptions()
+    look = look_or_nothing(model, record, options)
+    if look.is_empty:
+        advice = "give --occlusion, or " * _has_one_output(model)
+        if options.occlusion:
+            advice = f"{record.name} has one segment: "
+        raise ValueError(f"{options.name} has no attention to show: {advice}take a model with a hierarchy")
+    return look
+
+
+def _has_one_output(model: DocumentToText | Predictor) -> bool:
+    """Whether there is one text or one label, which may change where a unit is left out."""
+    return isinstance(model, DocumentToText) or (model.kind.head_level == "document" and model.kind.names_labels)
+
+
+@torch.no_grad()
+def look_or_nothing(model: DocumentToText | Predictor, record: Record, options: LookOptions) -> Look:
+    """Looks as `look_at` does; what it returns can be empty."""
+    if len(model.models) > 1:
+        raise ValueError("attention is that of one model: give one checkpoint")
+    if isinstance(model, DocumentToText):
+        return _look_at_text(model, record, options)
+    return _look_at_labels(model, record, options)
+
+
+def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> Look:
+    (net,), kind, device = model.models, model.kind, model.loaded.device
+    if options.occlusion and not _has_one_output(model):
+        raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
+    encoded, notes, _ = _encoded(record, model.loaded)
+    default, label = 0, ""
+    if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):
+        (prediction,) = model.predictions_of([record], [encoded])
+        default, label = kind.weighted_row(prediction) if kind.joins_rows else 0, label_line(prediction)
+    number = _chunk(options, record, len(encoded), default)
+    tokens = encoded[number].tokens.to(device)
+    with Recorder(net.core, tokens[None], net.core.reads_first_token) as recorder:
+        net.encode(tokens[None])
+    look = _look(recorder, record, encoded, number, model.pipeline, options, notes, prediction=label)
+    if not options.occlusion or recorder.num_units == 1:
+        return look
+    (head,), labels = kind.heads(len(model.loaded.labels)), model.loaded.labels
+
+    def score(batch: list[Tensor]) -> Tensor:
+        inputs = padded(batch)
+        return net.head_logits(head, net.encode(inputs), inputs).float().log_softmax(dim=-1)
+
+    scores = _without_units(recorder, [tokens], score, options.batch_size or BATCH_SIZE)  # K x (1 + S)
+    best = int(scores[:, 0].argmax())
+    return look.with_occlusion([f"label {labels[best]}"], scores[best, :1], scores[best, None, 1:] - scores[best, 0])
+
+
+def label_line(prediction: Prediction) -> str:
+    """Says which label is predicted and its probability; nothing of predictions that are no label."""
+    if not isinstance(prediction, LabelPrediction):
+        return ""
+    known = prediction.probabilities
+    probability = known[prediction.label] if isinstance(known, dict) else max(known)
+    return f"Predicted label: {prediction.label}, with probability {probability:.3f}."
+
+
+def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -> Look:
+    (net,), loaded, pipeline = model.models, model.loaded, model.pipeline
+    if not hasattr(net.encoder, "arrange"):
+        raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
+    encoded, notes, of_source = _encoded(record, loaded)
+    number = _chunk(options, record, len(encoded))
+    row, *ids = encoded[number]
+    streams = [each.to(loaded.device) for each in ids if each is not None]
+    if options.reference:
+        before = Counter(pipeline.counts)
+        reference = pipeline.rows(record)[number].streams
+        pipeline.counts.subtract(pipeline.counts - before & of_source)  # which are counted once
+        if "target" not in reference:
+            raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
+        target = row_of(reference["target"], loaded.target).to(loaded.device)
+    else:
+        target = model.hypotheses([encoded[number]])[0]
+
+    def log_probabilities(tokens: list[Tensor], *roles: list[Tensor]) -> Tensor:
+        """Returns (B, U) log-probabilities of the target tokens from each source."""
+        encoder_out = net.encoder(padded(tokens), **({"roles": padded(roles[0])} if roles else {}))
+        targets = target.expand(len(tokens), -1)
+        states = net.decoder.states(targets.roll(1, dims=1), encoder_out)  # </s> comes first
+        return net.decoder.logits(states).float().log_softmax(dim=-1).gather(2, targets[..., None])[..., 0]
+
+    with Recorder(net.encoder, streams[0][None], decoder=net.decoder) as recorder:
+        log_probabilities(*([stream] for stream in streams))
+    words = [loaded.target.symbols[token] for token in target[:-1].tolist()]
+    pieces = token_texts(words, pipeline)
+    splitter = "library" if pipeline.settings.splitter == "library" else "punctuation"
+    ends = sentence_ends(words, pieces, splitter, pipeline.settings.target_language)
+    names = [*row.streams["role"], ""] if loaded.roles else []
+    roles = tuple(of_unit[0] for of_unit in recorder.by_unit(names)) if names else ()
+    more = {"target": tuple(pieces), "target_sentences": tuple(pairwise([0, *ends])), "roles": roles}
+    look = _look(recorder, record, encoded, number, pipeline, options, notes, **more)
+    if not options.occlusion or recorder.num_units == 1:
+        return look
+    each = _without_units(recorder, streams, log_probabilities, options.batch_size or BATCH_SIZE)  # U x (1 + S)
+    lengths = [b - a for a, b in pairwise([0, *ends[:-1], len(target)])]
+    totals = torch.stack([tokens.sum(dim=0) for tokens in each.split(lengths)])  # R x (1 + S)
+    return look.with_occlusion(look.sentences, totals[:, 0], totals[:, 1:] - totals[:, :1])
+
+
+def _encoded(record: Record, loaded: Loaded) -> tuple[list[Encoded], list[str], Counter[str]]:
+    """The rows of a document, a note if its end is truncated, and counts of what encoding has changed."""
+    before = Counter(loaded.pipeline.counts)
+    (rows,) = encode_documents([record], loaded)
+    changes = loaded.pipeline.counts - before
+    lost = changes["source_sentences_truncated"]
+    note = f"{lost:,} sentence{'s' * (lost > 1)} at the end of the document {'are' if lost > 1 else 'is'} truncated"
+    return rows, [f"{note}: the model does not read {'them' if lost > 1 else 'it'}."] * bool(lost), changes
+
+
+def _chunk(options: LookOptions, record: Record, count: int, default: int = 0) -> int:
+    """The number of the chunk from 0."""
+    chunk = default + 1 if options.chunk is None else options.chunk
+    if not 1 <= chunk <= count:
+        raise ValueError(f"--chunk {chunk}: {record.name} has {count} of them")
+    return chunk - 1
+
+
+def _look(
+    recorder: Recorder,
+    record: Record,
+    rows: list[Encoded],
+    number: int,
+    pipeline: TextPipeline,
+    options: LookOptions,
+    notes: list[str],
+    **more: Any,
+) -> Look:
+    texts = unit_texts(recorder, rows[number].row, pipeline)
+    notes = [*([f"Chunk {number + 1} of {len(rows)}."] * (len(rows) > 1)), *notes]
+    if options.occlusion and recorder.num_units == 1:
+        notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")
+    maps, note = tuple(recorder.maps()), " ".join(notes)
+    return Look(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
+
+
+def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor], batch_size: int) -> Tensor:
+    """What `score` says of the whole streams of token (and role) ids, and of them without each unit in turn.
+
+    The `</s>` after a unit stays, so what is left is a row as a document without the unit has it.
+    `score` maps rows of each stream to (B, N) numbers. Returns (N, 1 + S) on the CPU.
+    """
+    unit_of_token, is_end = (each.to(streams[0].device) for each in (recorder.unit_of_token, recorder.is_end))
+    keep = [unit_of_token >= -1, *((unit_of_token != unit) | is_end for unit in range(recorder.num_units))]
+    batches = [keep[start : start + batch_size] for start in range(0, len(keep), batch_size)]
+    return torch.cat([score(*([stream[mask] for mask in batch] for stream in streams)) for batch in batches]).T.cpu()
+
+
+def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
+    """Returns the text of each token: what it adds to the text of the tokens before it."""
+    pieces, before = [], ""
+    for end in range(1, len(words) + 1):
+        text = pipeline.decode(" ".join(words[:end])).replace("\t", " ")
+        pieces.append(text[len(before) :] if text.startswith(before) else f" {words[end - 1]}")
+        before = text
+    return pieces
+
+
+def sentence_ends(words: list[str], pieces: list[str], splitter: str, language: str) -> list[int]:
+    """Returns one past the last token of each target sentence: of segments between `<sep>`, or of split sentences."""
+    ends = [number + 1 for number, word in enumerate(words) if word == SEPARATOR]
+    if not ends:
+        text, lengths, begin = "".join(pieces), list(accumulate(map(len, pieces))), 0
+        for sentence in split_sentences(text, splitter, language):
+            begin = text.index(sentence, begin) + len(sentence)
+            ends.append(bisect_left(lengths, begin) + 1)
+    return sorted({*ends, len(words)} - {0})
