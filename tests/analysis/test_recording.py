@@ -53,6 +53,7 @@ def encoder_of(name: str) -> Any:
     return model.encoder if hasattr(model, "decoder") else model.core
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_what_is_recorded() -> None:
     for name, (_, _, title, unit) in MODELS.items():

@@ -40,6 +40,7 @@ def pieces(row: Row) -> list[tuple[int, int, list[Any]]]:
     ]
 
 
+@pytest.mark.slow
 def test_windows_are_paragraphs_after_the_question(bpes: list[Bpe], examples: Examples) -> None:
     for bpe in bpes:
         for tokens, overlap in [(None, 0), (301, 0), (301, 128), (301, 290), (91, 40)]:

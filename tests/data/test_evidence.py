@@ -103,6 +103,7 @@ def letters(text: str) -> str:
     return normalise(text, Counter()).replace(" ", "")
 
 
+@pytest.mark.slow
 @draws
 @given(st.lists(st.one_of(PIECES, BLANK), min_size=1, max_size=8), st.sampled_from(["given", *"abc"]), st.data())
 def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: Any) -> None:

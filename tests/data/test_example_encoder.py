@@ -75,6 +75,7 @@ def test_words_keep_their_labels(bpes: list[Bpe], examples: dict[str, list[Recor
             assert encoder.counts["labels_lost"] == lost and (lost > 0) == ("max_source_tokens" in settings)
 
 
+@pytest.mark.slow
 def test_answers_are_where_the_row_says(bpes: list[Bpe], questions: list[Record]) -> None:
     for bpe in bpes:
         for settings in [

@@ -122,6 +122,7 @@ def test_every_sentence_terminal_ends_a_sentence() -> None:
     assert wrong == [] and len(TERMINALS) > 120
 
 
+@pytest.mark.slow
 @draws
 @given(strategies.text(alphabet="ab1 ." + "".join(TERMINALS[:40]) + "»”'\")」。", max_size=40))
 def test_no_character_is_lost(text: str) -> None:

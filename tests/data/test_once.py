@@ -90,6 +90,7 @@ def test_a_record_is_parsed_once_and_a_text_normalised_once(kind: str, tmp_path:
     assert normalised == Counter(set(WORD.findall(json.dumps(made))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

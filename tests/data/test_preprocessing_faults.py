@@ -112,6 +112,7 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
     assert first.wait(timeout=120) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
 
 
+@pytest.mark.slow
 @fault(AREA, "a file system without locks", "a warning; what a killed run has left stays")
 def test_no_locks(documents: Path, tmp_path: Path) -> None:
     (left := tmp_path / f".out.partial-{'0' * 32}").mkdir()  # another run may be writing it

@@ -44,6 +44,7 @@ def test_nothing_but_spaces_changes(pages: list[dict[str, list[str]]]) -> None:
             assert letters(tokenizer.detokenize(restore_control_tokens(words))) == letters(text)
 
 
+@pytest.mark.slow
 def test_running_text() -> None:
     for name, language, words, text in [
         ("moses", "en", 'I can \'t ( really ) say : " no " , sorry .', 'I can\'t (really) say: "no", sorry.'),

@@ -77,6 +77,7 @@ def test_settings_that_fairseq_would_run_are_refused(save, tmp_path: Path, layou
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_task_and_the_criterion_are_checked_too(save, layout: str) -> None:
     for kind, name in (("task", "language_modeling"), ("criterion", "ctc")):

@@ -86,6 +86,7 @@ def test_an_encoder_decoder(name: str, tmp_path: Path) -> None:
     assert torch.equal(*texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder(name: str, tmp_path: Path) -> None:
     """With the masked-LM head."""

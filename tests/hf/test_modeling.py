@@ -205,6 +205,7 @@ def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> 
             model_class(hf.HatConfig(network, vocab_size=9))
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize("name", WRITERS)
 def test_generate_finds_the_hypotheses_and_scores_of_fairseq(name: str) -> None:

@@ -66,6 +66,7 @@ def ids_of(pipeline: TextPipeline, dictionary: Dictionary, record: dict[str, Any
     return [*map(dictionary.ids.__getitem__, row.tokens), EOS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "tokenizer"), [("learned", "moses"), ("gpt2", "none"), ("sentencepiece", "jieba")])
 def test_ids_and_texts_are_those_of_the_pipeline(kind: str, tokenizer: str, tmp_path: Path) -> None:
     languages = {"source_language": "de", "target_language": "zh" if tokenizer == "jieba" else "de"}

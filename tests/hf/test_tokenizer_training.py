@@ -85,6 +85,7 @@ def test_pipelines_take_strings(folders: dict[str, Path], articles: list[dict[st
         classify(texts[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tokens", "classification", "text"])
 def test_a_pipeline_gives_the_states_of_batches(kind: str, folders: dict[str, Path]) -> None:
     """Of an encoder without heads and with one, and of the encoder of an encoder-decoder."""
@@ -244,6 +245,7 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     assert saved(texts[0], truncation=True)["input_ids"] == encoded["input_ids"][0]
 
 
+@pytest.mark.slow
 def test_datasets_map_in_two_processes(
     folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path
 ) -> None:

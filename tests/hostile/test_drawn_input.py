@@ -146,6 +146,7 @@ def test_bpes_give_texts_back(gpt2: Gpt2Bpe, lines: list[str], text: str) -> Non
     assert bpe.decode(bpe.encode(text)) == text == gpt2.decode(gpt2.encode(text))
 
 
+@pytest.mark.slow
 @draws
 @given(TEXT | st.text(max_size=40))
 def test_texts_come_back(text: str) -> None:
@@ -158,6 +159,7 @@ def test_texts_come_back(text: str) -> None:
 ROWS = st.lists(st.lists(st.sampled_from([0, 5, 6]), min_size=1, max_size=20), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @draws
 @given(ROWS, SIZES, SIZES, SIZES)
 def test_grids_windows_cells_and_blocks(rows: list[list[int]], size: int, reach: int, stride: int) -> None:

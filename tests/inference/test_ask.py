@@ -106,6 +106,7 @@ def test_offsets_of_passages_and_of_running_text(model: EvidenceModel, tmp_path:
     assert values["probabilities"] and len(values["probabilities"]) == 5, "sentences of running text"
 
 
+@pytest.mark.slow
 def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path, capsys: Any, caplog: Any) -> None:
     loaded, path = hat_fairseq.load(model.checkpoint, model.data, "cpu"), write_formats(tmp_path)["m.txt"]
     lines = ask_json(model, path, capsys, *QUESTIONS)

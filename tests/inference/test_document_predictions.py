@@ -138,6 +138,7 @@ def test_thresholds_leave_out_what_has_lower_scores(fine_tuned: Make, tmp_path: 
     assert types >= {"none", "span", "paragraph"}
 
 
+@pytest.mark.slow
 def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
     """Every length of a row is tried."""
     made = fine_tuned("document_qa")

@@ -190,6 +190,7 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
     assert "reads roles beside the text, which hat embed does not" in words and not (tmp_path / "d.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_refusals(small: Path, tmp_path: Path) -> None:
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "text": "One."}])
     common = ["embed", small, tmp_path / "in.jsonl", "--out"]

@@ -162,6 +162,7 @@ def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
         look_at(model, record, LookOptions(occlusion=True))
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_a_model_without_hierarchy_or_label_is_not_told_to_leave_anything_out() -> None:
     with pytest.raises(ValueError, match="has no attention to show: take a model with a hierarchy$"):

@@ -179,6 +179,7 @@ def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPyth
     assert f"{made}: a directory; give the checkpoint in it" in train(1, flag, made).splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     half = export(made / "model.pt", made / "data", tmp_path / "h", "--half")
     lines = read_lines(made / "raw/test.jsonl")
@@ -197,6 +198,7 @@ def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, caps
     assert "encoder.embed_tokens.weight has values up to 1e+06, too large for fp16" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_texts_in_python(made: Path) -> None:
     model, lines = hat_fairseq.load(made / "P", device="cpu"), read_lines(made / "raw/test.jsonl")
     direct = DocumentToText(load(str(made / "model.pt"), made / "data/bin", "cpu"), **OPTIONS)

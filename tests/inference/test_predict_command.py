@@ -116,6 +116,7 @@ def test_one_long_sample_does_not_lengthen_its_batch() -> None:
         assert len(part) <= 40 and len(part) * longest <= 30000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["segments", "tokens"])
 def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tmp_path: Path, capsys) -> None:
     """Labels stay at their segments and words; the score counts the others as wrong and says so."""
@@ -138,6 +139,7 @@ def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tm
     assert lost and f"cut.jsonl: {lost} of " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
     made, others, reader = map(fine_tuned, ("segments", "classification", "qa"))
     data, path, out, empty = made.data, made.checkpoint, tmp_path / "p.jsonl", tmp_path / "empty.jsonl"
@@ -162,6 +164,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path: Path) -> None:
     made = fine_tuned("tokens")
     if not BF16:

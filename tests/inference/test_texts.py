@@ -201,6 +201,7 @@ def test_generate_takes_bf16(
     assert [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()] == list(texts_of(model, documents))
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line(command: list[str], fine_tuned, tmp_path: Path, capsys) -> None:
     classifier = fine_tuned("classification")
     (tmp_path / "text.pt").write_text("Summaries of meetings, one a line.\n")

@@ -204,6 +204,7 @@ def test_a_splitter_for_texts_that_stay_whole() -> None:
     assert pipeline.settings.splitter == "library"
 
 
+@pytest.mark.slow
 def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"id": name, "turns": [{"role": "PM", "text": "So we start the meeting ."}]} for name in "ab"]

@@ -25,6 +25,7 @@ def published(length: int, heads: int, width: int, seed: int, block: int = 64) -
     return attention, {**masks, "to_blocked_mask": masks["from_blocked_mask"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("block", "heads", "seed", "lengths"),
     [(64, 3, 5, (768, 832, 1024, 1088, 2240, 3072, 4096)), (32, 2, 0, (384, 1024, 1056)), (128, 4, 11, (1536, 4224))],
@@ -99,6 +100,7 @@ def test_a_short_document_has_full_attention() -> None:
     assert not torch.allclose(out[2:], full(longer, BatchLayout()), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_kernel_is_attention_under_a_mask() -> None:
     """With dropout in the mean; its gradients with dropout are those of finite differences in test_fp64.py."""
     q, k, v = (states(2, 3, 9, 4, 8 + i)[..., :8].requires_grad_() for i in range(3))

@@ -28,6 +28,7 @@ def with_random_weights(attention: PoolingAttention) -> PoolingAttention:
 POOLINGS = pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pooling", "window", "kernel", "stride", "lengths"),
     [

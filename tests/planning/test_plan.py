@@ -125,6 +125,7 @@ def test_long_documents_in_a_batch_of_tokens(capsys: pytest.CaptureFixture[str])
     assert plan_of(capsys, "ami_small", *CPU, "--dictionary-size", "500", *flags)["documents"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -150,6 +151,7 @@ train: {arch: hat_roberta_tiny, batch-size: 2, lr: 1e-3, optimizer: adam, save-d
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preprocess", "message"),
     [

@@ -54,6 +54,7 @@ def test_the_evaluator_agrees_with_the_published_expressions() -> None:
     assert len(rows) == 250 and [value_of(text) for _, text in rows] == [int(label) for label, _ in rows]
 
 
+@pytest.mark.slow
 def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
     """Table 11 of the ERNIE-Sparse paper has the percentiles 954, 1,646 and 1,800 of the training lengths."""
     drawn = list(islice(expressions(np.random.default_rng(5), Limits()), 1500))
@@ -104,6 +105,7 @@ def test_drawn_curves_are_long_and_keep_apart() -> None:
             assert np.hypot(*(ends - other.reshape(1, -1, 2)).T).min() >= 2
 
 
+@pytest.mark.slow
 def test_drawn_images_have_both_labels() -> None:
     images = [pathfinder.draw(np.random.default_rng([7, number])) for number in range(12)]
     assert {image.label for image in images} == {0, 1}

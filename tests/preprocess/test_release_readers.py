@@ -52,6 +52,7 @@ def lines(name: str, root: Path | None) -> Iterator[str]:
         yield json.dumps({"split": split, "counts": dict(sorted((+counts).items()))})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", READERS)
 def test_records_and_counts(release: str, tmp_path: Path) -> None:
     root = None if release in CARRIED else write_release(release, tmp_path)
@@ -170,6 +171,7 @@ def test_a_pixel_is_the_luma_of_its_colour() -> None:
         assert record.id not in colours or {luma - 1 < int(pixel) <= luma + 0.5 for pixel in record.parts[0]} == {True}
 
 
+@pytest.mark.slow
 def test_every_form_of_a_table_gives_the_same_articles(tmp_path: Path) -> None:
     """XSum's own files and the table of the other release, in the forms that people store it in."""
     articles = [(one.id, one.text, one.target) for one in read("xsum", "valid", RELEASES / "xsum")]
@@ -302,6 +304,7 @@ def test_squad_1_1_has_answers_only(tmp_path: Path) -> None:
         read("squad2", "train", changed("squad2", tmp_path / "c", "train-v2.0.json", *wrong))
 
 
+@pytest.mark.slow
 def test_meetings_in_folders_of_their_domains_or_in_one_are_the_same(tmp_path: Path) -> None:
     root = write_release("qmsum", tmp_path)
     expected = {split: read("qmsum", split, root) for split in SPLITS}

@@ -194,6 +194,7 @@ HARDWARE = {  # the GPUs that a paper prints, apart from "we use one"
 }
 
 
+@pytest.mark.slow
 def test_hardware_seed_and_choice_of_a_checkpoint_are_the_papers() -> None:
     for name, number in HARDWARE.items():
         assert trained(name).distributed_world_size == number, name
@@ -211,6 +212,7 @@ class Optimizer(FairseqOptimizer):
         self._optimizer = torch.optim.SGD([torch.zeros(1)], lr=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WARMUP)
 def test_learning_rates_of_long_range_arena_are_those_of_the_authors(name: str) -> None:
     """As `create_learning_rate_scheduler` of lra_benchmarks computes them."""

@@ -176,6 +176,7 @@ def official(folder: Path, dataset: str, lines: list[Record]) -> Path:
     return write_official_answers(folder, dataset, ((record, by_id[record.id]) for record in records))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_natural_questions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [path for path in sys.path if Path(path) != REPOSITORY / "preprocess"])

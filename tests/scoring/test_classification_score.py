@@ -16,6 +16,7 @@ def sklearn_figures(guesses: list[str], golds: list[str]) -> list[float]:
     return [100 * accuracy_score(golds, guesses), 100 * f1["micro"], 100 * f1["macro"]]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Precision is ill-defined", "ignore:.*no predicted samples")
 @pytest.mark.parametrize(("documents", "longest"), [(60, 1), (25, 7), (9, 1)])
 def test_figures_classes_and_intervals_are_scikit_learns(documents: int, longest: int) -> None:

@@ -27,6 +27,7 @@ def mean_of(figure: Any) -> float:
     return float(figure["mean"] if isinstance(figure, dict) else figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["bleu", "rouge"])
 def test_an_empty_hypothesis_is_counted_and_scored_as_one(metric: str, tmp_path: Path) -> None:
     references = [{"id": str(number), "target": [text]} for number, text in enumerate(TEXTS)]
@@ -41,6 +42,7 @@ def test_an_empty_hypothesis_is_counted_and_scored_as_one(metric: str, tmp_path:
                 assert system == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["bleu", "rouge"])
 def test_an_empty_reference_is_refused(metric: str, tmp_path: Path) -> None:
     hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])

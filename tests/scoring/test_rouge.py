@@ -39,6 +39,7 @@ def test_repeated_words_are_counted() -> None:
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stem", [True, False])
 @pytest.mark.parametrize("several", ["best", "mean"])
 def test_figures_are_those_of_rouge_score(several: str, stem: bool, leads: list[str], targets: list) -> None:

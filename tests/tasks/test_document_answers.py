@@ -20,6 +20,7 @@ ARCHITECTURES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @ARCHITECTURES
 def test_scores_are_where_an_answer_may_be_whatever_the_batch(data_of: Data, arch: str, flags: str) -> None:
     task, model = task_of("document_qa", data_of("document_qa"), flags, arch)
@@ -72,6 +73,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.slow
 def test_damaged_labels_are_refused(data_of: Data, tmp_path: Path) -> None:
     data = shutil.copytree(data_of("document_qa"), tmp_path / "bin")
     dictionary = Dictionary.load(data / "label/dict.txt")

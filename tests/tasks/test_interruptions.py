@@ -188,6 +188,7 @@ def flip(data: bytes) -> bytes:
     return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 4]) + data[len(data) // 2 + 1 :]
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "Checkpoints", "checkpoint_last.pt is removed, or damaged", "the newest whole checkpoint is taken and named"
 )
@@ -205,6 +206,7 @@ def test_the_newest_whole_checkpoint_is_taken(quick, folder: Path, is_removed: b
     assert "nothing to train" in output
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Checkpoints", "all checkpoints of --save-dir are broken", "refused, exit 1")
 def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, folder: Path) -> None:
     for path in folder.glob("*.pt"):

@@ -77,6 +77,7 @@ def by_hand(kind: str, task: Any, model: Any, batch: dict[str, Any], base: Any, 
     return losses, divergence
 
 
+@pytest.mark.slow
 @ALL
 def test_loss_and_gradients_are_the_definition(data_of: Data, kind: str) -> None:
     task, model, batch, base = setting(kind, data_of)

@@ -145,6 +145,7 @@ def test_padding_does_not_change_the_loss(train, tmp_path: Path) -> None:
     assert losses(padded) == pytest.approx(losses(train(tmp_path, *common)), abs=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["--bf16", "--fp16", pytest.param("--amp", marks=MULTIPLIES_BF16)])
 def test_reduced_precision_trains(train, tmp_path: Path, uninterrupted, flag: str) -> None:
     result = train(tmp_path, flag, "--max-update", 3, "--disable-validation", "--no-save")
@@ -217,6 +218,7 @@ def last_line(result: Any) -> str:
     return result.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "NaN or infinity", "names update and samples, exit 1")
 def test_a_diverged_run_names_update_and_samples(train, tmp_path: Path, uninterrupted) -> None:
     folder = shutil.copytree(uninterrupted[0], tmp_path / "ck")  # of eight updates

@@ -60,6 +60,7 @@ def test_it_generates(trained: Path, ami: Path, run, tmp_path: Path) -> None:
     assert (tmp_path / "out/test.jsonl").read_text().count("\n") == 6
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Checkpoints", "hat average of checkpoints of different models", "refused; names both and a tensor")
 @pytest.mark.parametrize("change", ["another shape", "another dictionary"])
 def test_of_different_models(trained: Path, tmp_path: Path, change: str) -> None:

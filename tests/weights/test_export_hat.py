@@ -192,6 +192,7 @@ def test_options_of_generation(model: Path, ami: Path, tmp_path: Path, capsys: p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out"]
 
 
+@pytest.mark.slow
 def test_options_that_only_transformers_has_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """By a command and in Python, once; one that changes nothing is not."""
     assert hat("export", "demo", "--out", tmp_path / "P", "--min-len", 1, "--max-len-b", 9) == 0
@@ -260,6 +261,7 @@ def test_the_verb_of_0_5_runs_this_one(
     assert packaged_options(tmp_path / "P")["unnormalized"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "Checkpoints", "transformers saved into a folder of `hat export`", "refused, with the way out: remove manifest.json"
 )

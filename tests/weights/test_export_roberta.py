@@ -245,6 +245,7 @@ def test_a_roberta_may_have_other_labels(exported: tuple[str, Path, Path, Path],
         assert answer.probabilities == pytest.approx(dict(zip(names, scores, strict=True)), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options, message",
     [

@@ -154,6 +154,7 @@ def test_gpt2_ids_are_those_of_encoder_json() -> None:
     assert len(encoder) == 50257 and gpt2_ids(merges) == encoder
 
 
+@pytest.mark.slow
 def test_dictionary_gives_fairseq_the_rows_of_the_tokenizer(tmp_path: Path) -> None:
     """Text -> fairseq's GPT-2 BPE -> dict.txt gives the ids that Hugging Face's tokenizer gives."""
     encoder, merges = gpt2_files()

@@ -86,6 +86,7 @@ def test_text_to_the_logits_of_transformers(
     assert len(rows) > 60 and (model(batch)[0] - logits)[real].abs().max() < 1e-4
 
 
+@pytest.mark.slow
 def test_the_published_size_is_a_named_architecture() -> None:
     sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
     config = transformers.XLMRobertaConfig(
