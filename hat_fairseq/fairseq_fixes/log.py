@@ -27,6 +27,7 @@ from .checkpoints import CheckpointError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FAIRSEQ = Path(fairseq.__file__).resolve().parent
+COMMANDS = FAIRSEQ.with_name("fairseq_cli")
 #: Warnings about old functions of libraries that fairseq and Hydra use, and about pinned memory on a CPU.
 WARNINGS = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -86,7 +87,8 @@ def _is_named_file(error: BaseException) -> bool:
 def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None) -> bool:
     """Whether a line of fairseq raises this error on purpose, and says why."""
     line = (traceback.extract_tb(trace)[-1].line or "") if trace else ""
-    return bool(str(error)) and line.startswith(("raise ", "assert ")) and _raised_in(FAIRSEQ, trace)
+    is_stated = line.startswith("raise ") or isinstance(error, AssertionError)  # whose condition can have more lines
+    return bool(str(error)) and is_stated and any(_raised_in(folder, trace) for folder in (FAIRSEQ, COMMANDS))
 
 
 def shorten() -> None:

@@ -48,13 +48,8 @@ IMPOSSIBLE = {
     "--tpu": "hat_fairseq runs on GPUs and CPUs",
     "--use-plasma-view": "it needs Plasma, which pyarrow no longer has",
 }
-_SHARDS = "a training divides its data among its processes"
 #: Section and name of settings without effect on a training, and why.
-WITHOUT_EFFECT = {
-    ("dataset", "num_shards"): _SHARDS,
-    ("dataset", "shard_id"): _SHARDS,
-    ("checkpoint", "write_checkpoints_asynchronously"): "it waits until a checkpoint is written",
-}
+WITHOUT_EFFECT = {("checkpoint", "write_checkpoints_asynchronously"): "it waits until a checkpoint is written"}
 WITHOUT_AVERAGES = {
     ("ema", name): "there is no average without --store-ema"
     for name in EMAConfig.__dataclass_fields__
@@ -174,6 +169,10 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if problem := impossible_flag(argv):
         parser.exit(2, f"{parser.prog}: error: {problem}\n")
+    is_divided = getattr(args, "num_shards", 1) != 1 or getattr(args, "shard_id", 0)
+    if is_divided and "context_window" not in names:  # only fairseq-eval-lm reads them
+        reason = "the processes of a command divide the data among themselves; remove it"
+        parser.exit(2, f"{parser.prog}: error: --num-shards has no effect: {reason}\n")
     args.tpu = False  # which --bf16 has set
     if getattr(args, "encoder_from", None):
         if args.finetune_from_model:

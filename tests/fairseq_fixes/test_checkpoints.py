@@ -92,6 +92,12 @@ def test_commands_of_fairseq_print_one_line(run, ami: Path, tmp_path: Path) -> N
     expected = f"hat_fairseq: error: {path}: not a checkpoint of torch"
     assert generate.returncode == 1 and generate.stderr.splitlines()[-1] == expected
     assert "Traceback" not in generate.stderr
+    path.unlink()
+    missing = f"hat_fairseq: error: Model file not found: {path}"
+    assert run("fairseq-generate", *flags, check=False).stderr.splitlines() == [missing]
+    assert run("fairseq-validate", *flags, "--batch-size", 1, check=False).stderr.splitlines() == [missing]
+    (line,) = run("fairseq-validate", *flags, check=False).stderr.splitlines()  # an assertion of several lines
+    assert line == "fairseq: error: Must specify batch size either with --max-tokens or --batch-size"
 
 
 def test_checkpoints_of_old_torch_are_read(checkpoint: Path) -> None:
