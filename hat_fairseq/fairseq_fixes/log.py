@@ -28,6 +28,7 @@ from .checkpoints import CheckpointError
 PACKAGE = Path(__file__).resolve().parents[1]
 FAIRSEQ = Path(fairseq.__file__).resolve().parent
 COMMANDS = FAIRSEQ.with_name("fairseq_cli")
+REFUSALS = (ValueError, ImportError, AssertionError, FileNotFoundError)  # what fairseq raises for its input
 #: Warnings about old functions of libraries that fairseq and Hydra use, and about pinned memory on a CPU.
 WARNINGS = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -65,7 +66,7 @@ def show_own_errors_in_one_line() -> None:
             previous(kind, error, trace)
         elif is_known:
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
-        elif isinstance(error, ValueError | ImportError | AssertionError) and _refused_by_fairseq(error, trace):
+        elif isinstance(error, REFUSALS) and _refused_by_fairseq(error, trace):
             print(f"fairseq: error: {' '.join(str(error).split())}", file=sys.stderr)
         else:
             previous(kind, error, trace)

@@ -128,7 +128,8 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     Args:
         verb: a key of `COMMANDS`.
         name: of a recipe in configs/, or a YAML file.
-        extra: trailing flags. `--FLAG=null` removes the recipe's flag; positional arguments are given as flags, too;
+        extra: trailing flags. `--FLAG=null` removes the recipe's flag; positional arguments are given as flags, too,
+            and an input that is a file has no split, so `{split}` is the name of the file;
             --gpus, --update-batch-size and --update-max-tokens change the section `update`; others replace the recipe's
             flags of the same name and are appended.
 
@@ -152,7 +153,11 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     if verb == "predict":
         score = values_of(trailing).get("score", flags.pop("score", ""))
         trailing = [flag for flag in trailing if flag.name != "score"]
-    values = {"recipe": files.find(name).stem, **flags, **values_of(trailing)}
+    stated = values_of(trailing)
+    values = {"recipe": files.find(name).stem, **flags, **stated}
+    if "input" in positionals and "split" in flags and (file := Path(_fill(str(flags["input"]), values))).is_file():
+        del flags["split"]  # a file has none; what is made of it has its name
+        values = {**values, "split": file.stem, **stated}
     replaced = {*positionals, *(flag.name for flag in trailing)}
     options = {flag: value for flag, value in flags.items() if flag not in replaced}
     words = [word for flag, value in options.items() for word in _words(flag, value)]

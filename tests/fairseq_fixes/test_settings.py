@@ -99,6 +99,7 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(run, tmp_path: Path) -
         (["--tpu"], "error: --tpu: hat_fairseq runs on GPUs and CPUs"),
         *([] if "bf16" in cpu_precisions() else [(["--amp"], "error: --amp: this CPU cannot multiply bf16")]),
         (["--quantization-config-path", "missing.yaml"], "missing.yaml"),
+        (["--valid-subset", "dev"], "fairseq: error: Dataset not found: dev ("),
         (["--model-parallel-size", 2], "fairseq: error: Please install the megatron submodule"),
     ],
 )

@@ -41,6 +41,20 @@ def test_dry_run_prints_commands_to_paste(tmp_path, monkeypatch, capsys):
     assert words_of(capsys.readouterr().out) == [*first, "&&", *second]
 
 
+def test_an_input_that_is_a_file_has_no_split(tmp_path, monkeypatch):
+    """Results have the name of the file, so those of the split stay."""
+    monkeypatch.chdir(tmp_path)
+    flags = ["--input", "new.jsonl", "--score=null"]
+    (command,) = recipes.build_commands("predict", "race", flags)
+    assert command[command.index("--out") + 1] == "results/race/test.jsonl" and "--split" in command
+    (tmp_path / "new.jsonl").write_text("{}\n")
+    for verb, name in (("predict", "race"), ("generate", "ami")):
+        (command,) = recipes.build_commands(verb, name, flags[: 3 if verb == "predict" else 2])
+        assert command[command.index("--out") + 1] == f"results/{name}/new.jsonl" and "--split" not in command
+    (command,) = recipes.build_commands("predict", "race", [*flags, "--split", "test"])  # which `hat predict` refuses
+    assert command[command.index("--out") + 1] == "results/race/test.jsonl" and "--split" in command
+
+
 @pytest.mark.slow
 @pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
 def test_without_dry_run_it_becomes_the_command(tmp_path):
