@@ -24,7 +24,6 @@ Command = Callable[..., subprocess.CompletedProcess]
 LONGEST = (
     "test_tutorials.py",
     "tasks/test_several_processes.py",
-    "test_restarts.py",
     "recipes/test_recipe_runs.py",
     "test_chaos_data.py",
     "tasks/test_interruptions.py",
@@ -34,6 +33,7 @@ LONGEST = (
     "test_benchmarks.py",
     "test_notebook.py",
     "test_slurm.py",
+    "test_restarts.py",
     "test_workers_on_ray.py",
     "tasks/test_training.py",
     "weights/test_export_hat.py",
