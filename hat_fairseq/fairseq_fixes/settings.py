@@ -171,8 +171,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         parser.exit(2, f"{parser.prog}: error: {problem}\n")
     is_divided = getattr(args, "num_shards", 1) != 1 or getattr(args, "shard_id", 0)
     if is_divided and "context_window" not in names:  # only fairseq-eval-lm reads them
-        reason = "the processes of a command divide the data among themselves; remove it"
-        parser.exit(2, f"{parser.prog}: error: --num-shards has no effect: {reason}\n")
+        reason = "the processes of a command divide the data among themselves; remove them"
+        parser.exit(2, f"{parser.prog}: error: --num-shards and --shard-id have no effect: {reason}\n")
     args.tpu = False  # which --bf16 has set
     if getattr(args, "encoder_from", None):
         if args.finetune_from_model:

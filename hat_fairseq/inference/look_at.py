@@ -1,4 +1,4 @@
-"""Look at what a model looks at in one document: attention by units, and the effect of leaving out a unit.
+"""Compute what a model attends to in one document, by units, and the effect of leaving out a unit.
 
 Legend: U target tokens, S units of the source, R target sentences, K labels, B rows of a batch.
 """

@@ -129,7 +129,7 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         verb: a key of `COMMANDS`.
         name: of a recipe in configs/, or a YAML file.
         extra: trailing flags. `--FLAG=null` removes the recipe's flag; positional arguments are given as flags, too,
-            and an input that is a file has no split, so `{split}` is the name of the file;
+            and an input that is a file has no split: `{split}` is the name of the file, and no results are replaced;
             --gpus, --update-batch-size and --update-max-tokens change the section `update`; others replace the recipe's
             flags of the same name and are appended.
 
@@ -156,7 +156,8 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     stated = values_of(trailing)
     values = {"recipe": files.find(name).stem, **flags, **stated}
     if "input" in positionals and "split" in flags and (file := Path(_fill(str(flags["input"]), values))).is_file():
-        del flags["split"]  # a file has none; what is made of it has its name
+        del flags["split"]  # which a file does not have
+        flags.pop("overwrite", None)  # the file may have the name of a split, whose results stay
         values = {**values, "split": file.stem, **stated}
     replaced = {*positionals, *(flag.name for flag in trailing)}
     options = {flag: value for flag, value in flags.items() if flag not in replaced}

@@ -44,15 +44,19 @@ def test_dry_run_prints_commands_to_paste(tmp_path, monkeypatch, capsys):
 def test_an_input_that_is_a_file_has_no_split(tmp_path, monkeypatch):
     """Results have the name of the file, so those of the split stay."""
     monkeypatch.chdir(tmp_path)
-    flags = ["--input", "new.jsonl", "--score=null"]
-    (command,) = recipes.build_commands("predict", "race", flags)
-    assert command[command.index("--out") + 1] == "results/race/test.jsonl" and "--split" in command
+
+    def results(verb, name, *flags):
+        """The file that the command writes, and which of two flags it has."""
+        command = recipes.build_commands(verb, name, ["--input", "new.jsonl", *flags])[0]
+        return command[command.index("--out") + 1], {"--split", "--overwrite"} & {*command}
+
+    assert results("predict", "race") == ("results/race/test.jsonl", {"--split", "--overwrite"}), "it does not exist"
     (tmp_path / "new.jsonl").write_text("{}\n")
-    for verb, name in (("predict", "race"), ("generate", "ami")):
-        (command,) = recipes.build_commands(verb, name, flags[: 3 if verb == "predict" else 2])
-        assert command[command.index("--out") + 1] == f"results/{name}/new.jsonl" and "--split" not in command
-    (command,) = recipes.build_commands("predict", "race", [*flags, "--split", "test"])  # which `hat predict` refuses
-    assert command[command.index("--out") + 1] == "results/race/test.jsonl" and "--split" in command
+    assert results("predict", "race", "--score=null") == ("results/race/new.jsonl", set())
+    assert results("generate", "ami") == ("results/ami/new.jsonl", set())
+    assert results("predict", "race", "--overwrite") == ("results/race/new.jsonl", {"--overwrite"})
+    stated = results("predict", "race", "--split", "test")  # which `hat predict` refuses
+    assert stated == ("results/race/test.jsonl", {"--split"})
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def import_all() -> None:
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    # hydra reads its grammar and the sources of the calls
+    # Hydra reads its grammar, and the sources of the functions that call it, when it is used first.
     flags = ["data", "--task", "language_modeling", "--arch", "transformer_lm"]
     convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
 
