@@ -108,7 +108,7 @@ def named_failures(path: str) -> Iterator[None]:
         from_torch = isinstance(error, OSError) and error.errno is not None and error.filename is None
         if from_torch or isinstance(error, EOFError) or "PytorchStreamReader" in str(error):
             raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
-        if isinstance(error, OSError) and error.errno is None:  # fairseq's own, of a file that does not exist
+        if isinstance(error, OSError) and error.errno is None:  # as fairseq says that a file does not exist
             raise CheckpointError(str(error)) from None
         if isinstance(error, ValueError | OSError | MemoryError):
             raise

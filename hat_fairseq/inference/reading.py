@@ -111,7 +111,7 @@ def records_of(
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
         yield from reader.read(split, None, counts)
-    elif stated is not None:
+    elif stated is not None and path.exists():
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
         yield from _records_of_file(path, kind, columns, counts)

@@ -150,6 +150,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
         (["meetng", data, "--out", out], "meetng does not exist; did you mean meeting?"),
         ([path, tmp_path / "no.jsonl", "--out", out], "no folder of hat export: give the bin directory"),
         ([path, tmp_path / "no.jsonl", *bin_flag, "--out", out], "no.jsonl"),
+        ([path, tmp_path / "no.jsonl", *bin_flag, "--split", "test", "--out", out], "no.jsonl: No such file"),
         ([path, data, "--split", "x", "--out", out], "is there a split x?"),
         ([path, data, "--out", tmp_path / "p.json"], "p.json must end in .jsonl: predictions are JSON lines"),
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
