@@ -84,6 +84,8 @@ def run(warm: WarmPython) -> Command:
 
     def run_any(*command: object, **options: Any) -> subprocess.CompletedProcess:
         module = MODULES.get(str(command[0]))
+        if module is None:
+            options = {"env": environment(PATH=warm.programs)} | options
         if module is None or not options.keys() <= {"check", "cwd"}:
             return run_command(*command, **options)
         return warm.completed(
@@ -144,7 +146,7 @@ def train(ami: Path, warm: WarmPython) -> Command:
     ) -> subprocess.CompletedProcess:
         words = training_words(data, save_dir, *flags)
         if launcher:
-            return run_command(*launcher, *words, check=check, cwd=REPOSITORY)
+            return run_command(*launcher, *words, check=check, cwd=REPOSITORY, env=environment(PATH=warm.programs))
         return warm.completed(["fairseq_cli.train", *words], REPOSITORY, check)
 
     return train_on_ami

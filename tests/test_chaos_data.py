@@ -4,7 +4,6 @@ Six kills each; HAT_CHAOS=30 for more, HAT_CHAOS_SEED for other moments.
 """
 
 import os
-import queue
 import random
 import signal
 import time
@@ -30,7 +29,7 @@ def run(
     process = warm.start(["hat_fairseq.cli", *map(str, words)], Path.cwd(), log)
     try:
         return warm.wait(kill_after)
-    except queue.Empty:
+    except TimeoutError:
         os.killpg(process, sent)
         return warm.wait(60)
 

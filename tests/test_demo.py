@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import REPOSITORY, environment, refusal, run_command
-from warm_shell import warm_path
+from warm import WarmPython
 
 from hat_fairseq import demo
 
@@ -41,12 +41,11 @@ def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(tmp_path: Path) -> None:
+def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(warm: WarmPython, tmp_path: Path) -> None:
     """Two updates: about a minute. The second run is ended when it begins to generate."""
     words, made = ["hat", "demo", "summaries", "--max-update", "2"], "best loss on the validation part: 1"
-    with warm_path() as search:  # the script that the command runs
-        script = "bash", REPOSITORY / demo.SCRIPTS["summaries"], *words[3:]
-        shown = run_command(*script, cwd=tmp_path, timeout=900, env=environment(PATH=search)).stdout
+    script = "bash", REPOSITORY / demo.SCRIPTS["summaries"], *words[3:]  # which the command runs
+    shown = run_command(*script, cwd=tmp_path, timeout=900, env=environment(PATH=warm.programs)).stdout
     assert "97 documents to train on, 20 to choose the checkpoint, 20 to test" in shown
     assert made in shown and "=== summaries 6/6" in shown
     assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60

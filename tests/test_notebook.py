@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from commands import REPOSITORY, environment, run_command
 from notebooks import code_cells
-from warm_shell import warm_path
+from warm import WarmPython
 
 NOTEBOOKS = sorted((REPOSITORY / "examples").glob("*.ipynb"))
 HERE = re.compile(r"(?<![\w.:/])/(home|root|tmp|var|usr|opt|work|mnt|Users|builds?)/")
@@ -50,12 +50,11 @@ def test_stored_outputs(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_cell_runs(path: Path, tmp_path: Path) -> None:
+def test_every_cell_runs(path: Path, warm: WarmPython, tmp_path: Path) -> None:
     for name in MODULES.get(path.stem, ()):
         pytest.importorskip(name, reason="pip install 'hat_fairseq[test]'")
     command = sys.executable, REPOSITORY / "tests/support/notebooks.py", path
-    with warm_path() as programs:
-        done = run_command(*command, cwd=tmp_path, env=environment(PATH=programs), timeout=1500)
+    done = run_command(*command, cwd=tmp_path, env=environment(PATH=warm.programs), timeout=1500)
     notebook, written = read(path), json.loads(done.stdout.splitlines()[-1])
     cells = code_cells(notebook)
     if os.environ.get("HAT_GOLDEN"):

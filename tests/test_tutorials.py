@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import REPOSITORY, environment, hat, read_lines, refusal, run_command
 from minilm import needs_minilm
-from warm_shell import warm_path
+from warm import WarmPython
 
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.records_json import record_from_json
@@ -26,17 +25,10 @@ def page(name: str) -> str:
     return (REPOSITORY / f"docs/tutorial_{name}.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def search() -> Iterator[str]:
-    """A PATH with the commands."""
-    with warm_path() as path:
-        yield path
-
-
-def run_page(text: str, folder: Path, search: str) -> str:
+def run_page(text: str, folder: Path, warm: WarmPython) -> str:
     """Runs the commands of a page in a shell, as in an active environment; returns what they print."""
     commands = "".join(re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    return run_command("bash", "-euc", commands, cwd=folder, env=environment(PATH=search), timeout=1500).stdout
+    return run_command("bash", "-euc", commands, cwd=folder, env=environment(PATH=warm.programs), timeout=1500).stdout
 
 
 def score(printed: str, row: str) -> float:
@@ -101,14 +93,14 @@ def test_the_baselines_that_the_pages_state(data: Path) -> None:
         pytest.param("transcripts", r"results/transcripts\.jsonl", 20, marks=needs_minilm),
     ],
 )
-def test_a_page_runs_as_it_is_printed(name: str, row: str, better_by: float, tmp_path: Path, search: str) -> None:
+def test_a_page_runs_as_it_is_printed(name: str, row: str, better_by: float, tmp_path: Path, warm: WarmPython) -> None:
     text = page(name)
     assert len(text.splitlines()) <= 90
-    assert score(run_page(text, tmp_path, search), row) > constant(text) + better_by
+    assert score(run_page(text, tmp_path, warm), row) > constant(text) + better_by
 
 
 @pytest.mark.slow
-def test_the_summaries(data: Path, tmp_path: Path, search: str) -> None:
+def test_the_summaries(data: Path, tmp_path: Path, warm: WarmPython) -> None:
     """The commands for `news` with the folder of the tutorial in its place, as the page says."""
     text = (
         page("summaries")
@@ -116,5 +108,5 @@ def test_the_summaries(data: Path, tmp_path: Path, search: str) -> None:
         .replace("hat preprocess news", f"hat preprocess {data}/summaries")
     )
     (tmp_path / "new.jsonl").write_text('{"id": "a", "text": "The next meeting is on Monday in the school."}\n')
-    printed = run_page(text, tmp_path, search)
+    printed = run_page(text, tmp_path, warm)
     assert score(printed, r"results/news/test\.jsonl") > constant(text) + 3

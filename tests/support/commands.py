@@ -13,7 +13,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 USER_DIR = REPOSITORY / "hat_fairseq"
-TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairseq_cli.train")
+TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "--no-python", "fairseq-train")
 WITHOUT_LOCKS = (sys.executable, str(REPOSITORY / "tests/support/without_locks.py"))  # before a command
 # Before a command that gets signals: nohup and a shell's background have their processes ignore some of them.
 HEEDING = ("env", "--default-signal=INT,HUP")

@@ -2,6 +2,7 @@
 
 A command is what follows `python -m`: the module, run as `__main__` by the forked process, and its arguments. Where the
 command becomes another Python program (`os.execv`), as `hat train` does, the forked process goes on with that program.
+`WarmPython.programs` gives commands of the same names to shells, notebooks and torchrun.
 """
 
 from __future__ import annotations
@@ -9,49 +10,74 @@ from __future__ import annotations
 import json
 import logging
 import os
-import queue
 import runpy
+import select
+import selectors
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
-from commands import HEEDING, REPOSITORY
+import warm_client
+from commands import HEEDING, REPOSITORY, environment
 
 COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
 MODULES = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}  # of programs
 IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.data.preprocess")
+PROGRAMS = MODULES | {"torchrun": "torch.distributed.run", "train-in-forks": "train_in_forks"}
 # What a training imports when it makes its optimizer and reads its settings: half a second each.
-IMPORTED += ("torch._dynamo", "torch.distributed.fsdp", "hydra.experimental.compose")
+IMPORTED += ("torch.distributed.run", "torch._dynamo", "torch.distributed.fsdp", "hydra.experimental.compose")
+PROGRAM = """#!{python} -SE
+import sys
+sys.path.insert(0, {support!r})
+import warm_client
+warm_client.main({path!r}, {module!r})
+"""
 
 
 class WarmPython:
     """The process that has imported everything; use it in a `with` statement."""
 
     def __enter__(self) -> WarmPython:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-        words = [*HEEDING, sys.executable, __file__]
-        self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        self.free, self.answers = threading.Lock(), queue.SimpleQueue[str]()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.closing = ExitStack()
+        self.folder = Path(self.closing.enter_context(tempfile.TemporaryDirectory()))
+        words, pipes = [*HEEDING, sys.executable, __file__, self._path], {"stdin": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(), cwd=REPOSITORY, **pipes)  # type: ignore[call-overload]
+        self.answers: IO[str] | None = None
         return self
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.answers.put(line)
-        self.answers.put("it has ended")
-
     def __exit__(self, *error: object) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()  # the end of its input is the end of its commands
+        self.closing.close()
+
+    @property
+    def _path(self) -> str:
+        return str(self.folder / "socket")
+
+    @cached_property
+    def socket(self) -> str:
+        """The path of the socket, as soon as everything is imported."""
+        assert self.process.stdout is not None and self.process.stdout.readline() == "ready\n"
+        return self._path
+
+    @cached_property
+    def programs(self) -> str:
+        """A PATH with the commands of fairseq and of this package; those in front need no imports."""
+        folder = self.folder / "programs"
+        folder.mkdir()
+        support = str(Path(__file__).parent)
+        for name, module in PROGRAMS.items():
+            program = folder / name
+            program.write_text(PROGRAM.format(python=sys.executable, support=support, path=self.socket, module=module))
+            program.chmod(0o755)
+        return os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
 
     def run(self, words: Sequence[str], cwd: Path, output: Path) -> str:
         """What `python -m` prints with these words; raises where it fails."""
@@ -76,17 +102,19 @@ class WarmPython:
 
     def start(self, words: Sequence[str], cwd: Path, output: Path, errors: Path | None = None) -> int:
         """Starts a command in a session of its own; returns its process. `wait` has its status."""
-        assert self.process.stdin is not None
-        assert self.free.acquire(blocking=False), "it runs one command at a time"
-        self.process.stdin.write(json.dumps([list(words), str(cwd), str(output), str(errors or output)]) + "\n")
-        self.process.stdin.flush()
-        return int(self.answers.get())
+        assert self.answers is None, "it runs one command at a time"
+        with open(os.devnull) as nothing, output.open("wb") as out, (errors or output).open("ab") as err:
+            files = [nothing.fileno(), out.fileno(), err.fileno() if errors else out.fileno()]
+            self.answers, process = warm_client.start(self.socket, words, str(cwd), environment(), files)
+        return process
 
     def wait(self, seconds: float | None = None) -> int:
-        """The exit status of the command that was started; `queue.Empty` if it goes on for more seconds."""
-        status = int(self.answers.get(timeout=seconds))
-        self.free.release()
-        return status
+        """The exit status of the command that was started; TimeoutError if it goes on for more seconds."""
+        assert self.answers is not None
+        if not select.select([self.answers], [], [], seconds)[0]:
+            raise TimeoutError(f"the command goes on for more than {seconds} seconds")
+        answers, self.answers = self.answers, None
+        return warm_client.status(answers)
 
 
 def import_all() -> None:
@@ -101,33 +129,81 @@ def import_all() -> None:
     convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
 
 
-def serve() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what modules print when they are imported is no answer
-    import_all()
-    for line in sys.stdin:
-        words, *places = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            become(words, *places)
-        print(child, file=answers, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+class Server:
+    """Starts a command for each client, and kills it when its client has ended."""
+
+    def __init__(self, path: str) -> None:
+        self.events = selectors.DefaultSelector()
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(path)
+        self.socket.listen()
+        self.events.register(self.socket, selectors.EVENT_READ, self.accept)
+        self.events.register(sys.stdin, selectors.EVENT_READ, self.end)
+        self.ends = False
+        self.running: dict[int, socket.socket] = {}
+
+    def serve(self) -> None:
+        """Runs until the standard input ends."""
+        while not self.ends:
+            for key, _ in self.events.select():
+                key.data()
+
+    def end(self) -> None:
+        self.ends = True
+        for process in self.running:
+            os.kill(process, signal.SIGKILL)
+
+    def accept(self) -> None:
+        client, _ = self.socket.accept()
+        head, files, *_ = socket.recv_fds(client, 4, 3)
+        with client.makefile("rb") as stream:
+            words, folder, variables = json.loads(stream.read(int.from_bytes(head, "big")))
+        process = os.fork()
+        if process == 0:
+            self.events.close()
+            self.socket.close()
+            for other in (client, *self.running.values()):
+                other.close()
+            become(words, folder, variables, files)
+        for file in files:
+            os.close(file)
+        self.running[process] = client
+        ended = os.pidfd_open(process)
+        self.events.register(ended, selectors.EVENT_READ, lambda: self.answer(process, ended))
+        self.events.register(client, selectors.EVENT_READ, lambda: self.kill(process))
+        client.sendall(f"{process}\n".encode())
+
+    def kill(self, process: int) -> None:
+        self.events.unregister(self.running[process])
+        os.kill(process, signal.SIGKILL)
+
+    def answer(self, process: int, ended: int) -> None:
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        with self.running.pop(process) as client:
+            with suppress(KeyError):
+                self.events.unregister(client)
+            with suppress(OSError):  # it has ended
+                client.sendall(f"{status}\n".encode())
+        self.events.unregister(ended)
+        os.close(ended)
 
 
-def become(words: list[str], cwd: str, output: str, errors: str) -> None:
+def become(words: list[str], folder: str, variables: dict[str, str], files: list[int]) -> NoReturn:
     """Run the command in a session of its own and leave the process."""
     os.setsid()
-    os.chdir(cwd)
-    with open(output, "wb") as file:
-        os.dup2(file.fileno(), 1)
-    with open(errors, "ab") as file:  # after what is in the file of both
-        os.dup2(1 if errors == output else file.fileno(), 2)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
     run_module(words)
 
 
 def run_module(words: list[str]) -> NoReturn:
     """Runs a module as `python -m` does and leaves the process."""
     status: object = 0
+    forget_logs()
     sys.argv = list(words)
     warnings.filterwarnings("ignore", ".* found in sys.modules after import", RuntimeWarning)  # so it is
     os.execv = go_on
@@ -167,4 +243,9 @@ def forget_logs() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    ready = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what modules print when they are imported is no answer
+    import_all()
+    server = Server(sys.argv[1])
+    print("ready", file=ready, flush=True)
+    server.serve()

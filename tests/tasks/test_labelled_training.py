@@ -119,7 +119,7 @@ def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_pa
     flags = f"--arch {MARKERS} {PLAIN} --max-epoch 2 --no-save "
     one = run(train("segments", data_of("segments"), tmp_path, flags + "--update-freq 4"))
     words = train("segments", data_of("segments"), tmp_path, flags + "--update-freq 2").split()[1:]
-    done = run_command(*TWO_PROCESSES, *words)
+    done = run_command(*TWO_PROCESSES[:-2], "-m", "fairseq_cli.train", *words)  # which read LOGLEVEL
     two = done.stdout + done.stderr
     names = ("loss", "accuracy", "f1_micro", "f1_macro")
     for which in ("train", "valid"):

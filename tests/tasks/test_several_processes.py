@@ -14,18 +14,20 @@ import pytest
 from commands import HEEDING, TWO_PROCESSES, environment, training_words
 from test_interruptions import FAULTY, LONG, SHORT, SPAWN, wait_for
 from test_training import SHOWS_THE_END, assert_same_result, checkpoint, difference, losses
+from warm import WarmPython
 
 AREA = "Several processes and machines"
-TORCHRUN = [str(Path(sys.executable).parent / TWO_PROCESSES[0]), *map(str, TWO_PROCESSES[1:])]
+TORCHRUN = [*map(str, TWO_PROCESSES)]
 SPAWNED = [sys.executable, "-c", SPAWN]
+FORKED = ["train-in-forks"]  # the same, without the imports of each process
 OF_SPAWNED = ["--distributed-world-size", 2, "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
 OF_SPAWNED += ["--num-workers", 0, "--data-buffer-size", 0]  # their workers import everything anew
 
 
-def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_group: bool) -> int:
+def interrupt(words: Sequence[str], search: str, folder: Path, log: Path, signum: int, whole_group: bool) -> int:
     """Sends a signal after update 5, to the launcher or to all processes; the launcher's exit status."""
     with log.open("w") as file:
-        options = {"stdout": file, "stderr": file, "env": environment(), "start_new_session": True}
+        options = {"stdout": file, "stderr": file, "env": environment(PATH=search), "start_new_session": True}
         process = subprocess.Popen([*HEEDING, *words], **options)
         try:
             wait_for(log, '"num_updates": "5"')
@@ -37,28 +39,28 @@ def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_
 
 
 def command(launcher: Sequence[str], ami: Path, path: Path) -> list[str]:
-    flags = OF_SPAWNED if launcher is SPAWNED else ["--disable-validation"]
+    flags = ["--disable-validation"] if launcher is TORCHRUN else OF_SPAWNED
     words = [*launcher, *training_words(ami / "bin", path, *LONG, "--batch-size", 1, *flags)]
-    if launcher is SPAWNED:
+    if launcher is not TORCHRUN:
         words.remove("--cpu")  # with it fairseq starts no processes; there is no GPU
     return words
 
 
 @pytest.fixture(scope="module")
-def undisturbed(ami: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def undisturbed(ami: Path, warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """The folder of a whole training by a launcher."""
 
     @cache
     def folder(spawned: bool) -> Path:
         path = tmp_path_factory.mktemp("whole")
-        finish(command(SPAWNED if spawned else TORCHRUN, ami, path))
+        finish(command(FORKED if spawned else TORCHRUN, ami, path), warm)
         return path
 
     return folder
 
 
-def finish(words: Sequence[str]) -> None:
-    subprocess.run(words, check=True, capture_output=True, env=environment(), timeout=120)
+def finish(words: Sequence[str], warm: WarmPython) -> None:
+    subprocess.run(words, check=True, capture_output=True, env=environment(PATH=warm.programs), timeout=120)
 
 
 @pytest.mark.slow
@@ -69,24 +71,24 @@ def finish(words: Sequence[str]) -> None:
             AREA, "SIGTERM to torchrun", "all processes save at the same update; the same command goes on exactly")),
         pytest.param(SPAWNED, signal.SIGTERM, False, 143, marks=pytest.mark.fault(
             AREA, "SIGTERM to fairseq-train that has started processes", "all save at the same update, exit 143")),
-        pytest.param(SPAWNED, signal.SIGHUP, True, 129, marks=pytest.mark.fault(
+        pytest.param(FORKED, signal.SIGHUP, True, 129, marks=pytest.mark.fault(
             AREA, "SIGHUP from the terminal of several processes", "all save at the same update, exit 129")),
-        pytest.param(SPAWNED, signal.SIGINT, True, 130, marks=pytest.mark.fault(
+        pytest.param(FORKED, signal.SIGINT, True, 130, marks=pytest.mark.fault(
             AREA, "Ctrl-C in the terminal of several processes", "all save at the same update, exit 130")),
     ],
 )  # fmt: skip
 def test_all_processes_stop_after_the_same_update(
-    ami, undisturbed, tmp_path, launcher, signum, whole_group, status
+    ami, warm, undisturbed, tmp_path, launcher, signum, whole_group, status
 ) -> None:
     folder, log = tmp_path / "ck", tmp_path / "log"
     words = command(launcher, ami, folder)
-    assert interrupt(words, folder, log, signum, whole_group) == status, log.read_text()[-3000:]
+    assert interrupt(words, warm.programs, folder, log, signum, whole_group) == status, log.read_text()[-3000:]
     name = signal.Signals(signum).name
     assert log.read_text().count(f"hat_fairseq: {name}: stopped after update") == 1
     assert 5 <= checkpoint(folder)["optimizer_history"][-1]["num_updates"] < 24
     if signum == signal.SIGTERM:  # what follows the others is the same
-        finish(words)
-        assert_same_result(folder, undisturbed(launcher is SPAWNED))
+        finish(command(TORCHRUN if launcher is TORCHRUN else FORKED, ami, folder), warm)
+        assert_same_result(folder, undisturbed(launcher is not TORCHRUN))
 
 
 @pytest.mark.slow
@@ -100,7 +102,7 @@ def test_all_processes_stop_after_the_same_update(
 )  # fmt: skip
 def test_a_failed_process_ends_all(train, tmp_path: Path, kind: str) -> None:
     start, flags = time.monotonic(), [*SHORT, "--max-update", 9, "--batch-size", 1, "--update-freq", 2]
-    launcher = [*TWO_PROCESSES[:-2], "--no-python", sys.executable, "-c", SHOWS_THE_END]
+    launcher = TWO_PROCESSES if kind == "die" else [*TWO_PROCESSES[:-1], sys.executable, "-c", SHOWS_THE_END]
     result = train(tmp_path, *flags, *FAULTY, f"{kind}:1:3", launcher=launcher, check=False)
     assert result.returncode == 1 and time.monotonic() - start < 60
     assert kind == "die" or "CUDA out of memory" in result.stderr
@@ -125,15 +127,15 @@ def test_another_number_of_processes_goes_on_after_the_same_samples(train, tmp_p
 ONE_SAMPLE = ["--batch-size", "1", "--dropout", "0", "--disable-validation", "--save-interval-updates", "1"]
 
 
-def start_machines(data: Path, folder: Path, port: int, *flags: str) -> list[subprocess.Popen[str]]:
+def start_machines(search: str, data: Path, folder: Path, port: int, *flags: str) -> list[subprocess.Popen[str]]:
     """torchrun for each of two machines, which have one address; the first one is the meeting point."""
     processes = []
     for number in range(2):
         rendezvous = f"--rdzv-backend c10d --rdzv-endpoint 127.0.0.1:{port} --local-addr 127.0.0.1"
         launcher = f"-m torch.distributed.run --nnodes 2 --nproc-per-node 1 {rendezvous}"
-        launcher += f" --rdzv-conf is_host={1 - number} -m fairseq_cli.train"
+        launcher += f" --rdzv-conf is_host={1 - number} --no-python fairseq-train"
         words = [sys.executable, *launcher.split(), *training_words(data, folder, *ONE_SAMPLE, *flags)]
-        variables = environment() | {"GLOO_SOCKET_IFNAME": "lo"}
+        variables = environment(PATH=search, GLOO_SOCKET_IFNAME="lo")
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         processes.append(subprocess.Popen(words, env=variables, text=True, start_new_session=True, **pipes))
     return processes
@@ -153,11 +155,13 @@ def kill(process: subprocess.Popen[str]) -> None:
     "training: a machine is lost (kill -9)",
     "the other ends, not with 0; started again, they go on from the last checkpoint",
 )
-def test_two_machines_are_one_process_and_go_on_when_one_was_lost(ami: Path, train, tmp_path: Path) -> None:
+def test_two_machines_are_one_process_and_go_on_when_one_was_lost(
+    ami: Path, train, warm: WarmPython, tmp_path: Path
+) -> None:
     """Each update is that of one process with the whole batch."""
     port, flags = 29600 + os.getpid() % 300, ["--max-update", "40"]
     one = losses(train(tmp_path / "one", *ONE_SAMPLE, *flags, "--update-freq", 2))
-    processes = start_machines(ami / "bin", tmp_path / "two", port, *flags)
+    processes = start_machines(warm.programs, ami / "bin", tmp_path / "two", port, *flags)
     try:
         while not (tmp_path / "two/checkpoint_last.pt").exists():
             assert all(process.poll() is None for process in processes)
@@ -166,7 +170,7 @@ def test_two_machines_are_one_process_and_go_on_when_one_was_lost(ami: Path, tra
         output = processes[0].communicate(timeout=100)[0]
         assert processes[0].returncode > 0
         before = losses(output)
-        processes = start_machines(ami / "bin", tmp_path / "two", port + 1, *flags)
+        processes = start_machines(warm.programs, ami / "bin", tmp_path / "two", port + 1, *flags)
         output = processes[0].communicate(timeout=100)[0]
         assert [process.wait(120) for process in processes] == [0, 0]
     finally:

@@ -129,7 +129,7 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, mon
     monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
-    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-2], "--no-python", sys.executable, "-c", SHOWS_THE_END])
+    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-1], sys.executable, "-c", SHOWS_THE_END])
     assert len(losses(one)) == 4
     assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
     output = two.stdout + two.stderr
