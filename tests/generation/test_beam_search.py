@@ -155,7 +155,10 @@ def test_roles_reach_the_encoder() -> None:
     assert not torch.equal(*outputs)
 
 
-@pytest.mark.parametrize("flags", ["", " --no-hierarchy", " --decoder-kv-heads 1"])
+@pytest.mark.parametrize(
+    "flags",
+    ["", *(pytest.param(flags, marks=pytest.mark.slow) for flags in (" --no-hierarchy", " --decoder-kv-heads 1"))],
+)
 def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
     model = confident(flags)
     for name, options in OPTIONS.items():

@@ -3,9 +3,11 @@
 And of a document it computes the same in every batch, to the last bit or nearly.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -51,6 +53,10 @@ for name, is_able in (("bf16", torch_private.BF16), ("int8", torch_private.multi
     if is_able:
         PRECISIONS[f"--precision {name}"] = Precision(inference(name), 0.06)
 LENGTHS = [33, 18]
+SLOW = ("--memory-efficient-fp16", "autocast in bf16", "autocast in fp16")
+EACH = pytest.mark.parametrize(
+    "precision", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in PRECISIONS]
+)
 
 
 def attentions() -> Iterator[str]:
@@ -73,11 +79,19 @@ def vary(model: Any) -> Any:
     return model.eval()
 
 
-def check(build_model: Callable[[], Any], source: Tensor, real: Any, precision: Precision) -> None:
-    """Compares the logits, and those that a gradient needs, with those in fp32."""
+@lru_cache(maxsize=2)
+def in_fp32(build_model: Callable[..., Any], *words: str) -> tuple[Any, Tensor, Tensor, Any]:
+    """A model, which stays as it is, documents, their logits, and which of these count."""
+    model, source, real = build_model(*words)
     with torch.no_grad():
-        expected = test_networks.run(vary(build_model()), source)[real]
-        model = vary(build_model())
+        return vary(model), source, test_networks.run(model, source)[real], real
+
+
+def check(precision: Precision, build_model: Callable[..., Any], *words: str) -> None:
+    """Compares the logits, and those that a gradient needs, with those in fp32."""
+    model, source, expected, real = in_fp32(build_model, *words)
+    model = copy.deepcopy(model)
+    with torch.no_grad():
         precision.prepare(model)
         with precision.context():
             assert_near(test_networks.run(model, source)[real], expected, precision.error)
@@ -93,20 +107,27 @@ def assert_near(actual: Tensor, expected: Tensor, error: float) -> None:
     assert difference < error, f"relative error {difference:.4f}"
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@EACH
 @pytest.mark.parametrize("attention", [*attentions()])
 def test_an_encoder_attention(attention: str, precision: str) -> None:
     """In HAT, so with its hierarchy on top."""
-    flags = f"{TINY} --encoder-attention {attention}"
-    check(lambda: build("hat_bart_base", flags), documents(LENGTHS), slice(None), PRECISIONS[precision])
+    check(PRECISIONS[precision], with_attention, attention)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+def with_attention(attention: str) -> tuple[Any, Tensor, Any]:
+    return build("hat_bart_base", f"{TINY} --encoder-attention {attention}"), documents(LENGTHS), slice(None)
+
+
+@EACH
 @pytest.mark.parametrize("name", test_networks.NETWORKS)
 def test_a_network(name: str, precision: str) -> None:
+    check(PRECISIONS[precision], network, name)
+
+
+def network(name: str) -> tuple[Any, Tensor, Any]:
     source = test_networks.source_of(name)
     real = slice(None) if test_networks.NETWORKS[name][3] == "targets" else source != PAD
-    check(lambda: test_networks.model_of(name), source, real, PRECISIONS[precision])
+    return test_networks.model_of(name), source, real
 
 
 LONG = [300, 151, 77, 40]
