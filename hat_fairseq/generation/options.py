@@ -10,7 +10,7 @@ from .search import SearchOptions
 
 
 class Option(NamedTuple):
-    """A generation option of fairseq; `least`: the least number that makes sense."""
+    """A generation option of fairseq; `least`: the least number that makes sense, beside the default."""
 
     name: str
     default: Any
@@ -33,16 +33,22 @@ SEARCHED = (  # of our beam search, and of fairseq
 NOT_SEARCHED = (  # of fairseq's generator alone
     Option("match_source_len", False, "make texts as long as their source"),
     Option("sampling", False, "draw words instead of searching"),
-    Option("sampling_topk", -1, "with --sampling: draw from this many most probable words; -1 for all"),
+    Option("sampling_topk", -1, "with --sampling: draw from this many most probable words; -1 for all", 1),
     Option("sampling_topp", -1.0, "with --sampling: draw from the fewest words with this probability; -1 for all"),
-    Option("diverse_beam_groups", -1, "the number of groups of diverse beam search; -1 for none"),
+    Option(
+        "diverse_beam_groups",
+        -1,
+        "the groups of diverse beam search, of which a single text mostly comes from the first; -1 for none",
+        1,
+    ),
     Option("diverse_beam_strength", 0.5, "the penalty between groups of diverse beam search"),
-    Option("diversity_rate", -1.0, "the penalty between siblings in diverse sibling search; -1 for none"),
+    Option("diversity_rate", -1.0, "the penalty between siblings in diverse sibling search; -1 for none", 0),
 )
 OPTIONS = SEARCHED + NOT_SEARCHED
 DEFAULTS = {option.name: option.default for option in OPTIONS}
 VALUES = {bool: ((bool,), "true or false"), int: ((int,), "a whole number"), float: ((int, float), "a number")}
 MINIMUM = {option.name: option.least for option in OPTIONS if option.least is not None}
+EXCLUSIVE = ("sampling", "diverse_beam_groups", "diversity_rate", "match_source_len")  # kinds of search
 
 
 def check_ranges(options: Mapping[str, Any]) -> None:
@@ -51,12 +57,19 @@ def check_ranges(options: Mapping[str, Any]) -> None:
         if isinstance(value, float) and not math.isfinite(value) and (name, value) != ("unkpen", math.inf):
             raise ValueError(f"{name} must be a finite number, not {value}")
     for name, least in MINIMUM.items():
-        if (value := options.get(name)) is not None and value < least:
+        if (value := options.get(name)) is not None and value < least and value != DEFAULTS[name]:
             raise ValueError(f"{name} must be at least {least}, not {value}")
+    if (share := options.get("sampling_topp")) is not None and not (0 < share <= 1 or share == -1):
+        raise ValueError(f"sampling_topp must be more than 0 and at most 1, or -1 for all words, not {share}")
     if (temperature := options.get("temperature")) is not None and temperature <= 0:
         raise ValueError(f"temperature must be more than 0, not {temperature}")
     if options.get("no_repeat_ngram_size") == 1:
         raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
+
+
+def is_set(options: Mapping[str, Any], name: str) -> bool:
+    """Returns whether an option has another value than fairseq's default."""
+    return options.get(name) not in (None, DEFAULTS[name])
 
 
 def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: int, positions: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.files import Fields
 from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
-from .options import DEFAULTS, OPTIONS, check_options, parse_generation_options
+from .options import DEFAULTS, EXCLUSIVE, OPTIONS, check_options, is_set, parse_generation_options
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
 }
 NEEDED = ("forced_eos_token_id", "early_stopping")
 # Options that have an effect with another one only.
+SEED = 1
 NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
 
 
@@ -55,6 +56,10 @@ def add_generation(parser: argparse.ArgumentParser, default: str = "those of the
             group.add_argument(flag(name), type=type(value), metavar=metavar, help=f"{text} (default: {value})")
 
 
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, metavar="N", help=f"the seed of --sampling (default: {SEED})")
+
+
 def stated_options(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the options that were given as flags; ValueError for one that makes no sense."""
     options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
@@ -67,9 +72,13 @@ def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: i
     options = {**packaged, **stated}
     if stated.get("nbest", 1) != 1:
         raise ValueError("--nbest has no effect: each document gets its best text alone; remove it")
-    for name in stated.keys() & NEEDS.keys():
-        if not options.get(NEEDS[name]):
+    for name in sorted(stated.keys() & NEEDS.keys()):
+        if not is_set(options, NEEDS[name]):
             raise ValueError(f"{flag(name)} has no effect without {flag(NEEDS[name])}: remove it")
+    if "sampling_topk" in stated and is_set(options, "sampling_topp"):
+        raise ValueError("--sampling-topk has no effect with --sampling-topp: remove one of them")
+    if len(kinds := [name for name in EXCLUSIVE if is_set(options, name)]) > 1:
+        raise ValueError(f"{' and '.join(map(flag, kinds))} exclude each other: keep one of them")
     if options.get("match_source_len") and (limits := sorted({"max_len_a", "max_len_b"} & stated.keys())):
         raise ValueError(f"{flag(limits[0])} has no effect with --match-source-len: remove it")
     if seed is not None and not options.get("sampling"):

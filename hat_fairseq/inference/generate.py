@@ -10,23 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..data.blocks import digest
 from ..data.record import Record
-from ..data.records_json import json_line
 from ..generation.join_chunks import warn_of_texts
 from ..generation.options import check_options
-from ..generation.settings import add_generation, check_effect, packaged_options, stated_options
+from ..generation.settings import SEED, add_generation, add_seed, check_effect, packaged_options, stated_options
 from ..workers import Workers
 from . import command, jobs, reading
 from .loading import Loaded, check_writes_texts
 from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
-from .texts import DocumentToText
+from .texts import DocumentToText, seed_sampling
 
 WRITES_STDOUT = True  # with --out -
 DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
-SEED = 1
 
 
 @dataclass
@@ -49,7 +44,7 @@ class Texts(jobs.Job):
         return DocumentToText(loaded, **self.generation)
 
     def lines(self, documents: Sequence[Record]) -> list[Line]:
-        torch.manual_seed(int(digest(self.seed, *map(json_line, documents))[:15], 16))
+        seed_sampling(self.seed, documents)
         return list(self.model.rows(documents, self.batch_size, self.max_tokens))
 
 
@@ -60,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_batches(parser)
     command.add_machine(parser)
     add_generation(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help=f"the seed of --sampling (default: {SEED})")
+    add_seed(parser)
 
 
 def main(args: argparse.Namespace) -> int:

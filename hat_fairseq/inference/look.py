@@ -19,12 +19,13 @@ from ..data.outputs import atomic_directory, check_outputs
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..generation.settings import add_generation, packaged_options, stated_options
+from ..generation.settings import SEED, add_generation, add_seed, packaged_options, stated_options
 from ..weights.names import DEMO_NAME
 from . import command, jobs, reading
 from .loading import Loaded
 from .look_at import BATCH_SIZE, LookOptions, check_stated, look_at, look_or_nothing, model_to_look_at
 from .rows import logged_changes
+from .texts import seed_sampling
 
 FORMS = {"out": lambda look: page(look).encode(), "png": picture, "json": lambda look: to_json(look).encode()}
 NAME = 80  # bytes of the id in the name of a page
@@ -36,11 +37,13 @@ class Pages(jobs.Job):
 
     options: LookOptions
     generation: dict[str, Any]
+    seed: int = SEED
 
     def make_model(self, loaded: Loaded) -> Any:
         return model_to_look_at(loaded, self.generation, self.options.reference)
 
     def lines(self, records: Sequence[Record]) -> list[Any]:
+        seed_sampling(self.seed, records)
         looks = [look_or_nothing(self.model, record, self.options) for record in records]
         return [None if look.is_empty else (page(look), summary(look)) for look in looks]
 
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
     add_generation(parser)
+    add_seed(parser)
     text = f"the number of samples in a batch of --occlusion (default: {BATCH_SIZE})"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_machine(parser)
@@ -81,8 +85,8 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError("say what the model reads: hat look MODEL INPUT")
     files = jobs.model_files(args, args.model)
     packaged = packaged_options(files.path)
-    check_stated(generation, packaged, args.reference)
-    job = Pages(files, options, packaged | generation)
+    check_stated(generation, packaged, args.reference, args.seed)
+    job = Pages(files, options, packaged | generation, SEED if args.seed is None else args.seed)
     if args.pages is not None:
         return write_pages(args, job)
     if args.workers or args.cluster:
@@ -101,6 +105,7 @@ def main(args: argparse.Namespace) -> int:
     if record is None:
         raise ValueError(f"{args.input} is empty" if args.id is None else f"{args.input} has no document {args.id!r}")
     reading.check_splitter([record], args.splitter)
+    seed_sampling(job.seed, [record])
     with logged_changes(job.model.pipeline):
         look = look_at(job.model, record, job.options)
     for name, path in wanted.items():

@@ -49,12 +49,14 @@ class LookOptions:
             raise ValueError("--batch-size has no effect without --occlusion: remove it")
 
 
-def check_stated(generation: dict[str, Any], packaged: dict[str, Any], reference: bool) -> None:
+def check_stated(
+    generation: dict[str, Any], packaged: dict[str, Any], reference: bool, seed: int | None = None
+) -> None:
     """Raises ValueError for options of generation without effect: beside a reference nothing is generated."""
     if reference and generation:
         name = flag(next(iter(generation)))
         raise ValueError(f"{name} has no effect with --reference, which generates nothing: remove one of them")
-    check_effect(generation, packaged)
+    check_effect(generation, packaged, seed)
 
 
 def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool) -> DocumentToText | Predictor:

@@ -1,19 +1,26 @@
 """Texts for documents from trained models, in Python."""
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..data.blocks import digest
 from ..data.record import Record
+from ..data.records_json import json_line
 from ..generation.join_chunks import document_row
 from ..generation.options import NOT_SEARCHED, check_options, search_options
 from ..generation.search import beam_search
 from .loading import Loaded, check_writes_texts
 from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batch_size, encode_documents, padded
+
+
+def seed_sampling(seed: int, documents: Sequence[Record]) -> None:
+    """Makes what is drawn next depend on the seed and on the documents alone."""
+    torch.manual_seed(int(digest(seed, *map(json_line, documents))[:15], 16))
 
 
 class DocumentToText:

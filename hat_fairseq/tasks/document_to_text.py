@@ -28,7 +28,7 @@ from ..data.kinds.documents import DocumentKind
 from ..data.language import base_language
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
-from ..generation.options import MINIMUM, check_ranges, parse_generation_options
+from ..generation.options import DEFAULTS, check_ranges, parse_generation_options
 from ..generation.shared_memory import SharedMemoryGenerator
 from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
@@ -166,7 +166,9 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         raise ValueError("fairseq-interactive cannot read documents; use `hat generate MODEL FILE`")
 
     def build_generator(self, models: list[Any], args: Any, *more: Any, **kwargs: Any) -> Any:
-        check_ranges({name: getattr(args, name, None) for name in MINIMUM})
+        check_ranges({name: getattr(args, name, None) for name in DEFAULTS})
+        if (words := getattr(args, "sampling_topk", None)) is not None:
+            args.sampling_topk = min(words, len(self.tgt_dict))
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not more and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):

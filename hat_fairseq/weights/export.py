@@ -18,7 +18,15 @@ from ..data.dictionary import EOS, SPECIAL_IDS
 from ..data.files import Fields, json_text, parse_object
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
-from ..generation.settings import EXPRESSED, add_generation, flag, for_transformers, packaged_options, stated_options
+from ..generation.settings import (
+    EXPRESSED,
+    add_generation,
+    check_effect,
+    flag,
+    for_transformers,
+    packaged_options,
+    stated_options,
+)
 from ..model_folder import (
     AUTO_MAP,
     BIN,
@@ -88,7 +96,9 @@ def main(args: argparse.Namespace) -> int:
         trained = Trained.load(model, data)
         if stated and not trained.writes_texts:
             raise ValueError(f"{flag(next(iter(stated)))} is for models that write texts; remove it")
-        options = packaged_options(model) | stated if trained.writes_texts else {}
+        packaged = packaged_options(model) if trained.writes_texts else {}
+        check_effect(stated, packaged)
+        options = packaged | stated
         lines = write_folder(folder, args.out.resolve().name, trained, args.half, options, chosen, scores)
     print(*lines, sep="\n")
     print(f"wrote {args.out}")
@@ -187,6 +197,8 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
     plain_head = not heads or (about_documents and head["inner_dim"] == settings["encoder_embed_dim"])
     if roberta.SAME.items() <= settings.items() and plain_head and not trained.writes_texts:
         return roberta.written_name, config | roberta.written_config(settings, purpose)
+    if about_documents and head["classes"] == 1:
+        purpose = "ForMultipleChoice"
     del config["description"]  # whose keys are those of `hf.HatConfig`
     return str, config | {
         "architectures": ["HatForConditionalGeneration" if trained.writes_texts else f"Hat{purpose}"],
@@ -201,7 +213,8 @@ def write_generation(folder: Path, options: dict[str, Any], positions: int, mode
     """Writes how the model generates for transformers; returns what is different there."""
     (folder / GENERATION).write_text(as_json(for_transformers(options, positions)), encoding="utf-8")
     others = [option for option, value in options.items() if option not in EXPRESSED]
-    lines = [f"differs: transformers has no option {option}, and generates without it" for option in others]
+    differs = "differs: {} is an option of hat generate alone; transformers generates without it".format
+    lines = [differs(flag(option)) for option in others]
     if model_type == "bart":
         lines.append("differs: transformers' BART counts the </s> that ends a text of the greatest length as certain")
     return lines

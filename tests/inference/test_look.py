@@ -209,6 +209,20 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
 
 
 @pytest.mark.slow
+def test_a_sampled_text_depends_on_the_seed_alone(trained: tuple[Path, str], tmp_path: Path, capsys) -> None:
+    data, checkpoint = trained
+    words = ["look", checkpoint, str(data / "text/test.jsonl"), "--data", str(data / "bin"), "--max-len-b", "12"]
+    targets = []
+    for number, seed in enumerate(([], ["--seed", "1"], ["--seed", "2"])):
+        path = tmp_path / f"{number}.json"
+        assert cli.main([*words, "--sampling", "--beam", "1", *seed, "--json", str(path)]) == 0
+        targets.append(json.loads(path.read_text(encoding="utf-8"))["target"])
+    assert targets[0] == targets[1] != targets[2]
+    assert cli.main([*words, "--seed", "1", "--json", str(tmp_path / "x")]) == 2
+    assert "--seed has no effect without --sampling" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
     """Byte for byte those of `hat look`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
