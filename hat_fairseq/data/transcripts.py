@@ -93,12 +93,15 @@ class Transcript:
         return {"text": "\n".join(lines)}
 
 
-def read_transcript(path: Path, number_of: str | None = None, running: bool = False) -> Transcript:
+def read_transcript(
+    path: Path, number_of: str | None = None, running: bool = False, has_turns: bool = True
+) -> Transcript:
     """Reads a transcript; `-` is the standard input. The file may be compressed.
 
     Args:
         number_of: the id of a document, where a file of JSON has several.
         running: plain text without names is running text, whose lines are no turns.
+        has_turns: names and times in plain text begin turns; else all of it is running text.
     Raises:
         ValueError: no text, what nothing here reads, several documents without an id, or damage, with the place.
     """
@@ -113,7 +116,7 @@ def read_transcript(path: Path, number_of: str | None = None, running: bool = Fa
             transcript = _of_table([row for _, row in file.rows(keep_empty=True)], name, file)
         else:
             text = "\n".join(line for _, line in file.lines())
-            transcript = of_text(text, name, running)
+            transcript = of_text(text, name, running, has_turns)
     if number_of is not None and file.format not in (JSON, JSON_LINES):
         raise ValueError(f"--id {number_of} has no effect: {path} is {transcript.format}, one document; remove it")
     check_text(transcript, name if from_input else str(path))
@@ -133,7 +136,7 @@ def listed(counts: Counter[str]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
-def of_text(text: str, name: str, running: bool = False) -> Transcript:
+def of_text(text: str, name: str, running: bool = False, has_turns: bool = True) -> Transcript:
     """Reads the content of plain text, SubRip or WebVTT; see `read_transcript`."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first = next((line for line in lines if not is_blank(line)), "")
@@ -142,6 +145,8 @@ def of_text(text: str, name: str, running: bool = False) -> Transcript:
         counts = Counter[str]()
         turns = turns_of_cues(lines, is_vtt, counts)
         return Transcript(name, WEBVTT if is_vtt else SUBRIP, tuple(turns), counts=counts)
+    if not has_turns:
+        return Transcript(name, TEXT, text=text)
     visible = [line.strip() for line in lines if not is_blank(line)]
     said, speakers = turns_of_lines(visible)
     if not speakers and not any(each.start is not None for each in said) and (running or len(visible) == 1):

@@ -91,7 +91,8 @@ def records_of(
 
     Args:
         split: None for `SPLIT`.
-        settings: of the model, whose languages say which of two files is the source.
+        settings: of the model. Its languages say which of two files is the source; it says whether plain text can be
+            a transcript.
     Raises:
         ValueError: a split of a file, or one that a folder does not have.
     """
@@ -114,12 +115,18 @@ def records_of(
     elif stated is not None and path.exists():
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
-        yield from _records_of_file(path, kind, columns, counts)
+        yield from _records_of_file(path, kind, columns, counts, settings)
     log_changes(counts)
 
 
-def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[str]) -> Iterable[Record]:
-    """Reads records; plain text and subtitles are one document, with turns where its lines begin with names."""
+def _records_of_file(
+    path: Path, kind: Kind, columns: Columns, counts: Counter[str], settings: Settings | None
+) -> Iterable[Record]:
+    """Reads records; plain text and subtitles are one document.
+
+    Plain text has turns where its lines begin with names, if the model was trained on turns or sentences. A model of
+    running text reads all of it.
+    """
     with opened(path, keys_of(kind, columns)) as file:
         is_document = file.format == TEXT and kind.has_running_text and kind.record.one_of
         if file.format == TEXT and not file.head.strip():
@@ -127,7 +134,9 @@ def _records_of_file(path: Path, kind: Kind, columns: Columns, counts: Counter[s
     if not is_document:
         return read_records(path, kind, columns, counts)
     columns.check_for(f"{path}, which is plain text")
-    transcript = read_transcript(path, running=True)
+    reads_turns = settings is None or settings.splitter == "given" or settings.role_in_text or settings.role_labels
+    has_turns = "turns" in kind.record.one_of and bool(reads_turns)
+    transcript = read_transcript(path, running=True, has_turns=has_turns)
     print(transcript.describe(), file=sys.stderr)
     content = transcript.fields(kind.record.one_of)
     return [record_from_json({"id": transcript.name, **content}, str(path), kind)]

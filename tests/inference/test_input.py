@@ -6,11 +6,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import environment, hat, read_lines, refusal, write_lines
 from fine_tuned import FineTuned
 
+from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.options import Settings
+from hat_fairseq.inference.reading import records_of
 from hat_fairseq.weights.names import DEMO
 
 DEMO_BIN = DEMO / "bin"
@@ -28,6 +32,25 @@ def rows() -> list[dict]:
 def from_stdin(text: str, *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     return subprocess.run(command, input=text, capture_output=True, text=True, env=environment(), timeout=120)
+
+
+def test_plain_text_is_a_transcript_for_models_of_turns_only(tmp_path: Path, capsys) -> None:
+    """What a model of running text reads is the text, with its names, times and blank lines."""
+    (path := tmp_path / "plan.txt").write_text(text := "Ida: 9:00. We met. \n\nBen: Yes.\nIda: Costs: 5 euros.")
+    (subtitles := tmp_path / "plan.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nYes.\n")
+
+    def read(path: Path, kind: str, **settings: object) -> Any:
+        (record,) = records_of(path, None, kind_of(kind), settings=Settings(kind=kind, **settings))
+        return record
+
+    for kind in ("text", "classification", "mlm"):
+        assert read(path, kind, splitter="punctuation").parts[-1] == text
+    assert read(path, "classification", splitter="given").parts[-1] == text
+    for more in ({"splitter": "given"}, {"splitter": "punctuation", "role_in_text": True}):
+        record = read(path, "text", **more)
+        assert record.roles == ("Ida", "Ben", "Ida") and record.elements[1] == "Yes."
+    assert "Yes." in read(subtitles, "text", splitter="punctuation").parts[-1]
+    assert "3 turns of 2 speakers" in capsys.readouterr().err
 
 
 @pytest.mark.slow
