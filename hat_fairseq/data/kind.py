@@ -61,6 +61,7 @@ class Kind(ABC):
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
     hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
     packs: ClassVar[bool] = False  # rows are filled with several records up to the limit on tokens, and have no ids
+    fills_masks: ClassVar[bool] = False  # its models predict masked tokens
     # What follows from the above:
     gold: ClassVar[str | None]  # the field of a record with its gold target or label; None if there is none
     has_target: ClassVar[bool]  # it has texts as targets: documents for fairseq's translation

@@ -150,8 +150,10 @@ def words_of(text: str) -> list[str]:
     return list(pattern(word).findall(text.lower()))
 
 
-# What may follow the end mark of a sentence: quotation marks and brackets; in French after a space.
+# What may follow the end mark of a sentence: quotation marks and brackets; in French after a space. A mark such as “
+# closes in German and opens in Chinese; where no space has to follow a sentence, it closes before one only.
 _CLOSE = r"""(?:["'\p{Pe}\p{Pf}\p{Pi}]|[ \xa0\u202f][»›](?=\s|$))"""
+_OWN_CLOSE = r"""(?:["'\p{Pe}\p{Pf}]|\p{Pi}(?=\s|$)|[ \xa0\u202f][»›](?=\s|$))"""
 _WIDE = r"[\p{East_Asian_Width=W}\p{East_Asian_Width=F}\p{East_Asian_Width=H}]"
 #: End marks of one script only, such as the danda, and wide ones: no space has to follow.
 _OWN = (
@@ -162,8 +164,9 @@ _OWN = (
 _OWN_MARKS = f"[{''.join(_OWN)}]"
 #: The others stand in numbers and abbreviations, too, or are written twice: a space has to follow. Greek has two more.
 _SHARED_MARKS, _GREEK_MARKS = (rf"[…{more}[\p{{Sentence_Terminal}}--{_OWN_MARKS}]]" for more in ("", ";\u037e"))
-_WIDE_STOP = rf"[\p{{Sentence_Break=ATerm}}&&{_WIDE}]++(?![\p{{N}}\p{{Latin}}]){_CLOSE}*+\s*"
-_OTHER_ENDS = rf"{_OWN_MARKS}++(?!(?<!{_WIDE})\p{{N}}){_CLOSE}*+\s*|{_WIDE_STOP}"
+_WIDE_STOPS = rf"[\p{{Sentence_Break=ATerm}}&&{_WIDE}]"
+_WIDE_STOP = rf"(?<!{_WIDE_STOPS}){_WIDE_STOPS}++(?![\p{{N}}\p{{Latin}}]){_OWN_CLOSE}*+\s*"
+_OTHER_ENDS = rf"(?<!{_OWN_MARKS}){_OWN_MARKS}++(?!(?<!{_WIDE})\p{{N}}){_OWN_CLOSE}*+\s*|{_WIDE_STOP}"
 #: An end of a sentence, with the white space after it.
 _END, _GREEK_END = (rf"(?<!{marks}){marks}++{_CLOSE}*+\s+|{_OTHER_ENDS}" for marks in (_SHARED_MARKS, _GREEK_MARKS))
 

@@ -37,9 +37,9 @@ def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) ->
     """Returns a field that is an option with this help text.
 
     `metavar`: name of the value in the help, `N` for numbers; `group`: of the kinds of data that it has an effect with,
-    empty for all; `least`: the lowest number.
+    empty for all; `least`, `most`: the lowest and the highest number.
     """
-    metadata = {"help": text, "choices": tuple(choices), "metavar": "N", "group": "", "least": None}
+    metadata = {"help": text, "choices": tuple(choices), "metavar": "N", "group": "", "least": None, "most": math.inf}
     return field(default=default, metadata=metadata | more)
 
 
@@ -114,9 +114,11 @@ class Settings:
             value, choices, least = getattr(self, item.name), item.metadata["choices"], item.metadata["least"]
             if choices and value not in choices:
                 raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
-            if least is not None and value is not None and not least <= value < math.inf:
-                finite = " and finite" if value == math.inf else ""
-                raise ValueError(f"{flag(item)} must be at least {least}{finite}, not {value}")
+            if least is not None and value is not None:
+                most = item.metadata["most"]
+                if not least <= value <= most or value == math.inf:
+                    limit = f" and at most {most}" if most < math.inf else " and finite" if value == math.inf else ""
+                    raise ValueError(f"{flag(item)} must be at least {least}{limit}, not {value}")
 
     @property
     def whole(self) -> bool:
@@ -139,7 +141,11 @@ class Options(Settings):
     )
     num_codes: int = option(40000, "with --bpe learned: the number of codes to learn", group=TEXT, least=1)
     negative_windows: float = option(
-        1.0, "keep this fraction, from 0 to 1, of the training windows without an answer", group=WINDOWS, least=0
+        1.0,
+        "keep this fraction, from 0 to 1, of the training windows without an answer",
+        group=WINDOWS,
+        least=0,
+        most=1,
     )
     on_empty: str = option("error", "refuse a document without text, or drop it", ("error", "drop"))
     on_misaligned: str = option(

@@ -221,7 +221,9 @@ def check_effects(options: Options, kind: Kind, stated: Collection[str]) -> None
 def check_files(args: argparse.Namespace, options: Options) -> None:
     """Raises ValueError for a file or a folder that nothing reads."""
     if args.bpe_dir is not None and (options.bpe == "learned" or not kind_of(options.kind).is_text):
-        raise ValueError("--bpe-dir has no effect without --bpe gpt2 or sentencepiece; remove it, or add that")
+        raise ValueError(
+            "--bpe-dir has no effect without --bpe gpt2, sentencepiece or tokenizer; remove it, or add that"
+        )
     if args.root is not None and args.reader not in names() and Path(args.reader).is_dir():
         raise ValueError(f"--root has no effect: {args.reader} is a folder, which is read itself; remove it")
     if options.partial and args.reader not in names() and Path(args.reader).is_dir():

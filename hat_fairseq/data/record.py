@@ -85,7 +85,8 @@ class Annotation:
 
     def __post_init__(self) -> None:
         if self.yes_no not in (None, "yes", "no") or (self.yes_no and self.spans):
-            raise ValueError(f"an annotation has spans, or yes_no 'yes' or 'no', not {self!r:.160}")
+            both = ", and not beside spans" if self.spans else ""
+            raise ValueError(f"yes_no of an annotation is 'yes' or 'no'{both}: {self.yes_no!r:.80}")
         if self.paragraph is None and (self.spans or self.yes_no):
             raise ValueError("an annotation with an answer needs its paragraph")
 

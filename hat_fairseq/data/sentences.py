@@ -112,16 +112,17 @@ class Divider:
         return [Sentence(text, separate(escape_control_tokens(text, self.counts))) for text in clean]
 
 
-def check_visible(record: Record, text: Text, element: str | None = None, part: str = "part") -> None:
+def check_visible(record: Record, text: Text, element: str | None = None, part: str = "") -> None:
     """Raises EmptyDocumentError for a text that shows nothing, or, if elements have a name, an element that does not.
 
-    `part`: what the text is called.
+    `part`: what the text is called, if not as the field of the record.
     """
     blank = list(map(is_blank, [text] if isinstance(text, str) else text))
     if element and any(blank):
         raise EmptyDocumentError(f"{record.name}: its {element} {blank.index(True) + 1} is empty")
     if all(blank):
-        raise EmptyDocumentError(f"{record.name} has an empty {part}: {NOTHING}")
+        fields = [f"field {name!r}" for name, value in vars(record).items() if value is text]
+        raise EmptyDocumentError(f"{record.name} has an empty {part or next(iter(fields), 'part')}: {NOTHING}")
 
 
 def split_text(record: Record, text: str, settings: Settings, counts: Counter[str], way_out: str = "") -> list[str]:

@@ -101,7 +101,7 @@ def headings_of(lines: Sequence[str]) -> list[Heading]:
     plain = list(map(without_markup, lines))
     timed = [list(of_form(plain, pattern)) for pattern in _HEADINGS.values()]
     headings = max(*timed, names_that_return(of_form(plain, _TIME_AND_NAME), len(lines)), key=len)
-    headings = in_order(with_text(headings, headings, len(lines)))
+    headings = in_order(with_names_known(headings, with_text(headings, headings, len(lines))))
     if len(headings) >= _LEAST_HEADINGS or are_dense(headings, lines):
         return headings
     headings = names_alone(plain)
@@ -131,6 +131,12 @@ def with_text(headings: Sequence[Heading], others: Sequence[Heading], count: int
     """Returns the headings after which something is said, before one of the others and the end of `count` lines."""
     places = {count, *(each.place for each in others)}
     return [each for each in headings if each.place + 1 not in places]
+
+
+def with_names_known(headings: Sequence[Heading], spoken: Sequence[Heading]) -> list[Heading]:
+    """Returns the headings of `spoken`, and those without a text of the same speakers."""
+    names = {each.name for each in spoken} - {None}
+    return [each for each in headings if each in spoken or each.name in names]
 
 
 def in_order(headings: Sequence[Heading]) -> list[Heading]:

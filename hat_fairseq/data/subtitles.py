@@ -45,8 +45,9 @@ def turns_of_cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> list[
     cues = _without_repeated(list(_cues(lines, is_vtt, counts)), counts)
     if is_vtt:
         cues = [replace(cue, lines=[line.strip() for line in cue.lines]) for cue in cues]
-    said = [each for cue in cues for each in _voices(cue, is_vtt, counts)]
-    counts["cues without text"] += sum(not any(cue.lines) for cue in cues)
+    voices = [list(_voices(cue, is_vtt, counts)) for cue in cues]
+    counts["cues without text"] += sum(not each for each in voices)
+    said = [each for voice in voices for each in voice]
     if not any(each.speaker for each in said):
         said = _with_names(said)
     joined = list(_joined([replace(each, text=" ".join(each.text.split())) for each in said]))

@@ -100,7 +100,7 @@ class HatTokenizer(VocabularyTokenizer):
         places = options.is_split_into_words and kind.is_text
         if options.return_offsets_mapping and not (places := kind.is_text):
             raise ValueError(f"return_offsets_mapping=True: the places of tokens of the kind {kind.name} are not known")
-        mask = self.has_mask and not options.split_special_tokens
+        mask = self._reads_mask and not options.split_special_tokens
         return self._pipeline(self._settings(options, with_target), places, mask)
 
     def _documents(self, text: Any, text_pair: Any, options: CallOptions) -> tuple[list[GivenDocument], bool]:
@@ -179,6 +179,11 @@ class HatTokenizer(VocabularyTokenizer):
         tokens = [*row.streams["target"], SPECIAL[EOS]]
         return self._chosen_tokens(EncodedRow(number, tokens, self._target_ids(row)), options)
 
+    @property
+    def _reads_mask(self) -> bool:
+        """Whether `<mask>` in a text is the token; an encoder with labels may have it in its dictionary, too."""
+        return self.has_mask and self.pipeline.kind.fills_masks
+
     def _pipeline(self, settings: Settings, places: bool = False, mask: bool = False) -> PlacedPipeline:
         return PlacedPipeline(settings, self.pipeline.bpe, self.pipeline.counts, places, mask)
 
@@ -237,7 +242,7 @@ class HatTokenizer(VocabularyTokenizer):
         """
         kind, settings = self.pipeline.kind, self.pipeline.settings
         read = given_document(kind, settings, document, None, lambda name, text: self._warn(name, text, True))
-        return self._rows(read.record, number, self._pipeline(settings, mask=self.has_mask))
+        return self._rows(read.record, number, self._pipeline(settings, mask=self._reads_mask))
 
     def _columns(self, rows: Sequence[EncodedRow], single: bool, options: CallOptions) -> HatEncoding:
         """Returns the rows as columns, padded as the options say."""

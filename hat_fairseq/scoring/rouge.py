@@ -110,7 +110,7 @@ def rouge(
             documents, a reference without a word for ROUGE, or an unknown setting.
     """
     check_counts(hypotheses=hypotheses, references=references)
-    several = [[each] if isinstance(each, str) else list(each) for each in references]
+    several = several_of(references)
     words = words or words_of_references(several)
     check_choices(backend=(backend, BACKENDS), words=(words, WORDS), several_references=(several_references, SEVERAL))
     hypothesis_lines = [split_summary(summary, hypothesis_sentences) for summary in hypotheses]
@@ -151,8 +151,8 @@ def rouge(
         signature=Signature(settings),
         documents=len(references),
         empty_hypotheses=sum(not word.search(" ".join(lines)) for lines in hypothesis_lines),
-        repeated_trigrams=repeated_trigrams(hypothesis_lines),
-        repeated_in_references=repeated_trigrams(flat),
+        repeated_trigrams=repeated_trigrams(hypothesis_lines, words),
+        repeated_in_references=repeated_trigrams(flat, words),
         non_ascii_documents=sum(
             ascii_only and any(_NON_ASCII_WORD.search(" ".join(lines)) for lines in (hypothesis, *texts))
             for hypothesis, texts in zip(hypothesis_lines, reference_lines, strict=True)
@@ -161,6 +161,11 @@ def rouge(
 
 
 DEFAULTS: dict[str, Any] = rouge.__kwdefaults__ or {}  # of the settings of `rouge`
+
+
+def several_of(references: Iterable[str | Sequence[Summary]]) -> list[list[Summary]]:
+    """Returns the references of each document as a list."""
+    return [[each] if isinstance(each, str) else list(each) for each in references]
 
 
 def words_of_references(references: Iterable[Iterable[Summary]]) -> str:
@@ -282,14 +287,16 @@ def score_against_others(
 AGAINST_OTHERS = tuple(score_against_others.__kwdefaults__ or ())  # the settings that it has in common with `rouge`
 
 
-def repeated_trigrams(texts: Sequence[Sequence[str]]) -> float:
+def repeated_trigrams(texts: Sequence[Sequence[str]], words: str = "ascii") -> float:
     """Computes seq-rep-3 of Welleck et al. 2020 in percent: the mean of 1 - (different 3-grams / 3-grams) of words.
 
-    `texts`: the sentences of each. 0 for a text of less than three words; words are compared in lower case.
+    `texts`: the sentences of each. `words`: unicode for those of `words_of`, else what stands between white space, in
+    lower case. 0 for a text of less than three words.
     """
+    split = words_of if words == "unicode" else lambda text: text.lower().split()
     shares = []
-    for words in (" ".join(lines).lower().split() for lines in texts):
-        trigrams = list(zip(words, words[1:], words[2:], strict=False))
+    for each in (split(" ".join(lines)) for lines in texts):
+        trigrams = list(zip(each, each[1:], each[2:], strict=False))
         shares.append(1 - len(set(trigrams)) / len(trigrams) if trigrams else 0.0)
     return 100 * sum(shares) / len(shares)
 
@@ -321,6 +328,8 @@ def score(args: argparse.Namespace) -> Output:
     options = PRESETS.get(args.like, {}) | stated
     references = read_references(args.references)
     output = Output([["", *METRICS.values()]])
+    if args.several_references and not any(len(each) > 1 for each in several_of(references.texts)):
+        raise ValueError("--several-references has no effect: each document has one reference; remove it")
     if "words" not in options:
         options["words"] = words_of_references(references.texts)
     if options["words"] == "unicode" and not args.words:

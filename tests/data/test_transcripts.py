@@ -95,6 +95,12 @@ def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
         assert not of_text(text, "m").speakers
 
 
+def test_a_speaker_who_says_nothing_is_no_text() -> None:
+    lines = ["Ida  1:23", "Hello.", "Ben  1:25", "Greta  1:27", "Fine.", "Ben  1:29", "Yes.", "Ida  1:30", "Ok."]
+    transcript = of_text("\n\n".join(lines), "m")
+    assert said(transcript) == [("Ida", "Hello."), ("Greta", "Fine."), ("Ben", "Yes."), ("Ida", "Ok.")]
+
+
 @pytest.mark.parametrize("form", ["{} {}", "[{}] {}:", "**{}** {}", "{}   {}"])
 def test_times_before_names_on_lines_of_their_own(form: str) -> None:
     """If the names return: else they are what is said. `PM` is a name, too."""
@@ -232,6 +238,15 @@ def test_webvtt() -> None:
         "lines outside cues": 1,
         "cues without text": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("head", "cue"), [("WEBVTT\n\n", "<v Ben></v>"), ("WEBVTT\n\n", "<i></i>"), ("1\n", "<b></b>"), ("1\n", "")]
+)
+def test_cues_of_tags_alone_are_counted(head: str, cue: str) -> None:
+    text = f"{head}00:01.000 --> 00:02.000\n{cue}\n\n00:03.000 --> 00:04.000\nYes.\n"
+    transcript = of_text(text, "m")
+    assert [each.text for each in transcript.said] == ["Yes."] and transcript.counts["cues without text"] == 1
 
 
 def test_subrip_with_names_and_blank_lines() -> None:

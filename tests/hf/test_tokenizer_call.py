@@ -400,6 +400,9 @@ def test_a_mask_in_a_text(bpe: str, make: Make) -> None:
     literal = tokenizer(text, split_special_tokens=True)["input_ids"]
     assert literal == preprocessed(tokenizer, text=text)[0] and tokenizer.mask_token_id not in literal
     assert make("mlm", bpe).tokenize(text) == tokenizer.tokenize(text, split_special_tokens=True)
+    labelled = make("classification", bpe, mask=True)
+    ids = labelled(text)["input_ids"]
+    assert ids == preprocessed(labelled, text=text)[0] and labelled.mask_token_id not in ids
 
 
 def test_padding_on_the_left(make: Make) -> None:

@@ -62,7 +62,7 @@ def test_large_numbers_in_options_are_refused(tmp_path: Path) -> None:
     words = ["generate", tmp_path / "P", made.raw, "--out", tmp_path / "x.jsonl"]
     assert "generation_config.json" in refusal(*words) and not (tmp_path / "x.jsonl").exists()
     words = ["preprocess", tmp_path / "raw", "--kind", "qa", "--out", tmp_path / "out", "--negative-windows", "inf"]
-    assert "--negative-windows must be at least 0 and finite, not inf" in refusal(*words)
+    assert "--negative-windows must be at least 0 and at most 1, not inf" in refusal(*words)
 
 
 @pytest.mark.fault("Generation and prediction", "a model whose scores are NaN or infinite", "refused with the document")

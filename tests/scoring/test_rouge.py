@@ -37,6 +37,8 @@ def test_repeated_words_are_counted() -> None:
     report = rouge(hypotheses, [["a b c"]] * 3 + [["a a a a a"]], bootstrap_samples=0)
     assert report.repeated_trigrams == pytest.approx(100 * (1 / 4) / 4)
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
+    report = rouge(["天" * 80, "ไป" * 3], ["今天天气很好。", "ไปไหน"], bootstrap_samples=0)
+    assert report.repeated_trigrams == pytest.approx(100 * (77 / 78 + 2 / 4) / 2) and not report.repeated_in_references
 
 
 @pytest.mark.slow

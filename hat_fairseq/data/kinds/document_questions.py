@@ -68,7 +68,8 @@ class DocumentQuestion(Record, reads=("question", "paragraphs"), gold="annotatio
             if number is None:
                 continue
             if number not in range(count):
-                raise ValueError(f"{self.name}: an annotation has paragraph {number}, not one from 0 to {count - 1}")
+                known = f"{count} paragraphs, counted from 0" if count else "no paragraphs"
+                raise ValueError(f"{self.name} has {known}, and an annotation of paragraph {number}")
             for answer in annotation.spans:
                 answer.check(self.paragraphs[number], f"{self.name}, paragraph {number}")
 

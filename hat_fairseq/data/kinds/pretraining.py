@@ -28,6 +28,7 @@ class PretrainingKind(Kind):
     policies = POLICIES[:1]
     options = (TEXT, ROWS)
     packs = True
+    fills_masks = True
     folder = ""
     hub_task = "fill-mask"
 
