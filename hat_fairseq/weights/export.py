@@ -197,8 +197,7 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
     plain_head = not heads or (about_documents and head["inner_dim"] == settings["encoder_embed_dim"])
     if roberta.SAME.items() <= settings.items() and plain_head and not trained.writes_texts:
         return roberta.written_name, config | roberta.written_config(settings, purpose)
-    if about_documents and head["classes"] == 1:
-        purpose = "ForMultipleChoice"
+    purpose = purpose_of(head) if head else purpose
     del config["description"]  # whose keys are those of `hf.HatConfig`
     return str, config | {
         "architectures": ["HatForConditionalGeneration" if trained.writes_texts else f"Hat{purpose}"],
@@ -207,6 +206,16 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
         **description,
         "tie_word_embeddings": False,  # a table that is used twice is one parameter
     }
+
+
+def purpose_of(head: dict[str, Any]) -> str:
+    """Returns how the class for a head ends in `hf`."""
+    if head["level"] == "document":
+        return "ForMultipleChoice" if head["classes"] == 1 else "ForSequenceClassification"
+    if head["level"] == "token":
+        of_answers = head["classes"] == 2 and "labels" not in head
+        return "ForQuestionAnswering" if of_answers else "ForTokenClassification"
+    return "ForSegmentClassification"
 
 
 def write_generation(folder: Path, options: dict[str, Any], positions: int, model_type: str) -> list[str]:

@@ -46,6 +46,7 @@ HEADS: dict[str, Any] = {  # of the kinds of `fine_tuned`
         "answer_type": {"level": "paragraphs", "classes": 5, "inner_dim": 64},
     },
 }
+NAMED = {"segments": "HatForSegmentClassification", "choice": "HatForMultipleChoice", "document_qa": "HatModel"}
 PLAIN = {"roberta": "RobertaForSequenceClassification", "words-roberta": "RobertaForMaskedLM"}
 
 
@@ -159,6 +160,7 @@ def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> N
     words = ["export", tuned.checkpoint, "--data", tuned.data / "bin", "--out", out]
     assert cli.main([*map(str, words)]) == 0
     config, before = json.loads((out / "config.json").read_text()), torch.load(tuned.checkpoint, weights_only=True)
+    assert config["architectures"] == [NAMED[kind]]
     assert config["network"] == before["cfg"]["model"]._name.removesuffix("_tiny") and config["heads"] == HEADS[kind]
     tensors = {name: t for name, t in before["model"].items() if not name.endswith("_fingerprint")}
     assert read_weights(out).keys() <= tensors.keys()
