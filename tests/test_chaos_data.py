@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from warm import WarmPython
+from warm import FORKS, WarmPython
 
 from hat_fairseq.data.files import files_below
 from hat_fairseq.register import register
@@ -70,8 +70,9 @@ def test_preprocessing(warm: WarmPython, tmp_path: Path, tmp_path_factory: pytes
 
 @pytest.mark.fault("Generation and prediction", "hat generate killed at six random moments", "as undisturbed")
 def test_generation(
-    warm: WarmPython, ami: Path, checkpoint: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    warm: WarmPython, ami: Path, checkpoint: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
 ) -> None:
+    monkeypatch.setenv(FORKS, "1")  # of 16 workers none imports anything
     flags = "--min-len 60 --max-len-b 60 --device cpu --batch-size 1 --workers 2"
     words = ["generate", checkpoint, ami, *flags.split()]
     disturbed_equals_whole(

@@ -57,9 +57,8 @@ def values(action: argparse.Action) -> list[object]:
     return list(action.choices or VALUES.get(action.dest) or OF_TYPE[action.type])
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind == "text" else pytest.param(kind, marks=pytest.mark.slow) for kind in RECORDS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", RECORDS)
 def test_each_option_changes_the_data_or_is_refused(kind: str, tmp_path: Path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
     for split, number in (("train", 4), ("valid", 2)):

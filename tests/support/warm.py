@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import multiprocessing
 import os
 import runpy
 import select
@@ -34,6 +35,7 @@ IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.d
 PROGRAMS = MODULES | {"torchrun": "torch.distributed.run", "train-in-forks": "train_in_forks"}
 # What a training imports when it makes its optimizer and reads its settings: half a second each.
 IMPORTED += ("torch.distributed.run", "torch._dynamo", "torch.distributed.fsdp", "hydra.experimental.compose")
+FORKS = "HAT_TESTS_FORK"  # with this variable the workers of a command are forks, too
 PROGRAM = """#!{python} -SE
 import sys
 sys.path.insert(0, {support!r})
@@ -197,6 +199,9 @@ def become(words: list[str], folder: str, variables: dict[str, str], files: list
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)
+    if FORKS in variables:
+        get_context = multiprocessing.get_context
+        multiprocessing.get_context = lambda method=None: get_context("fork" if method == "spawn" else method)  # type: ignore[assignment, misc]
     run_module(words)
 
 

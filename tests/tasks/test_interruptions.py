@@ -67,16 +67,10 @@ def whole(ami: Path, warm, tmp_path_factory) -> Path:
     "the update is finished, checkpoint_last.pt written, exit 128 + the number of the signal; the same command goes on "
     "exactly",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "status"),
-    [
-        ("SIGTERM", 143),
-        pytest.param("SIGHUP", 129, marks=pytest.mark.slow),
-        pytest.param("SIGUSR1", 138, marks=pytest.mark.slow),
-        pytest.param("SIGUSR2", 140, marks=pytest.mark.slow),
-        pytest.param("SIGXCPU", 152, marks=pytest.mark.slow),
-        pytest.param("SIGINT", 130, marks=pytest.mark.slow),
-    ],
+    [("SIGTERM", 143), ("SIGHUP", 129), ("SIGUSR1", 138), ("SIGUSR2", 140), ("SIGXCPU", 152), ("SIGINT", 130)],
 )
 def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, tmp_path, name, status) -> None:
     """The processes that load data get it, too, as from Slurm and from a terminal."""

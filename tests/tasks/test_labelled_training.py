@@ -54,7 +54,7 @@ def curve(*texts: str) -> list[tuple[float, float]]:
         ("tokens", ROBERTA),
         pytest.param("choice", LENGTHS, marks=pytest.mark.slow),
         pytest.param("qa", MARKERS, marks=pytest.mark.slow),
-        ("document_qa", ROBERTA),
+        pytest.param("document_qa", ROBERTA, marks=pytest.mark.slow),
     ],
 )
 def test_every_task_learns(run, data_of: Data, tmp_path: Path, kind: str, arch: str) -> None:
