@@ -3,7 +3,7 @@
 import inspect
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -448,14 +448,19 @@ def encode_all(tokenizer: Any, texts: list[str]) -> Any:
     return tokenizer(texts, text_target=texts, truncation=True, max_length=9)["input_ids"], pickle.dumps(tokenizer)
 
 
+@pytest.fixture(scope="module")
+def processes() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        yield pool
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bpe", ["learned", "gpt2", "sentencepiece"])
-def test_other_processes_and_saving(bpe: str, make: Make, tmp_path: Path) -> None:
+def test_other_processes_and_saving(bpe: str, make: Make, processes: ProcessPoolExecutor, tmp_path: Path) -> None:
     """`datasets` keeps what a tokenizer has made under the hash of its pickle, so calls must not change that."""
     tokenizer = make(bpe=bpe, limit=200)
     before, attributes = pickle.dumps(tokenizer), pickle.dumps(vars(tokenizer))
-    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        halves = [*processes.map(encode_all, [tokenizer] * 2, [[LONG, SHORT], [TEXT]])]
+    halves = [*processes.map(encode_all, [tokenizer] * 2, [[LONG, SHORT], [TEXT]])]
     expected = tokenizer([LONG, SHORT, TEXT], max_length=9)["input_ids"]
     assert halves[0][0] + halves[1][0] == expected and pickle.dumps(tokenizer) == before
     assert pickle.dumps(vars(tokenizer)) == attributes  # what `datasets` pickles
