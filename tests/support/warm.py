@@ -7,6 +7,7 @@ command becomes another Python program (`os.execv`), as `hat train` does, the fo
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import multiprocessing
@@ -33,6 +34,7 @@ COMMANDS = ("train", "generate", "preprocess", "validate", "interactive")
 MODULES = {f"fairseq-{name}": f"fairseq_cli.{name}" for name in COMMANDS} | {"hat": "hat_fairseq.cli"}  # of programs
 IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.data.preprocess")
 PROGRAMS = MODULES | {"torchrun": "torch.distributed.run", "train-in-forks": "train_in_forks"}
+PROGRAMS |= {"train-and-show": "train_and_show"}
 # What a training imports when it makes its optimizer and reads its settings: half a second each.
 IMPORTED += ("torch.distributed.run", "torch._dynamo", "torch.distributed.fsdp", "hydra.experimental.compose")
 FORKS = "HAT_TESTS_FORK"  # with this variable the workers of a command are forks, too
@@ -222,6 +224,7 @@ def run_module(words: list[str]) -> NoReturn:
     if not isinstance(status, int):
         print(status, file=sys.stderr)
         status = 1
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from commands import HEEDING, TWO_PROCESSES, environment, training_words
 from test_interruptions import FAULTY, LONG, SHORT, SPAWN, wait_for
-from test_training import SHOWS_THE_END, assert_same_result, checkpoint, difference, losses
+from test_training import assert_same_result, checkpoint, difference, losses
 from warm import WarmPython
 
 AREA = "Several processes and machines"
@@ -102,7 +102,7 @@ def test_all_processes_stop_after_the_same_update(
 )  # fmt: skip
 def test_a_failed_process_ends_all(train, tmp_path: Path, kind: str) -> None:
     start, flags = time.monotonic(), [*SHORT, "--max-update", 9, "--batch-size", 1, "--update-freq", 2]
-    launcher = TWO_PROCESSES if kind == "die" else [*TWO_PROCESSES[:-1], sys.executable, "-c", SHOWS_THE_END]
+    launcher = [*TWO_PROCESSES[:-1], "train-and-show"]
     result = train(tmp_path, *flags, *FAULTY, f"{kind}:1:3", launcher=launcher, check=False)
     assert result.returncode == 1 and time.monotonic() - start < 60
     assert kind == "die" or "CUDA out of memory" in result.stderr
@@ -159,7 +159,7 @@ def test_two_machines_are_one_process_and_go_on_when_one_was_lost(
     ami: Path, train, warm: WarmPython, tmp_path: Path
 ) -> None:
     """Each update is that of one process with the whole batch."""
-    port, flags = 29600 + os.getpid() % 300, ["--max-update", "40"]
+    port, flags = 29600 + os.getpid() % 300, ["--max-update", "24"]
     one = losses(train(tmp_path / "one", *ONE_SAMPLE, *flags, "--update-freq", 2))
     processes = start_machines(warm.programs, ami / "bin", tmp_path / "two", port, *flags)
     try:
@@ -177,6 +177,6 @@ def test_two_machines_are_one_process_and_go_on_when_one_was_lost(
         for process in processes:
             kill(process)
     after = losses(output)
-    assert 1 <= 40 - len(after) <= len(before) + 1 < 40  # it was killed after the save of an update, or before its log
+    assert 1 <= 24 - len(after) <= len(before) + 1 < 24  # it was killed after the save of an update, or before its log
     assert before == pytest.approx(one[: len(before)], abs=2e-3)
     assert after == pytest.approx(one[-len(after) :], abs=2e-3)

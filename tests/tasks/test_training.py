@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import TWO_PROCESSES
+from commands import REPOSITORY, TWO_PROCESSES
 from fairseq.file_io import PathManager
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
@@ -26,6 +26,7 @@ from hat_fairseq.register import register
 register()  # the tests read checkpoints, whose types the plugin allows
 
 MULTIPLIES_BF16 = pytest.mark.skipif("bf16" not in cpu_precisions(), reason="this CPU does not multiply bf16")
+SHOWS_THE_END = REPOSITORY / "tests/support/train_and_show.py"
 CURVE = re.compile(r"train_inner \| (\{.*?\})")
 
 
@@ -117,19 +118,12 @@ def test_one_seed_is_one_result_on_a_busy_machine(train, tmp_path: Path, busy) -
         assert_same_result(first, folder)
 
 
-SHOWS_THE_END = """
-import atexit, runpy, torch
-atexit.register(lambda: print(f"process group at the end: {torch.distributed.is_initialized()}"))
-runpy.run_module("fairseq_cli.train", run_name="__main__", alter_sys=True)
-"""
-
-
 @pytest.mark.slow
 def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
-    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-1], sys.executable, "-c", SHOWS_THE_END])
+    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-1], sys.executable, SHOWS_THE_END])
     assert len(losses(one)) == 4
     assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
     output = two.stdout + two.stderr
