@@ -53,7 +53,8 @@ LAYERS = {
     ),
     "hierarchical_transformer_base_4096": "--layout S|SD",
 }
-LONGER = {"tydi_qa": "--max-source-tokens 1024 --window-overlap 100"}  # whole articles
+LONGER = {"tydi_qa": "--max-source-tokens 1024 --window-overlap 100 --limit 4"}  # whole articles
+LONGER |= dict.fromkeys(("natural_questions", "natural_questions_base"), "--max-source-tokens 256 --limit 4")
 
 
 def save(model: Any, folder: Path, layout: Any = dict) -> None:
