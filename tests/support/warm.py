@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import warm_client
 from commands import HEEDING, REPOSITORY, environment
@@ -54,7 +54,7 @@ class WarmPython:
         self.folder = Path(self.closing.enter_context(tempfile.TemporaryDirectory()))
         words, pipes = [*HEEDING, sys.executable, __file__, self._path], {"stdin": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(), cwd=REPOSITORY, **pipes)  # type: ignore[call-overload]
-        self.answers: IO[str] | None = None
+        self.answers: socket.socket | None = None
         return self
 
     def __exit__(self, *error: object) -> None:
