@@ -93,16 +93,16 @@ def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None)
 
 
 def shorten() -> None:
-    """Hides warnings and, unless `LOGLEVEL` is DEBUG, lines, by filters: fairseq resets the levels of loggers."""
+    """Hides warnings and lines by filters: fairseq resets the levels of loggers."""
     for message in WARNINGS:
         warnings.filterwarnings("ignore", message)
-    for name in HIDDEN if os.environ.get("LOGLEVEL", "").upper() != "DEBUG" else ():
+    for name in HIDDEN:
         logging.getLogger(name).addFilter(_is_shown)
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
-    """Whether a record is shown; that of all settings becomes the command."""
-    if record.levelno > logging.INFO:
+    """Whether a record is shown, with `LOGLEVEL=DEBUG` each; that of all settings becomes the command."""
+    if record.levelno > logging.INFO or os.environ.get("LOGLEVEL", "").upper() == "DEBUG":
         return True
     if isinstance(record.msg, DictConfig):
         record.msg = f"settings: {shlex.join(sys.argv[1:])}"

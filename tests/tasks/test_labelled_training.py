@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import TWO_PROCESSES, USER_DIR, run_command
+from commands import TWO_PROCESSES, USER_DIR, environment, run_command
 from fairseq import checkpoint_utils
 from sklearn.metrics import accuracy_score, f1_score
 from test_training import assert_same_result, checkpoint
@@ -113,13 +113,15 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(run, data_of: Data, tm
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_path: Path, monkeypatch) -> None:
+def test_two_processes_equal_one_with_twice_the_batch(
+    run, warm: WarmPython, data_of: Data, tmp_path: Path, monkeypatch
+) -> None:
     """Three batches an update and an epoch: the second process has no second one, and fairseq fills up."""
     monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = f"--arch {MARKERS} {PLAIN} --max-epoch 2 --no-save "
     one = run(train("segments", data_of("segments"), tmp_path, flags + "--update-freq 4"))
     words = train("segments", data_of("segments"), tmp_path, flags + "--update-freq 2").split()[1:]
-    done = run_command(*TWO_PROCESSES[:-2], "-m", "fairseq_cli.train", *words)  # which read LOGLEVEL
+    done = run_command(*TWO_PROCESSES, *words, env=environment(PATH=warm.programs))
     two = done.stdout + done.stderr
     names = ("loss", "accuracy", "f1_micro", "f1_macro")
     for which in ("train", "valid"):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import REPOSITORY, TWO_PROCESSES
+from commands import TWO_PROCESSES
 from fairseq.file_io import PathManager
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
@@ -26,7 +26,6 @@ from hat_fairseq.register import register
 register()  # the tests read checkpoints, whose types the plugin allows
 
 MULTIPLIES_BF16 = pytest.mark.skipif("bf16" not in cpu_precisions(), reason="this CPU does not multiply bf16")
-SHOWS_THE_END = REPOSITORY / "tests/support/train_and_show.py"
 CURVE = re.compile(r"train_inner \| (\{.*?\})")
 
 
@@ -123,7 +122,7 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, mon
     monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
-    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-1], sys.executable, SHOWS_THE_END])
+    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-1], "train-and-show"])
     assert len(losses(one)) == 4
     assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
     output = two.stdout + two.stderr
