@@ -134,9 +134,9 @@ def with_text(headings: Sequence[Heading], others: Sequence[Heading], count: int
 
 
 def with_names_known(headings: Sequence[Heading], spoken: Sequence[Heading]) -> list[Heading]:
-    """Returns the headings of `spoken`, and those without a text of the same speakers."""
-    names = {each.name for each in spoken} - {None}
-    return [each for each in headings if each in spoken or each.name in names]
+    """Returns the headings of `spoken`, and those of the same speakers that have no text."""
+    places, names = {each.place for each in spoken}, {each.name for each in spoken} - {None}
+    return [each for each in headings if each.place in places or each.name in names]
 
 
 def in_order(headings: Sequence[Heading]) -> list[Heading]:

@@ -209,13 +209,13 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
 
 
 def purpose_of(head: dict[str, Any]) -> str:
-    """Returns how the class for a head ends in `hf`."""
+    """Returns how the name of the class for a head ends in `hf`, which has none for pairs and for paragraphs."""
     if head["level"] == "document":
         return "ForMultipleChoice" if head["classes"] == 1 else "ForSequenceClassification"
     if head["level"] == "token":
         of_answers = head["classes"] == 2 and "labels" not in head
         return "ForQuestionAnswering" if of_answers else "ForTokenClassification"
-    return "ForSegmentClassification"
+    return "ForSegmentClassification" if head["level"] in ("segment", "evidence") else "Model"
 
 
 def write_generation(folder: Path, options: dict[str, Any], positions: int, model_type: str) -> list[str]:

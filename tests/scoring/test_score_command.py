@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import hat, refusal
+from commands import hat, refusal, write_lines
 
 from hat_fairseq.scoring import command
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts, write_summaries
@@ -80,6 +80,12 @@ def test_what_every_metric_refuses() -> None:
             cases.append((["--references", "b"], f"{metric} takes one file of --references, not 2"))
         for more, message in cases:
             assert refusal(*words(metric, "h", "r", *more)) == f"hat: error: {message}\n"
+
+
+def test_several_references_need_some(tmp_path: Path) -> None:
+    words = ["score", "rouge", "--hypotheses", write_lines(tmp_path / "h.jsonl", [{"id": "a", "text": "a b"}])]
+    words += ["--references", write_lines(tmp_path / "r.jsonl", [{"id": "a", "target": "a b c"}])]
+    assert "--several-references has no effect: each document has one" in refusal(*words, "--several-references=mean")
 
 
 def test_plain_text_breaks_only_at_line_feeds(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.dictionary import read_labels
 from hat_fairseq.model_folder import ModelFolder
+from hat_fairseq.modules.heads import LEVELS
 from hat_fairseq.register import register
+from hat_fairseq.weights.export import purpose_of
 from hat_fairseq.weights.hugging_face import read_weights
 from hat_fairseq.weights.trained import Trained
 
@@ -169,6 +171,13 @@ def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> N
     tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
     records = [json.loads(line) for line in (tuned.raw / "test.jsonl").read_text().splitlines()]
     assert len(tokenizer(records, return_overflowing_tokens=True)["input_ids"]) >= len(records)
+
+
+@pytest.mark.parametrize("level", [*LEVELS, "evidence"])
+def test_the_class_of_a_head_takes_its_level(level: str) -> None:
+    for classes, more in ((1, {}), (2, {}), (2, {"labels": ["a", "b"]}), (3, {})):
+        purpose = purpose_of({"level": level, "classes": classes} | more)
+        assert purpose == "Model" or level in getattr(hf, f"Hat{purpose}").levels
 
 
 CLASSES = {"classification": "Sequence", "segments": "Segment", "tokens": "Token"}  # of a kind, in a class of `hf`
