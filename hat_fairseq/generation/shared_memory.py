@@ -41,11 +41,13 @@ class SharedMemoryGenerator(SequenceGenerator):
         """Generates the hypotheses of each document, best first: tokens, score, positional_scores; no attention.
 
         Raises:
-            ValueError: --min-len is more than the longest text allowed; constraints without --constraints; a document
-                whose probabilities are NaN, or without a hypothesis.
+            ValueError: --min-len is more than the longest text allowed; constraints without --constraints, or the
+                opposite; a document whose probabilities are NaN, or without a hypothesis.
         """
         if constraints is not None and not self.search.supports_constraints:
             raise ValueError("lexical constraints need --constraints")
+        if constraints is None and self.search.supports_constraints:
+            raise ValueError("--constraints needs the constraints of each text, which only fairseq-interactive reads")
         if not self.match_source_len:
             source = sample["net_input"]["src_tokens"].size(1)
             longest_text(self.max_len_a, self.max_len_b, self.min_len, source, self.max_len)

@@ -310,5 +310,8 @@ def test_options_without_a_meaning_are_refused() -> None:
     sample = {"net_input": {"src_tokens": documents([5]), "src_lengths": torch.tensor([5])}}
     with pytest.raises(ValueError, match="lexical constraints need --constraints"):
         SharedMemoryGenerator([model], model.decoder.dictionary).generate([model], sample, constraints=constraints)
+    constrained = search.LexicallyConstrainedBeamSearch(model.decoder.dictionary, "ordered")
+    with pytest.raises(ValueError, match="only fairseq-interactive reads"):
+        SharedMemoryGenerator([model], model.decoder.dictionary, search_strategy=constrained).generate([model], sample)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
         generate(SharedMemoryGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)
