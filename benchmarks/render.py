@@ -23,7 +23,7 @@ benchmarks/render.py` renders this page from the results. `make bench` runs the 
 `make bench BENCH="generation training"` runs only these two. Some results are older than their script: their command
 measures the same today. `results/gpu_h100.txt` is the log of a run on a GPU that was ended early.
 [experiments_0.5.md](experiments_0.5.md): the finished experiments of version 0.5 with models from random weights; the
-tag `0.5-experiments` has their scripts.
+commit 0e4b36db7eb6 has their scripts.
 """
 INTERLEAVED = """
 In the questions below, the contenders run in turns, each in its own process. Seconds are the median [least, most] over
