@@ -162,6 +162,19 @@ def test_what_does_not_exist_is_noticed() -> None:
     assert missing_names(text) == expected | {"hat join --nosuch --nosuch", "hat join --nosuch --beam"}
 
 
+def rows_without_header(text: str) -> list[str]:
+    """The first rows of the tables that a page shows as text: the line below must be that between header and rows."""
+    firsts = re.findall(
+        r"^(?<![^\n]\n)(\|.*)\n(.*)", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE
+    )
+    return [first for first, second in firsts if not re.fullmatch(r"\|[-:| ]+\|", second)]
+
+
+def test_every_table_has_a_header() -> None:
+    assert rows_without_header("| a |\n|---|\n| b |\n\n| c |\n| d |\n") == ["| c |"]
+    assert {path.name: rows for path, text in PAGES.items() if (rows := rows_without_header(text))} == {}
+
+
 def table(heading: str, page: str) -> list[list[str]]:
     """Cells of the tables whose first column is called `heading`, without their two header lines."""
     tables = re.findall(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, flags=re.MULTILINE)

@@ -73,7 +73,7 @@ def given_document(kind: Kind, settings: Settings, text: Any, pair: Any, warn: W
     if len(parts) == 1:
         raise ValueError(f"text_pair: the kind {kind.name} reads one text")
     if any(keys[0] in optional_of(kind) for keys in parts if len(keys) == 1):
-        message = "text_pair: the model reads both texts; one that was trained on single texts has not learned to"
+        message = "text_pair: a model that was trained on single texts has not learned to read two"
         warn("text_pair", message)
     first, second = (part(kind, settings, keys, each, warn) for keys, each in zip(parts, (text, pair), strict=True))
     return GivenDocument(first.record | second.record)
