@@ -113,7 +113,8 @@ def check_output(
 ) -> None:
     """Refuses to replace a file or to fill a disk, before the work begins.
 
-    Never replaced are `inputs`, files in a folder among them, and what the manifest.json of a folder above lists.
+    Never replaced are `inputs`, files in a folder among them, and what the manifest.json of a folder above lists. An
+    input may be several paths with os.pathsep between them, as those of an ensemble.
     """
     path = Path(path)
     if path.parent.is_dir():
@@ -122,7 +123,8 @@ def check_output(
         return
     if path.is_dir():
         raise ValueError(f"{flag} {path} is a folder; name a file")
-    for read in [Path(read) for read in inputs if read is not None]:
+    paths = [str(read) for read in inputs if read is not None]
+    for read in [Path(part) for each in paths for part in {each, *each.split(os.pathsep)}]:
         if read.exists() and path.exists() and path.samefile(read):
             raise ValueError(f"{flag} {path} is also an input of this command; name another file")
         if read.is_dir() and path.resolve().is_relative_to(read.resolve()):

@@ -173,13 +173,12 @@ def _of_json(file: DataFile, name: str, wanted: str | None) -> Transcript:
     if len(documents) < len(rows):
         raise ValueError(f"{file.path} has documents and turns side by side; give one document")
     ids = [str(row.get("id", number)) for number, row in enumerate(documents, start=1)]
+    some = ", ".join(ids[:8]) + (", ..." if len(ids) > 8 else "")
     if wanted is not None and wanted not in ids:
-        raise ValueError(f"{file.path} has no document {wanted!r}; it has {', '.join(ids[:8])}")
+        raise ValueError(f"{file.path} has no document {wanted!r}; it has {some}")
     if wanted is None and len(ids) > 1:
-        more = ", ..." if len(ids) > 8 else ""
         raise ValueError(
-            f"{file.path} has {len(ids)} documents: choose one of {', '.join(ids[:8])}{more} with --id, or ask all "
-            "with hat predict"
+            f"{file.path} has {len(ids)} documents: choose one of {some} with --id, or ask all with hat predict"
         )
     chosen = documents[ids.index(wanted) if wanted is not None else 0]
     return _of_document(chosen, str(chosen.get("id", name)), file)

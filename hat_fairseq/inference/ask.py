@@ -36,7 +36,7 @@ from ..data.text import is_blank, normalise
 from ..data.transcripts import STDIN, Transcript, read_transcript
 from ..suggestions import unknown_flag
 from ..weights.names import MEETING_NAME
-from . import command, reading
+from . import command, jobs, reading
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with
 from .rows import Line, encode_documents, logged_changes
@@ -138,12 +138,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=command.MODEL)
     text = "the transcript to ask: plain text with a turn a line, JSON, a table, .srt, .vtt, a folder of splits, or a "
     text += "folder of hat preprocess; - is the standard input"
-    parser.add_argument("transcript", metavar="INPUT", type=Path, help=text)
+    parser.add_argument("input", metavar="INPUT", type=Path, help=text)
     parser.add_argument(
         "questions", metavar="QUESTION", nargs="*", help="one or more questions, each in quotation marks"
     )
     command.add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA.format(command.OF_FOLDER))
+    command.add_data(parser)
     parser.add_argument("--id", metavar="ID", help="ask the document with this id, if INPUT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
@@ -170,7 +170,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"unrecognized arguments: {' '.join(unknown)}{unknown_flag(unknown, parser)}")
     args.questions += args.others
     if not args.questions:
-        raise ValueError(f"no question after the transcript {str(args.transcript)!r}: write it in quotation marks")
+        raise ValueError(f"no question after the transcript {str(args.input)!r}: write it in quotation marks")
     check_questions(args.questions)
     if warning := without_quotation_marks(args.questions):
         print(warning, file=sys.stderr)
@@ -184,7 +184,8 @@ def main(args: argparse.Namespace) -> int:
     print(transcript.describe(), file=sys.stderr)
     if args.model == MEETING_NAME and is_other_alphabet([*args.questions, raw_text(record)]):
         print(f"warning: {OTHER_ALPHABET}", file=sys.stderr)
-    loaded = load(args.model, args.data, args.device, args.precision)
+    files = jobs.model_files(args, args.model)
+    loaded = load(files.path, files.data, args.device, args.precision)
     command.say_precision(args.precision, loaded.precision)
     check_answers(loaded)
     split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
@@ -215,18 +216,18 @@ def without_quotation_marks(questions: Sequence[str]) -> str:
 def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
     running = args.splitter is not None
-    if args.transcript.is_dir():
-        records = reading.records_of(args.transcript, args.split, kind_of(EvidenceKind.name))
+    if args.input.is_dir():
+        records = reading.records_of(args.input, args.split, kind_of(EvidenceKind.name))
         with as_file(records) as file:
             return read_transcript(file, args.id, running)
     if args.split is not None:
-        raise ValueError(f"--split {args.split} has no effect: {args.transcript} is no folder with splits; remove it")
-    return read_transcript(args.transcript, args.id, running)
+        raise ValueError(f"--split {args.split} has no effect: {args.input} is no folder with splits; remove it")
+    return read_transcript(args.input, args.id, running)
 
 
 def check_files(args: argparse.Namespace) -> None:
     """Raises ValueError for files that may not be written, before the work begins."""
-    inputs = [args.model, args.data, None if args.transcript == STDIN else args.transcript]
+    inputs = [args.model, args.data, None if args.input == STDIN else args.input]
     if args.out not in (None, command.STDOUT) and args.out.suffix != ".jsonl":
         raise ValueError(f"--out {args.out} must end in .jsonl: passages are JSON lines")
     named = {"--out": args.out, "--page": args.page}

@@ -16,8 +16,7 @@ from .rows import BATCH_SIZE, BATCH_TOKENS
 
 MODEL = "the checkpoint or folder of a model, demo, meeting, or USER/NAME on the Hugging Face Hub; "
 MODEL += "several with : between them are an ensemble"
-DATA = "the bin directory of the training data (default: {})"
-OF_FOLDER = "the one in the folder of the model"
+DATA = "the bin directory of the training data (default: the one in the folder of the model, or INPUT for a checkpoint)"
 INPUT = "the records to read: JSON lines, a table, a text, a folder of splits, or a folder of hat preprocess; - is the "
 INPUT += "standard input"
 STDOUT = Path("-")  # as a value of --out: the standard output
@@ -62,9 +61,14 @@ def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = N
     text = INPUT if default is None else f"{INPUT} (default: {default})"
     parser.add_argument("input", metavar="INPUT", type=Path, nargs="?" if default else None, help=text)
     add_split(parser)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA.format(f"{OF_FOLDER}, or INPUT for a checkpoint"))
+    add_data(parser)
     add_columns(parser)
     add_splitter(parser)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Declares where the dictionaries are; see `jobs.model_files`."""
+    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
 
 
 def add_splitter(

@@ -10,7 +10,7 @@ Legend: B rows, T tokens of a row, N vectors, C channels.
 
 import argparse
 import base64
-import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, islice
@@ -175,8 +175,13 @@ class Embedder:
         longest = self.loaded.longest - 1  # without </s>
         segments = [list(piece) for segment in segments for piece in cut(segment, longest - 1)]
         total = sum(1 + len(segment) for segment in segments)
-        for number in count(-(-total // longest)):
-            groups = list(group_within(segments, lambda each, _: (1 + len(each),), (-(-total // number),)))
+
+        def groups_of(limit: int) -> list[list[Owned]]:
+            return list(group_within(segments, lambda each, _: (1 + len(each),), (limit,)))
+
+        for number in count(len(groups_of(longest))):
+            limits = range(-(-total // number), longest + 1)  # the least limit that needs no further row
+            groups = groups_of(limits[bisect_left(limits, True, key=lambda each: len(groups_of(each)) <= number)])
             rows = [[pair for each in group for pair in ((BOS_TOKEN, each[0][1]), *each)] for group in groups]
             if all(map(self.fits, rows)) or len(groups) == len(segments):
                 break
@@ -262,7 +267,7 @@ def main(args: argparse.Namespace) -> int:
     """Embeds records and writes the vectors, with ids and places in the text."""
     if args.out.suffix not in (".npz", ".jsonl") and args.out != command.STDOUT:
         raise ValueError(f"--out {args.out} must end in .npz or .jsonl")
-    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
     check_batch_size(args.batch_size)
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)

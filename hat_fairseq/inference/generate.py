@@ -4,7 +4,6 @@ The result has one document a line, in the order of the input. A run that was st
 """
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts, and scores them."""
-    command.check_lines(args.out, args.overwrite, [args.input, args.data, *args.model.split(os.pathsep)])
+    command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     stated, packaged = stated_options(args), packaged_options(files.path)
     check_effect(stated, packaged, args.seed)

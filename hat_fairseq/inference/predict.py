@@ -4,7 +4,6 @@ The input is raw, or a split of preprocessed data, whose records are read. A run
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -71,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, and files for official scorers."""
     if args.out.suffix != ".jsonl" and args.out != command.STDOUT:  # predictions.json would be SQuAD's own file
         raise ValueError(f"--out {args.out} must end in .jsonl: predictions are JSON lines")
-    inputs = [args.input, args.data, *args.model.split(os.pathsep)]
+    inputs = [args.input, args.data, args.model]
     command.check_lines(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..cli import Parser
-from ..data.outputs import check_output
+from ..data.outputs import check_output, check_outputs
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.records_json import json_line
@@ -25,7 +25,8 @@ class Score:
     The scores are written to the file of their own `--json`, or beside `out`.
 
     Raises:
-        ValueError: a record has no gold; a tokenizer is missing; the file of the scores exists.
+        ValueError: a record has no gold; a tokenizer is missing; the file of the scores exists, is an input,
+            or is that of --out.
     """
 
     def __init__(self, args: argparse.Namespace, records: Sequence[Record], pipeline: TextPipeline) -> None:
@@ -39,10 +40,15 @@ class Score:
         self.records, self.pipeline = records, pipeline
         self.stored = folder and folder.resolve().parent / "text" / f"{args.split or SPLIT}.jsonl"
         with self.references() as references:
+            inputs = [args.input, args.data, args.model]
             if (parsed := self.parse(references)).json is None:
                 file = args.out.with_suffix(".score.json")
-                check_output(file, args.overwrite)
+                check_output(file, args.overwrite, inputs)
                 self.words += ["--json", str(file), "--overwrite"]
+            else:
+                check_outputs({"--json of --score": Path(parsed.json)}, parsed.overwrite, inputs)
+                if Path(parsed.json).resolve() == args.out.resolve():
+                    raise ValueError("--json of --score and --out name the same file")
             checked_score(parsed)
             if parsed.metric == "bleu":
                 make_bleu(settings_of(parsed))

@@ -87,6 +87,8 @@ def test_an_output_replaces_no_input_and_nothing_without_overwrite(tmp_path: Pat
     (tmp_path / "link").symlink_to(path)
     with pytest.raises(ValueError, match="--json .* is also an input of this command"):
         check_output(path, True, [tmp_path / "link"], "--json")
+    with pytest.raises(ValueError, match="is also an input of this command"):
+        check_output(path, True, [f"{tmp_path / 'missing'}{os.pathsep}{path}"])  # an ensemble
     with pytest.raises(ValueError, match="is a folder"):
         check_output(tmp_path, True)
     os.remove(path)

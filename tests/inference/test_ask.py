@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,18 @@ def test_files(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
         (["--page", "-"], "--page -: `hat ask` does not write this to the standard output"),
     ):
         assert message in refusal(*words(model, path, QUESTIONS[0], *flags))
+    copy = shutil.copy(model.checkpoint, tmp_path / "copy.pt")
+    flags = ["--page", copy, "--overwrite"]
+    asked = ["ask", f"{model.checkpoint}:{copy}", path, QUESTIONS[0], "--data", model.data, *flags]
+    assert "is also an input of this command" in refusal(*asked)
+
+
+def test_a_folder_of_hat_preprocess_has_the_dictionaries(model: EvidenceModel, capsys: Any) -> None:
+    identifier = read_lines(model.data.parent / "text/valid.jsonl")[0]["id"]
+    words = ["ask", model.checkpoint, model.data.parent, QUESTIONS[0], "--split", "valid", "--id", identifier, "--json"]
+    assert hat(*words) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert hat(*words, "--data", model.data) == 0 and json.loads(capsys.readouterr().out) == line
 
 
 def words(model: EvidenceModel, transcript: object, *more: object) -> list[object]:

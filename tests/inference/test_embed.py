@@ -17,7 +17,9 @@ from small_peers import ENCODER_SIZES, small_peer
 from tokenizers_on_the_spot import write_tokenizer
 
 import hat_fairseq
+from hat_fairseq.data.long_input import group_within
 from hat_fairseq.data.text import split_sentences
+from hat_fairseq.inference.embed import Embedder, EmbedOptions
 from hat_fairseq.kernels import cpu_precisions
 
 SENTENCES = ["The project manager opened the meeting.", "Zürich  is a city!", "It rains.", *tydi_lines()[:4]]
@@ -165,6 +167,12 @@ def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCapture
     (embedding,) = model.embed([{"segments": sentences}])
     assert embedding.vectors.shape == (41, 24) and np.isfinite(embedding.vectors).all()
     assert "documents in several rows: 1" in caplog.text
+    embedder = Embedder(model.loaded, EmbedOptions())
+    for count in range(2, 60, 3):
+        segments = [[(f"word{n}", n) for _ in range(3 + n * n % 5)] for n in range(count)]
+        fewest = len(list(group_within(segments, lambda each, _: (1 + len(each),), (model.loaded.longest - 1,))))
+        lengths = [len(row) for row in embedder.fitting(segments)]
+        assert len(lengths) == fewest and min(lengths) >= max(lengths) - 8 * fewest
     (whole,) = model.embed([{"segments": sentences}], of="document")
     assert whole.spans == [(0, len("\n".join(sentences)))]
 

@@ -177,6 +177,14 @@ def test_score_that_cannot_be_made(ami: Path, checkpoint: Path, tmp_path: Path) 
     words = ["generate", checkpoint, source, "--data", ami / "bin", "--device", "cpu", "--score", "rouge"]
     assert "has no target to score with: leave out --score" in refusal(*words, "--out", tmp_path / "x")
     assert "--score needs a file of --out" in refusal(*words, "--out", "-")
+    write_lines(source, [json.loads(source.read_text()) | {"target": ["we go"]}])
+    for file, message in (
+        (source, f"--json of --score {source} is also an input of this command"),
+        (tmp_path / "x", "--json of --score and --out name the same file"),
+        (tmp_path / "no/x.json", f"{tmp_path}/no: the directory of --json of --score does not exist"),
+    ):
+        words[-1] = f"rouge --json {file} --overwrite"
+        assert message in refusal(*words, "--out", tmp_path / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
