@@ -516,7 +516,7 @@ READERS = [
 TRANSCRIPTS = [
     ask("", "m.txt has no text: nothing to ask about"),
     ask(" \n\u200b\n", "m.txt has no text"),
-    ask("WEBVTT\n\nNOTE nothing\n", "has no text (left out: 1 notes)"),
+    ask("WEBVTT\n\nNOTE nothing\n", "has no text (left out: notes (1))"),
     ask("Ann:\nBob:\nCid:\n", "has no text"),
     ask('{"id": "a", "turns": [{"speaker": "A"}]}', "turn 1: there is no text"),
     ask('{"id": "a", "turns": [{"text": "A", "start": "soon"}]}', "turn 1: start must be seconds or a clock"),

@@ -202,11 +202,17 @@ def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | 
     return None
 
 
-def recorded_language(path: str | Path) -> str | None:
-    """Returns the target language that `hat preprocess` recorded for a file of its folder `text` or `bin`, or None."""
+def recorded_settings(path: str | Path) -> dict[str, Any]:
+    """Returns the settings that `hat preprocess` recorded for a file of its folder `text` or `bin`, or none."""
     folder = Path(path).resolve().parent
     file = (folder.parent / "bin" if folder.name == "text" else folder) / FILE_NAME
     try:
-        return str(parse_json(file.read_text(encoding="utf-8"))["settings"]["target_language"])
+        return dict(parse_json(file.read_text(encoding="utf-8"))["settings"])
     except (OSError, ValueError, KeyError, TypeError):  # none, or of another version
-        return None
+        return {}
+
+
+def recorded_language(path: str | Path) -> str | None:
+    """Returns the target language of `recorded_settings`, or None."""
+    language = recorded_settings(path).get("target_language")
+    return None if language is None else str(language)

@@ -132,8 +132,8 @@ def check_text(transcript: Transcript, name: str) -> None:
 
 
 def listed(counts: Counter[str]) -> str:
-    """Returns counts as `12 notes, 3 styles`."""
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+    """Returns counts as `notes (12), styles (1)`."""
+    return ", ".join(f"{name} ({number:,})" for name, number in counts.items() if number)
 
 
 def of_text(text: str, name: str, running: bool = False, has_turns: bool = True) -> Transcript:

@@ -11,7 +11,7 @@ from typing import Any
 from ..data.files import read_lines
 from ..data.ids import Chunk, read_ids
 from ..data.outputs import check_output
-from ..data.pipeline import recorded_language
+from ..data.pipeline import recorded_language, recorded_settings
 from ..data.text import is_blank, join_sentences, split_segments
 from ..scoring.files import write_summaries
 
@@ -36,7 +36,10 @@ def main(args: argparse.Namespace) -> int:
     """Writes the joined texts in the order of the ids table."""
     check_output(args.out, args.overwrite, [args.ids, *args.generated])
     chunks = read_ids(args.ids)
-    rows = join(chunks, read_generated(args.generated), args.ids, recorded_language(args.ids) or "en")
+    texts = read_generated(args.generated)
+    has_tabs = any("\t" in text for text in texts.values())
+    with_segments = bool(recorded_settings(args.ids).get("target_separator", has_tabs))
+    rows = join(chunks, texts, args.ids, recorded_language(args.ids) or "en", with_segments)
     write_summaries(args.out, rows)
     print(f"{args.out}: {len(rows)} documents from {len(chunks)} samples")
     expected: Counter[str] = Counter()
@@ -87,14 +90,14 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
 
 
 def join(
-    chunks: Sequence[Chunk], texts: Mapping[int, str], ids_path: str | Path, language: str
+    chunks: Sequence[Chunk], texts: Mapping[int, str], ids_path: str | Path, language: str, with_segments: bool
 ) -> list[dict[str, Any]]:
     """Returns a row for each document with its chunks joined, documents in the order of their first samples.
 
     Args:
         chunks: from `read_ids`; `ids_path`: of their file, for messages.
-        texts: text by number of sample, from `read_generated`; tabs separate segments.
-        language: see `document_row`.
+        texts: text by number of sample, from `read_generated`.
+        language, with_segments: see `document_row`.
     Raises:
         ValueError: a sample without text, or a text without sample.
     """
@@ -107,7 +110,6 @@ def join(
         )
     if (last := max(texts)) >= len(chunks):
         raise ValueError(f"sample {last} was generated, but {ids_path} has {len(chunks)} samples: another subset?")
-    with_segments = any("\t" in text for text in texts.values())
     pieces: dict[str, dict[int, str]] = {}
     for sample, chunk in enumerate(chunks):
         pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample]

@@ -192,16 +192,16 @@ def main(args: argparse.Namespace) -> int:
     with logged_changes(loaded.pipeline):
         answers = ask(loaded, record, options, transcript.said)
     lines = list(lines_of(answers, args.passages))
-    if args.json or args.out == command.STDOUT:
-        command.write_lines(command.STDOUT, lines)
-    else:
-        print("\n".join(printed(answers, transcript, lines)))
-    if args.out not in (None, command.STDOUT):
+    if args.out not in (None, command.STDOUT):  # before what is printed, whose reader may close it
         command.write_lines(args.out, lines)
     if args.page is not None:
         with atomic_file(args.page) as file:
             file.write(ask_page(asked(answers, transcript, model_name(args.model))).encode())
         print(f"{args.page}: the transcript with all passages", file=sys.stderr)
+    if args.json or args.out == command.STDOUT:
+        command.write_lines(command.STDOUT, lines)
+    else:
+        print("\n".join(printed(answers, transcript, lines)))
     return 0
 
 

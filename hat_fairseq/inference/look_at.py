@@ -103,7 +103,8 @@ def look_or_nothing(model: DocumentToText | Predictor, record: Record, options: 
 def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> Look:
     (net,), kind, device = model.models, model.kind, model.loaded.device
     if options.occlusion and not _has_one_output(model):
-        raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
+        message = "--occlusion is for models that write a text, and for the kinds classification, sequence and "
+        raise ValueError(f"{message}byte_sequence; not for the kind {kind.name}")
     encoded, notes, _ = _encoded(record, model.loaded)
     default, label = 0, ""
     if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):

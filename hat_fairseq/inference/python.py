@@ -11,7 +11,7 @@ from typing import Any
 from ..analysis.look import Look
 from ..data.files import Fields
 from ..data.kinds import Prediction
-from ..data.kinds.evidence import Evidence, EvidenceOptions, EvidencePrediction
+from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.speakers import Said
@@ -169,11 +169,16 @@ class Model:
     def _check(self, method: str, splitter: str | None) -> None:
         split_with(self.pipeline, splitter or self.splitter)
         if method != (own := "generate" if self.pipeline.kind.has_target else "predict"):
-            raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
+            other = "ask" if self.kind == EvidenceKind.name else "look"
+            raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and {other}")
 
     def _records(self, documents: Iterable[Input], splitter: str | None) -> list[Record]:
-        if isinstance(documents, str | Mapping):
+        if isinstance(documents, str | Mapping | Path):
             raise ValueError("give a list of documents: [document]")
+        if hasattr(documents, "columns") and hasattr(documents, "to_dict"):  # whose iterator yields names of columns
+            raise ValueError("a table of pandas: give its rows, table.to_dict('records')")
+        if not isinstance(documents, Iterable):
+            raise ValueError(f"give a list of documents, not {type(documents).__name__}")
         documents = list(documents)
         stated = {each.id for each in documents if isinstance(each, Record)}
         stated |= {str(each["id"]) for each in documents if isinstance(each, Mapping) and "id" in each}
@@ -201,7 +206,7 @@ class Model:
             return transcript.record(questions), transcript.said
         if number_of is not None:
             raise ValueError("--id has no effect without the path of a transcript: remove it")
-        if isinstance(document, str) and "\n" not in document and os.path.isfile(document):
+        if isinstance(document, str) and is_file_name(document):
             raise ValueError(f"the document {document!r:.200} is the name of a file: give Path({document!r:.200})")
         if isinstance(document, str) and (read := turns_of_text(document)) is not None:
             check_text(read, "the document")
@@ -224,8 +229,15 @@ class Model:
     def _record(self, number: int, document: Input, default_id: str) -> Record:
         if isinstance(document, Record):
             return document
+        if isinstance(document, str) and is_file_name(document):
+            raise ValueError(f"document {number}, {document!r:.200}, is the name of a file: give its text")
         fields = {"text": document} if isinstance(document, str) else Fields(document, f"document {number}").record
         return record_from_json({"id": default_id, **fields}, f"document {number}", self.kind)
+
+
+def is_file_name(text: str) -> bool:
+    """Tells whether a text of one line is the name of a file that exists."""
+    return "\n" not in text and os.path.isfile(text)
 
 
 def turns_of_text(text: str) -> Transcript | None:

@@ -24,7 +24,10 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from ..data import readers
 from ..data.files import json_text
 from ..data.kinds import KINDS, LabelledKind, kind_of
+from ..data.kinds.sequences import BYTES, SequenceKind
 from ..data.options import Options
+from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
+from ..networks.evidence import UNLIMITED
 from ..recipes import command as recipes
 from ..recipes import files
 from ..register import register
@@ -32,7 +35,8 @@ from .memory import Updates
 
 PASSES_FLAGS_ON = True
 GIB = 1 << 30
-GPT2_SIZE = 50_264  # symbols of its dictionary
+#: Symbols of a dictionary, without <mask>: of GPT-2, XLM-RoBERTa and BERT.
+SYMBOLS = {"gpt2": 50_264, "sentencepiece": 250_001, "tokenizer": 30_521}
 MASKED = 7  # of so many tokens one is masked, about 15 %
 NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
@@ -59,12 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help=f"a YAML file, or one of {', '.join(files.names())}")
     text = "print the largest batch that fits into this memory"
     parser.add_argument("--gpu-memory", metavar="24G", type=memory_size, help=text)
-    text = f"the number of symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the "
-    text += "number of codes)"
+    text = "the number of symbols of the dictionary (default: the data's; where there are none yet, that of the "
+    text += "recipe's BPE: the number of codes, or that of GPT-2, XLM-RoBERTa or the tokenizer)"
     parser.add_argument("--dictionary-size", type=whole_number, metavar="N", help=text)
     for side in ("source", "target"):
         text = f"the number of tokens of the longest {side} (default: the recipe's --max-{side}-tokens, else what "
-        text += "the model takes)"
+        text += "the model takes, if it has a limit)"
         parser.add_argument(f"--{side}-tokens", type=whole_number, metavar="N", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, with memory in bytes")
 
@@ -131,6 +135,16 @@ def kind_of_recipe(preprocess: Mapping[str, Any]) -> Any:
     return kind_of(str(preprocess.get("kind", "text")))
 
 
+def expected_symbols(preprocess: Mapping[str, Any]) -> int:
+    """Returns the number of symbols that the dictionary of a recipe will have, about; see docs/recipes.md."""
+    bpe, folder = preprocess.get("bpe", Options.bpe), Path(str(preprocess.get("bpe-dir", ""))).expanduser()
+    if isinstance(kind_of_recipe(preprocess), SequenceKind):
+        return SPECIAL + len(BYTES)
+    if bpe == TokenizerBpe.kind and "bpe-dir" in preprocess and folder.is_dir():
+        return SPECIAL + len(TokenizerBpe.load(find_tokenizer(folder)).symbols)
+    return SYMBOLS.get(bpe) or int(str(preprocess.get("num-codes", Options.num_codes)))
+
+
 def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[Any, Any, Any]:
     """Makes configuration, task and kind of data of fairseq-train.
 
@@ -140,9 +154,7 @@ def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None
     words = recipes.build_commands("train", recipe, flags)[0]
     words = words[words.index("train") + 1 :]
     if dictionary_size is None and not any(Path(words[0]).rglob("dict*.txt")):
-        preprocess = files.load(files.find(recipe))["preprocess"]
-        codes = int(str(preprocess.get("num-codes", Options.num_codes)))
-        dictionary_size = GPT2_SIZE if preprocess.get("bpe") == "gpt2" else codes
+        dictionary_size = expected_symbols(files.load(files.find(recipe))["preprocess"])
     with tempfile.TemporaryDirectory() as folder:
         args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
         if dictionary_size is not None:
@@ -189,8 +201,13 @@ def longest_document(
 ) -> dict[str, int]:
     """Returns the arguments of `batch` besides the number of documents."""
     limits, tokens = model.max_positions(), {}
+    if args.target_tokens and not isinstance(limits, tuple):
+        raise ValueError("--target-tokens has no effect: the model writes no texts; remove it")
     for side, limit in zip(("source", "target"), limits if isinstance(limits, tuple) else (limits, 0), strict=True):
-        tokens[side] = getattr(args, f"{side}_tokens") or min(int(preprocess.get(f"max-{side}-tokens", limit)), limit)
+        stated = getattr(args, f"{side}_tokens") or preprocess.get(f"max-{side}-tokens")
+        if stated is None and limit == UNLIMITED:
+            raise ValueError(f"the model takes documents of any length: give --{side}-tokens")
+        tokens[side] = getattr(args, f"{side}_tokens") or min(int(stated or limit), limit)
     packed = preprocess.get("segments") == "packed"
     every = int(preprocess.get("segment-length", Options.segment_length)) if packed else SENTENCE
     fits = getattr(model, "fits", lambda row: True)  # at most as many segments as the model takes

@@ -130,10 +130,10 @@ def seed_of(args: argparse.Namespace, metric: Metric) -> int:
 def write_scores(args: argparse.Namespace) -> int:
     """Scores with checked arguments, and prints and writes the result."""
     output = METRICS[args.metric].score(args)
+    if args.json:  # before what is printed, whose reader may close it
+        with atomic_file(args.json) as file:
+            file.write((json_text(output.record, indent=2) + "\n").encode())
     print(*output.lines, sep="\n")
     if output.notes:
         print(*output.notes, sep="\n", file=sys.stderr)
-    if args.json:
-        with atomic_file(args.json) as file:
-            file.write((json_text(output.record, indent=2) + "\n").encode())
     return 0

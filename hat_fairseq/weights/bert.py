@@ -22,6 +22,7 @@ from .rename import Converted, nearest_architecture
 
 FIXED: dict[str, Any] = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
 FIXED |= {"is_decoder": False, "add_cross_attention": False}
+DEFAULTS = roberta.DEFAULTS | {"type_vocab_size": 2}
 REQUIRED = (*roberta.REQUIRED, "type_vocab_size")
 WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
 LEFT_OUT = {
@@ -122,10 +123,10 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
 def package_flags(starts: list[list[str]], own: int, longest: int | None) -> list[str]:
     """Returns the flags of a `hat_roberta` for `longest` tokens, by default the `own` positions of the weights.
 
-    `starts`: of `start_flags`. ValueError for a length that is no positive number.
+    `starts`: of `start_flags`. ValueError for fewer tokens than the weights have positions.
     """
-    if longest is not None and longest < 3:
-        raise ValueError(f"--max-positions {longest}: give at least 3")
+    if longest is not None and longest < own:
+        raise ValueError(f"--max-positions {longest}: the weights have {own} positions; give at least as many")
     flat, windows, *_ = starts
     flags = [*windows, "--attention-window", str(WINDOW)] if (longest or own) > own else flat
     return [*flags, "--max-positions", str(longest or own)]

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ..data.dictionary import SPECIAL
-from ..data.outputs import atomic_file
+from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL
 from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
 from ..model_folder import BIN, bare_checkpoint
@@ -46,17 +46,28 @@ class Release:
     # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
     vocabulary: str = "vocab.json and merges.txt"  # names of these files
+    defaults: Mapping[str, Any] | None = None  # as in `read_config`
     # Reads the vocabulary for that many rows where it decides their order; `convert` takes it.
     tokenizer: Callable[[Path, int], TokenizerBpe] | None = None
 
 
 RELEASES = {
     "bart": Release("fairseq's BART", bart.FIXED, bart.REQUIRED, bart.convert),
-    "roberta": Release("fairseq's RoBERTa", roberta.FIXED, roberta.REQUIRED, roberta.convert),
-    "xlm_roberta": Release(
-        "fairseq's XLM-RoBERTa", roberta.FIXED_XLM, roberta.REQUIRED, roberta.convert, read_pieces, MODEL
+    "roberta": Release(
+        "fairseq's RoBERTa", roberta.FIXED, roberta.REQUIRED, roberta.convert, defaults=roberta.DEFAULTS
     ),
-    "bert": Release("hat_roberta", bert.FIXED, bert.REQUIRED, bert.convert, tokenizer=bert.read_tokenizer),
+    "xlm_roberta": Release(
+        "fairseq's XLM-RoBERTa",
+        roberta.FIXED_XLM,
+        roberta.REQUIRED,
+        roberta.convert,
+        read_pieces,
+        MODEL,
+        defaults=roberta.DEFAULTS,
+    ),
+    "bert": Release(
+        "hat_roberta", bert.FIXED, bert.REQUIRED, bert.convert, tokenizer=bert.read_tokenizer, defaults=bert.DEFAULTS
+    ),
     "hierarchical_transformer": Release(
         "a hierarchical_transformer", roberta.BERT, released_hat.REQUIRED, released_hat.convert
     ),
@@ -79,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "bert, minilm: write a folder for hat embed, as hat export does, of a model without hierarchy and labels"
     parser.add_argument("--package", type=Path, metavar="DIR", help=text)
     text = "with --package: the greatest number of tokens of a document; beyond that of the weights, positions are "
-    text += "copied and attention has windows (default: that of the weights)"
+    text += "copied and attention has windows (default, and at least: that of the weights)"
     parser.add_argument("--max-positions", type=int, metavar="N", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace the files of --out and --package")
 
@@ -102,7 +113,7 @@ def main(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     release = RELEASES[args.release]
-    config = read_config(args.directory / "config.json", release.fixed, release.sizes, release.target)
+    config = read_config(args.directory / "config.json", release.fixed, release.sizes, release.target, release.defaults)
     options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     if release.tokenizer is None:
         symbols = release.symbols(args.directory, config["vocab_size"])
@@ -117,9 +128,9 @@ def main(args: argparse.Namespace) -> int:
     )
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
+    read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
     for path in files_of(args.out, symbols, release):
-        if path.exists() and not args.overwrite:
-            raise ValueError(f"{path} exists; give another --out or --overwrite")
+        check_output(path, args.overwrite, read)
     converted = release.convert(read_weights(args.directory), config, **options)
     if args.package is not None:
         flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)

@@ -37,19 +37,27 @@ PLAIN = {
 }
 
 
-def read_config(path: Path, fixed: Mapping[str, Any], sizes: Iterable[str], target: str) -> dict[str, Any]:
+def read_config(
+    path: Path,
+    fixed: Mapping[str, Any],
+    sizes: Iterable[str],
+    target: str,
+    defaults: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Reads `config.json`; ValueError if it describes what `target`, the model to convert to, cannot compute.
 
     `fixed`: settings that `target` cannot change; they may be missing. `sizes`: settings that must be there; whole
-    numbers, except epsilons and probabilities.
+    numbers, except epsilons and probabilities. `defaults`: what transformers takes for those that are missing.
     """
-    config = dict(Fields.read(path).record)
+    config = {**(defaults or {}), **Fields.read(path).record}
     kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in sizes}
     for key, value in fixed.items():
         if config.get(key, value) != value:
             raise ValueError(f"{path}: {key} is {config[key]!r}, only {value!r} can be converted to {target}")
     if missing := [key for key, kind in kinds.items() if type(config.get(key)) not in kind]:
-        raise ValueError(f"{path}: no number for {', '.join(missing)} (sizes are whole numbers)")
+        raise ValueError(
+            f"{path}: no number for {', '.join(missing)} (a whole number, except for epsilons and probabilities)"
+        )
     return config
 
 

@@ -25,6 +25,7 @@ SIZES = {  # of transformers -> own
     "layer_norm_eps": "layer_norm_eps",
 }
 FLAT, SEGMENTS = ("hat_roberta_base", "hat_roberta_large"), ("hierarchical_transformer",)  # architectures
+DEFAULTS = {"layer_norm_eps": 1e-12}  # of transformers, where config.json does not state it
 REQUIRED = (*SIZES, "vocab_size", "num_hidden_layers", "max_position_embeddings")
 UNUSED_POSITIONS = 2  # both libraries start after the row of the padding, which is 1
 LAYER = {  # of a layer of BERT's family -> fairseq's

@@ -202,6 +202,7 @@ def test_the_keyboard_alone_and_a_narrow_screen(show: Any) -> None:
     for key in ("ArrowDown", "ArrowDown", "Tab", "Tab", "Enter"):
         opened.keyboard.press(key)
     assert "Sentence 3 of 3, token “word6”" in opened.inner_text("#row-title")
+    assert opened.locator("#tables td").count() and opened.evaluate("document.documentElement.scrollWidth") <= 400
     opened.focus("#source")
     for _ in range(3):
         opened.keyboard.press("ArrowDown")

@@ -257,7 +257,7 @@ def test_subrip_with_names_and_blank_lines() -> None:
     transcript = of_text(text.replace("\n", "\r\n"), "m")
     assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A & B 2020", "BOB", 9, 10))
     assert transcript.counts["cue identifiers"] == 4 and transcript.counts["cues without text"] == 1
-    assert "4 cue identifiers" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+    assert "cue identifiers (4)" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
 
 
 @pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])

@@ -1,5 +1,6 @@
 """`hat ask`: transcripts of every format, questions, output, refusals; with a tiny model of meetings."""
 
+import contextlib
 import io
 import json
 import shutil
@@ -143,7 +144,7 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
         ({"text": "a", "turns": []}, "what?", "exactly one of"),
         (tmp_path, "what?", "is a folder"),
         (str(times), "what?", "the document '.*m.vtt' is the name of a file: give Path"),
-        ("WEBVTT\n\nNOTE nobody speaks\n", "what?", "the document has no text .left out: 1 notes"),
+        ("WEBVTT\n\nNOTE nobody speaks\n", "what?", "the document has no text .left out: notes .1."),
     ):
         with pytest.raises(ValueError, match=message):
             loaded.ask(document, questions)
@@ -192,7 +193,7 @@ def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monk
     path.write_text("WEBVTT\n\nNOTE by hand\n\n" + "".join(lines), encoding="utf-8")
     assert ask(model, path, QUESTIONS[0], "--threshold", 0) == 0
     printed = capsys.readouterr()
-    assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; left out or joined: 1 notes" in printed.err
+    assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; left out or joined: notes (1)" in printed.err
     shown = printed.out.splitlines()
     assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
     assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out and "onerror" in printed.out
@@ -233,6 +234,14 @@ def test_files(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     flags = ["--page", copy, "--overwrite"]
     asked = ["ask", f"{model.checkpoint}:{copy}", path, QUESTIONS[0], "--data", model.data, *flags]
     assert "is also an input of this command" in refusal(*asked)
+
+
+def test_files_are_written_where_nobody_reads_what_is_printed(model: EvidenceModel, tmp_path: Path) -> None:
+    path, out, page = write_formats(tmp_path)["m.txt"], tmp_path / "out.jsonl", tmp_path / "page.html"
+    flags = ["--out", out, "--page", page, "--device", "cpu"]
+    with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):
+        hat(*words(model, path, QUESTIONS[0], *flags))
+    assert len(read_lines(out)) == 1 and "</html>" in page.read_text()
 
 
 def test_a_folder_of_hat_preprocess_has_the_dictionaries(model: EvidenceModel, capsys: Any) -> None:

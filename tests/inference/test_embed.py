@@ -224,7 +224,7 @@ def test_refusals(small: Path, tmp_path: Path) -> None:
         ([], "give --out FILE, a checkpoint to write; or of a BERT --package DIR"),
         (["--package", small.parent / "bert"], "already exists"),
         (["--package", small.parent / "bert", "--overwrite"], "bert"),
-        (["--package", tmp_path / "new", "--max-positions", 1], "--max-positions 1: give at least 3"),
+        (["--package", tmp_path / "new", "--max-positions", 1], "--max-positions 1: the weights have 60 positions"),
         (["--out", tmp_path / "new/model.pt", "--max-positions", 100], "--max-positions is for --package"),
     ):
         assert words in refusal("import", "bert", small.parent / "bert", *flags), words

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 import torch
 from commands import USER_DIR, hat, read_lines, refusal, training_words, write_lines
@@ -218,6 +219,14 @@ def test_texts_in_python(made: Path) -> None:
     for call, message in (
         (lambda: model.predict(["a"]), "cannot predict: a model of the kind 'text' can generate and look"),
         (lambda: model.generate("Good morning."), r"give a list of documents: \[document\]"),
+        (lambda: model.generate(made), r"give a list of documents: \[document\]"),
+        (lambda: model.generate(None), "give a list of documents, not NoneType"),
+        (lambda: model.generate([str(made / "model.pt")]), "document 1, '.*model.pt', is the name of a file"),
+        (lambda: model.look(str(made / "model.pt")), "document 1, '.*model.pt', is the name of a file"),
+        (
+            lambda: model.generate(pandas.DataFrame({"text": ["a b"]})),
+            r"a table of pandas: give its rows, table.to_dict\('records'\)",
+        ),
         (lambda: model.generate(["Good morning.", " "]), "document '2' .* has an empty source"),
         (lambda: model.generate([3]), "document 1: expected a JSON object, found 3"),
         (lambda: model.generate([{"id": "a", "txt": "b"}]), "document 1: unknown key 'txt'"),

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from fairseq import optim
+from tokenizers_on_the_spot import write_tokenizer
 
 from hat_fairseq import cli
-from hat_fairseq.planning.command import batch, set_up
+from hat_fairseq.planning.command import batch, expected_symbols, set_up
 from hat_fairseq.planning.memory import Updates
 
 CPU = ["--cpu", "--gpus", "1"]
@@ -87,6 +89,7 @@ def test_on_a_gpu_attention_keeps_no_matrix() -> None:
         ("roberta_pretraining", [*ONE, "--memory-efficient-bf16"]),
         ("natural_questions", [*ONE, "--encoder-attention-layers", "0"]),
         ("race", ONE),
+        ("qmsum", ["--encoder-layers", "1", "--vectors=null"]),
         ("sequential_sentences", ["--layout", "SD"]),
         ("hierarchical_transformer_pretraining", ["--layout", "SD"]),
     ],
@@ -132,7 +135,9 @@ def test_long_documents_in_a_batch_of_tokens(capsys: pytest.CaptureFixture[str])
         ("ami_small --batch-size=null --update-freq 1", "give --batch-size or --max-tokens"),
         ("ami_small --amp", "not --amp"),
         ("ami_small --optimizer cpu_adam", "not cpu_adam"),
+        ("ami_questions", "the model takes documents of any length: give --source-tokens"),
         ("ami_small --source-tokens 2000", "raise --max-source-positions"),
+        ("hyperpartisan_small --target-tokens 99", "--target-tokens has no effect: the model writes no texts"),
         (
             "lra_retrieval --arch=null --arch hat_roberta_tiny --no-hierarchy",
             "only the data say that a sample is a byte_pair: run `hat recipe preprocess",
@@ -142,6 +147,22 @@ def test_long_documents_in_a_batch_of_tokens(capsys: pytest.CaptureFixture[str])
 def test_what_cannot_be_planned(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", *words.split(), "--dictionary-size", "100"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_dictionary_before_there_are_data(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "t", "uncased WordPiece")
+    for preprocess, size in (
+        ({"reader": "ami", "num-codes": 4000}, 4000),
+        ({"reader": "ami", "bpe": "gpt2"}, 50_264),
+        ({"reader": "tydi_qa", "bpe": "sentencepiece", "bpe-dir": "xlmr.large"}, 250_001),
+        ({"reader": "xsum", "bpe": "tokenizer", "bpe-dir": str(tmp_path / "none")}, 30_521),
+        ({"reader": "xsum", "bpe": "tokenizer", "bpe-dir": str(tmp_path / "t")}, 1199),
+        ({"reader": "lra_text"}, 260),
+        ({"reader": "lra_listops"}, 260),
+    ):
+        assert expected_symbols(preprocess) == size
+    bert = transformers.BertConfig()
+    assert bert.vocab_size == 30_521 + 1  # <mask>
 
 
 RECIPE = """

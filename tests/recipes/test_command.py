@@ -111,6 +111,7 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
         ("generate mnli", "recipe 'mnli' cannot generate: it has no section 'generate'"),
         ("train ./mine.yaml", "./mine.yaml does not exist"),
         ("show", f"`hat recipe show` needs the name of a recipe: {NAMES}"),
+        ("list ami", "`hat recipe list` takes no name: remove 'ami'"),
         ("copy ami", "ami.yaml exists: remove or rename it first"),
         ("copy arxiv mine.yaml", "`hat recipe copy` takes the name of a recipe only: remove 'mine.yaml'"),
         ("predict pubmed", "recipe 'pubmed' cannot predict: it has no section 'predict'"),

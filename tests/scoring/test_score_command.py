@@ -1,5 +1,6 @@
 """`hat score`: options of all metrics, files joined by id or by line, intervals, and what is refused."""
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -65,6 +66,9 @@ def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path) -> No
     (files / "model.pt").write_text("weights")
     assert "exists; name another file, or replace it with --overwrite" in refusal(*command, files / "model.pt")
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
+    with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):  # nobody reads the table
+        hat(*command, files / "s.json")
+    assert "rouge1" in (files / "s.json").read_text()
 
 
 @pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")

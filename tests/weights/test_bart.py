@@ -144,6 +144,6 @@ def test_what_fairseq_cannot_hold_is_refused(
 def test_existing_files_stay_unless_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "model.pt"
     out.write_text("precious")
-    assert convert(folder, out) == 2 and "exists; give another --out or --overwrite" in capsys.readouterr().err
+    assert convert(folder, out) == 2 and "exists; name another file" in capsys.readouterr().err
     assert out.read_text() == "precious"
     assert convert(folder, out, "--overwrite") == 0 and len(torch.load(out)["model"]) > 50

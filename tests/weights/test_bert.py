@@ -195,6 +195,23 @@ def test_all_layouts_of_files_give_the_same(peer: Any, copy: Path, tmp_path: Pat
     assert sharded.keys() == expected.keys() and all(torch.equal(expected[name], x) for name, x in sharded.items())
 
 
+def test_settings_that_old_folders_lack_are_those_of_transformers(peer: Any, copy: Path, tmp_path: Path) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    for name in ("layer_norm_eps", "type_vocab_size", "model_type"):
+        del config[name]
+    (copy / "config.json").write_text(json.dumps(config))
+    assert convert(copy, tmp_path / "old/model.pt") == 0
+    assert transformers.BertConfig(**config).layer_norm_eps == 1e-12
+
+
+def test_what_is_read_is_not_replaced(peer: Any, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    for name, replaced in (("model.safetensors", "model.safetensors"), ("model.pt", "tokenizer.json")):
+        assert convert(copy, copy / name, "--overwrite") == 2
+        assert f"{copy / replaced} is also an input of this command" in capsys.readouterr().err
+    assert before == {path.name: path.read_bytes() for path in copy.iterdir()}
+
+
 @pytest.mark.slow
 def test_what_cannot_be_held_is_refused(peer: Any, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = partial(assert_refused, "bert", copy, capsys=capsys)
