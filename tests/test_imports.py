@@ -46,12 +46,7 @@ MAY_IMPORT = {
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
     "recipes": {"data", "suggestions"},  # its files, for the data of the tutorials
     "suggestions": set(),
-    "planning": {
-        "data",
-        "networks",
-        "recipes",
-        "register",
-    },  # models, tasks and criterions come from fairseq's registries
+    "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data"},  # when it compares a folder with its manifest
     "demo": {"fairseq_commands", "recipes", "weights"},  # to check flags before it starts
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
