@@ -15,7 +15,10 @@ from typing import Any
 
 from fairseq.models import register_model_architecture
 
+from ..modules.fields import options_of
 from ..modules.pooling_attention import OWN_CELLS
+from ..networks import NETWORKS
+from ..networks.config import ATTENTIONS
 from ..networks.roberta import DEFAULT_POSITIONS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 
@@ -144,9 +147,21 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
 }
 
 
+def _suiting(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
+    """Returns the sizes without what is about the attention of the architecture, if another one is chosen."""
+    config = NETWORKS[model]
+    own = sizes.get("encoder_attention", config.__dataclass_fields__["encoder_attention"].default)
+    if chosen in (None, own) or chosen not in ATTENTIONS:
+        return dict(sizes)
+    known = {name for attention in ATTENTIONS.values() for name, _, _ in options_of(attention)}
+    read = {name for name, _, _ in options_of(ATTENTIONS[chosen])} | {*config.own_options}
+    others = {"encoder_attention_layers", *(known - read)}
+    return {flag: value for flag, value in sizes.items() if flag not in others}
+
+
 def _register(model: str, name: str, sizes: Sizes) -> None:
     def architecture(args: Namespace) -> None:
-        defaults = dict(sizes)
+        defaults = _suiting(sizes, model, getattr(args, "encoder_attention", None))
         if model in ("hat_roberta", "hat_evidence", "ernie_sparse"):
             defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or DEFAULT_POSITIONS)
         for flag, value in defaults.items():

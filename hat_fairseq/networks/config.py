@@ -113,7 +113,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     attention_dropout: float = option(0.0, "the dropout of attention weights", least=0, most=1)
     activation_dropout: float = option(0.0, "the dropout inside the feed-forward networks", least=0, most=1)
     activation_fn: str = option("relu", "the activation of the feed-forward networks", choices=sorted(ACTIVATIONS))
-    layer_norm_eps: float = option(1e-5, "the epsilon of layer norms")
+    layer_norm_eps: float = option(1e-5, "the epsilon of layer norms", least=0)
     own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
     copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint

@@ -34,7 +34,8 @@ class HierarchicalTransformerConfig(EncoderConfig):
     activation_fn: str = changed(EncoderConfig, "activation_fn", "gelu")
     layout: str = option(
         "S|S|SD|S|S|SD|S|S|SD|S|S|SD",
-        "the layers, with | between them: S attends within segments, D between segments, SD is both",
+        "the layers, with | between them: S attends within segments (or as --encoder-attention says), D between "
+        "segments, SD is both",
     )
     segment_length: int = option(128, "the greatest number of tokens of a segment", least=1)
     max_segments: int = option(32, "the greatest number of segments of a document", least=1)
@@ -63,8 +64,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
         super().check()
         if self.global_tokens is not None:
             raise ValueError(
-                f"--global-tokens {self.global_tokens} has no effect: the attention of a layer stays within a segment; "
-                "remove it"
+                f"--global-tokens {self.global_tokens} has no effect: hierarchical_transformer has none; remove it"
             )
         if self.segment_by == "marker" and self.encoder_attention == "block-sparse":
             raise ValueError(

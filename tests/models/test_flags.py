@@ -11,6 +11,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 from hat_fairseq import networks
 from hat_fairseq.models.architectures import LRA
+from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.weights.rename import parse_flags
@@ -171,6 +172,18 @@ def test_attentions_are_as_printed() -> None:
             assert number not in layers or layer.self_attn.level == SecondLevel(512, 5, 4, "ldconv")
         config = model.config
         assert config.global_tokens == rule and config.no_hierarchy and config.extend_positions == "tile"
+    for arch, flags, kind in (
+        ("poolingformer_tiny", "window", SlidingWindowAttention),
+        ("poolingformer_bart_base", "window --attention-window 8", SlidingWindowAttention),
+        ("poolingformer_base", "window --encoder-attention-layers 0-11", SlidingWindowAttention),
+        ("poolingformer_tiny", "full", FullAttention),
+        ("ernie_sparse_tiny", "full --no-hierarchy", FullAttention),
+        ("ernie_sparse_lra_listops", "window --no-hierarchy", SlidingWindowAttention),
+    ):
+        with torch.device("meta"):
+            model = build(arch, f"--encoder-attention {flags}", max_source_positions=1024)
+        attentions = {type(layer.self_attn) for layer in (model.encoder if "bart" in arch else model.core).layers}
+        assert attentions == {kind}, "what an architecture says is of its own attention"
     with torch.device("meta"):
         config = build("ernie_sparse_base", "").config
     pattern = config.attention().pattern
