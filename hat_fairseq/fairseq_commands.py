@@ -58,8 +58,12 @@ def run(verb: str, *flags: str) -> None:
     if {"-h", "--help"}.intersection(flags):
         print(help_on(verb, flags))
         return
-    user_dir = [] if any(flag.startswith("--user-dir") for flag in flags) else ["--user-dir", str(PACKAGE)]
-    sys.argv = [f"hat {verb}", *flags, *user_dir]
+    parser = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
+    parser.add_argument("--user-dir", type=Path)
+    own = parser.parse_known_args(flags)[0].user_dir
+    if own is not None and not (own / "__init__.py").is_file():
+        parser.exit(2, f"{parser.prog}: error: --user-dir {own} is no folder with an __init__.py, which is imported\n")
+    sys.argv = [f"hat {verb}", *flags, *(["--user-dir", str(PACKAGE)] if own is None else [])]
     importlib.import_module(f"fairseq_cli.{verb}").cli_main()
 
 

@@ -226,6 +226,9 @@ def test_help_on_a_model_and_a_task(fairseq) -> None:
     wrong = fairseq("validate", "--task", "document_to_texts", "-h", check=False)
     assert wrong.returncode == 2 and not wrong.stdout
     assert wrong.stderr.endswith("there is no --task document_to_texts; did you mean document_to_text?\n")
+    for flags in (["--user-dir", __file__], [f"--user-dir={__file__}"]):
+        wrong = run_command("hat", "train", "data-bin", *flags, check=False)
+        assert wrong.stderr.startswith(f"hat train: error: --user-dir {__file__} is no folder with an __init__.py")
 
 
 @pytest.mark.fault("Training", "no `--arch`, or a misspelt flag or model", "one line that names it, exit 2")
