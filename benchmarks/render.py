@@ -283,8 +283,10 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("head", "chunks, N|D", "head", "chunks"),
         ("upper", "chunks", "head", "chunks"),
         ("upper", "chunks, N|D", "upper", "chunks"),
+        ("upper", "window", "upper", "chunks"),
         ("upper", "S", "upper", "chunks"),
         ("upper", "SD", "upper", "S"),
+        ("upper", "HAT", "upper", "window"),
     ],
     "markers": [
         ("head", "untrained", "head", "no hierarchy"),

@@ -202,7 +202,8 @@ def test_train_is_fairseqs_command_with_the_plugin(ami: Path, fairseq, tmp_path:
     assert "tensorboardX" not in log
     (loss,) = re.findall(r'"valid_loss": "([\d.]+)"', log)
     words = ["validate", ami / "bin", *f"--path {out}/checkpoint_last.pt --batch-size 2 --cpu".split()]
-    assert f"valid on 'valid' subset | loss {loss} | " in fairseq(*words).stdout
+    validation = fairseq(*words)
+    assert f"valid on 'valid' subset | loss {loss} | " in validation.stdout and "DEBUG" not in validation.stderr
     words[3] = tmp_path / "none.pt"
     refused = fairseq(*words, check=False)
     assert refused.returncode == 2 and "none.pt names no task of hat_fairseq: add --task" in refused.stderr

@@ -48,6 +48,7 @@ HIDDEN = {
     "fairseq.data.data_utils": r"loaded .*\.(source-target|role-None)\.",  # the task says how many there are
     "fairseq.data.iterators": "grouped total_num_itrs",
     "fairseq.trainer": "detected shared parameter",
+    "hydra.core.utils": "Setting ",  # for whatever level is asked, in fairseq-validate
 }
 
 
