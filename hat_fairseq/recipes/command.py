@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if args.step == "list":
         if args.name is not None:
-            raise ValueError(f"`hat recipe list` takes no name: remove {args.name!r}, or show it: hat recipe show NAME")
+            raise ValueError(f"`hat recipe list` takes no name: remove {args.name!r}, or use `hat recipe show`")
         comments = {name: files.comment(files.find(name)) for name in files.names()}
         texts = {name: re.split(r"\. (?=[A-Z])|\.$", comment)[0] for name, comment in comments.items()}
         print(*(f"{name:{max(map(len, texts))}}  {text}" for name, text in texts.items()), sep="\n")
