@@ -219,6 +219,8 @@ def _documents(path: Path, side_names: Sequence[str], described_by: Sequence[str
         inside = item.name if item.name in ("seg", *described_by) and not item.closing else ""
         if side is not None:
             side.last = number
+    if inside == "seg":
+        raise ValueError(f"{path}: the last <seg> is not closed; is the file cut off?")
     if document is not None:
         yield document
 

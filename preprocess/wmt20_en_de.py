@@ -111,7 +111,7 @@ def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[R
 def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
     """Yield the documents, first column first; their ids are numbers. ValueError for one column, or no boundaries."""
     sides: tuple[Side, Side] | None = None
-    name, documents, width = "", 0, 0
+    name, documents, width, last = "", 0, 0, 0
     for number, line in read_lines(path):
         columns = line.removesuffix("\r").split("\t")
         has_text = not all(map(is_blank, columns[:2]))
@@ -132,13 +132,15 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
             sides = Side(path, number), Side(path, number)
         for side, column in zip(sides, columns, strict=False):
             side.segments.append(column)
-            side.last = number
+            side.last = last = number
+    if documents == 1:  # a line without text at the end is no boundary either
+        raise ValueError(
+            f"{path}: no line without text and no names of documents (ep-...) in {last} lines, so this release has no "
+            "document boundaries; take one that has"
+        )
+    if documents == 0:
+        raise ValueError(f"{path} has no text")
     if sides is not None:
-        if documents == 1:
-            raise ValueError(
-                f"{path}: no line without text and no names of documents (ep-...) in {sides[0].last} lines, so this "
-                "release has no document boundaries; take one that has"
-            )
         yield sides
 
 
@@ -161,6 +163,7 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
                     yield sides
                 sides = None
                 continue
+            _check_closed(sides)
             documents += 1
             sides = Side(path, number), Side(path, number)
         elif sides is None:
@@ -173,8 +176,14 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
             inside = None if item.closing else _enter(sides, item, languages, f"{path}:{number}")
         for side in sides or ():
             side.last = number
+    _check_closed(sides)
     if not documents:
         raise ValueError(f"{path}: no <file> in it, so this is no XLIFF corpus")
+
+
+def _check_closed(sides: tuple[Side, Side] | None) -> None:
+    if sides is not None:
+        raise ValueError(f"{sides[0].where}: <file> is not closed; is the corpus cut off?")
 
 
 def _enter(sides: tuple[Side, Side], tag: Tag, languages: tuple[str, str], where: str) -> Side:

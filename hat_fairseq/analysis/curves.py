@@ -74,16 +74,25 @@ def read_log(path: Path) -> Curves:
     if not log.is_file():
         raise ValueError(f"{log} is missing: {flags}")
     curves: Curves = defaultdict(dict)
+    latest = 0
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         part, update, figures = _figures(line)
+        if figures and update < latest:  # resumed
+            for curve in (curve for parts in curves.values() for curve in parts.values()):
+                _cut(curve, update + 1)
+        latest = update if figures else latest
         for name, value in figures.items():
-            curve = curves[name].setdefault(part, {})
-            while curve and next(reversed(curve)) >= update:
-                curve.popitem()
+            _cut(curve := curves[name].setdefault(part, {}), update)
             curve[update] = value
     if not curves:
         raise ValueError(f"{log} has no figures: {flags}, or wait for --log-interval updates")
     return dict(curves)
+
+
+def _cut(curve: dict[int, float], update: int) -> None:
+    """Removes the figures from this update on."""
+    while curve and next(reversed(curve)) >= update:
+        curve.popitem()
 
 
 def _figures(line: str) -> tuple[str, int, dict[str, float]]:

@@ -108,10 +108,11 @@ class Run:
     def store(self, split: str, archives: Iterable[Path], earlier: set[object]) -> None:
         """Writes the records of the blocks, and check their ids and their number.
 
-        `earlier` has ids and digests of the sources of earlier splits; those of this one are added.
+        `earlier` has ids and digests of the sources of earlier splits, without the records that are dropped; those of
+        this one are added.
         """
         ids: set[str] = set()
-        sources: set[str] = set()
+        kept: set[str] = set()  # ids and sources
         treatments = self.reports[split].treatments
         release = self.reader.release.get(split, ())
         expected = self.options.limit or next(iter(release), None)
@@ -125,10 +126,12 @@ class Run:
                 if record_id in ids:
                     raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
                 ids.add(record_id)
-                sources.add(source)
+                if source is None:
+                    continue
+                kept |= {record_id, source}
                 treatments["ids_in_an_earlier_split"] += record_id in earlier
                 treatments["sources_in_an_earlier_split"] += source in earlier
-        earlier |= ids | sources
+        earlier |= kept
         if not ids:
             raise ValueError(f"{self.reader.name}: the split {split} has no documents")
         if release and self.options.limit is None and not self.options.partial and len(ids) not in release:

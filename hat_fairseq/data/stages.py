@@ -29,15 +29,15 @@ def clean_block(options: Options, target_optional: bool, to_learn: bool, block: 
         to_learn: a BPE is learned from them, for which their words are counted.
         block: the argument of a `Block` of `blocks_of_lines`, the place of each line and the lines.
     Returns:
-        the records, with their places and divided texts; ids, digests of the sources and names of all; the words with
-        their counts; and figures.
+        the records, with their places and divided texts; ids, digests of the sources and names of all, without a
+        digest if the record is dropped; the words with their counts; and figures.
     """
     report = SplitReport(kind := kind_of(options.kind))
     headers, stored, places, texts, words = [], [], [], [], Counter[str]()
     for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind)
-        headers.append((record.id, digest(record.texts()), record.name))
         prepared = clean_record(record, kind, options, target_optional, report.treatments)
+        headers.append((record.id, None if prepared is None else digest(record.texts()), record.name))
         if prepared is not None:
             report.count_record(prepared.record)
             stored.append(json_line(prepared.record) + "\n")

@@ -78,6 +78,7 @@ def test_a_killed_and_resumed_training(trained: tuple[Path, str], train, tmp_pat
             file.write(json.dumps(json.loads(line) | {"num_updates": str(update), "loss": "999"}) + "\n")
         curve = read_log(log)["loss"]["train_inner"]
         assert [*curve] == list(range(1, update + 1)) and curve[update] == 999
+        assert max(read_log(log)["loss"]["valid"]) <= update, "figures of all parts go"
 
 
 def test_without_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

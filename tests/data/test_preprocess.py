@@ -83,12 +83,12 @@ def test_only_the_named_splits_are_read(tmp_path: Path) -> None:
 @fault("Input", "the same document in train and test", "counted by id and by source in the report")
 def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys) -> None:
     texts = {
-        "train": [("a", "One ."), ("b", "Two .")],
-        "valid": [("a", "Three .")],
-        "test": [("c", "Two ."), ("b", "One .")],
+        "train": [("a", "One ."), ("b", "Two ."), ("dropped", " ")],
+        "valid": [("a", "Three ."), ("dropped", "")],
+        "test": [("c", "Two ."), ("b", "One ."), ("d", "")],
     }
     splits = {split: [{"id": i, "text": text, "target": "x"} for i, text in pairs] for split, pairs in texts.items()}
-    words = ["--out", tmp_path / "out", "--splitter", "punctuation", "--num-codes", 5]
+    words = ["--out", tmp_path / "out", "--splitter", "punctuation", "--num-codes", 5, "--on-empty", "drop"]
     assert hat("preprocess", write(tmp_path / "mine", **splits), *words) == 0
     names = "ids_in_an_earlier_split", "sources_in_an_earlier_split"
     counts = [[split["treatments"].get(name, 0) for name in names] for split in figures(tmp_path / "out").values()]
