@@ -61,11 +61,14 @@ def _by_id(path: Path) -> dict[int, ElementTree.Element]:
     try:
         note_input(path)
         articles = ElementTree.parse(path).getroot().findall("article")
-        return {int(article.attrib["id"]): article for article in articles}
+        numbers = [int(article.attrib["id"]) for article in articles]
     except ElementTree.ParseError as error:
         raise ValueError(f"{path}:{error.position[0]}: no XML ({error}); is the file cut off?") from error
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path}: an article without a number as its id ({error})") from error
+    if twice := [number for number, times in Counter(numbers).items() if times > 1]:
+        raise ValueError(f"{path}: two articles have the id {twice[0]}")
+    return dict(zip(numbers, articles, strict=True))
 
 
 def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], counts: Counter[str]) -> list[int]:

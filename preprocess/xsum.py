@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import read_json, read_lines
+from hat_fairseq.data.files import Fields, read_lines
 from hat_fairseq.data.kinds import Document
 from release import find_table, read_table, release_file, release_folder
 
@@ -58,12 +58,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
 
 def _names(path: Path, split: str) -> list[str]:
     release_file(path, SUMMARIES.removesuffix(", or "))
-    try:
-        names = read_json(path)[NAMES[split]]
-    except (KeyError, TypeError) as error:
-        expected = " and ".join(NAMES.values())
-        raise ValueError(f"{path}: no JSON object with {expected} ({error}); fetch it again") from error
-    return [str(name) for name in names]
+    return [str(name) for name in Fields.read(path, NAMES.values()).items(NAMES[split], str)]
 
 
 def _article(folder: Path, name: str, counts: Counter[str]) -> Document:

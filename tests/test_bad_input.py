@@ -389,6 +389,7 @@ HYPERPARTISAN = "{}-training-byarticle-20181122.xml"
 DEV = "dev/newstest2018-ende-{}.sgm"
 CS = "dev/xml/newstest2018.en-cs.xml"
 TED = "zh-en/train.tags.zh-en.{}"
+XSUM = "XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json"
 NEWS = "europarl-v10.de-en.tsv"
 MEETING = "data/ALL/train/ES0001a.json"
 PAGE = '{"example_id": 1, "question_text": "?", "document_text": "a b", "long_answer_candidates": '
@@ -402,6 +403,7 @@ CHANGES = [
     ("glue", "train.tsv", "Anna Berg paints", "Anna\tBerg paints", "train.tsv:2: 14 columns, the first line names 12"),
     ("glue", "train.tsv", "\tneutral\n", "", "is the file cut off?"),
     ("hyperpartisan", HYPERPARTISAN.format("articles"), "</articles>", "", "no XML"),
+    ("hyperpartisan", HYPERPARTISAN.format("articles"), 'id="0000084"', 'id="0000093"', "two articles have the id 93"),
     ("hyperpartisan", HYPERPARTISAN.format("ground-truth"), '"true"', '"yes"', "article 84 has the label 'yes', not"),
     ("hyperpartisan", "hp-splits.json", "", '{"train": [84, 1], "dev": [], "test": []}', "there is no article 1 in"),
     ("imdb", "train/neg/one.txt", "", "x", "a review's name is NUMBER_STARS.txt"),
@@ -424,6 +426,7 @@ CHANGES = [
     ("pubmed", "train.txt", '["anna', '[1, "anna', "train.txt:1: each item of article_text must be a string"),
     ("samsum", "train.json", '"c0"', '""', "document '': its id is empty"),
     ("xsum", "bbc-summary-data/1.summary", "[SN]RESTBODY[SN]", "", "1.summary: no [SN]RESTBODY[SN]"),
+    ("xsum", XSUM, "", '{"train": null, "validation": [], "test": []}', "train must be a list, not None"),
     ("xsum", "bbc-summary-data/2.summary", "", None, "2.summary is missing, which XSum-TRAINING"),
     ("cnn_dm", "url_lists/all_train.txt", "/0.html", "/00.html", "all_train.txt:1: http://example.org/00.html"),
     ("wmt20_en_de", DEV.format("ref.de"), 'docid="', 'docid="x', "and neither is any other of the"),
