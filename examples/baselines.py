@@ -28,6 +28,8 @@ def main(documents: str, train: str, out: str, words: str = "") -> None:
         raise ValueError(f"{train} has {len(summaries)} documents with a target; at least two are needed")
     lengths = [len(sentence.split()) for document in summaries for sentence in document.target or ()]
     num_words = int(words or sum(lengths) // len(summaries))
+    if num_words < 1:
+        raise ValueError(f"WORDS must be at least 1, not {num_words}")
     number = min(CANDIDATES, len(summaries))
     constant, score = best_constant(random.Random(0).sample(summaries, number) if number == CANDIDATES else summaries)
     text = "\n".join(constant.target or ())  # a line for each sentence

@@ -56,7 +56,8 @@ def pair(source: Side, target: Side, id_: str | None = None, others: Sequence[Si
     keys = _keys_of_all(sides) if all(map(_has_ids, sides)) else []
     if keys and not set(source.keys) & set(target.keys):
         raise _other_segment(source, target)
-    if not keys and len(source.keys) == len(target.keys) and source.keys != target.keys:
+    are_named = any(source.keys) and any(target.keys)
+    if not keys and are_named and len(source.keys) == len(target.keys) and source.keys != target.keys:
         raise _other_segment(source, target)
     texts = [dict(zip(side.keys, side.segments, strict=True)) if keys else {} for side in sides]
     segments = [

@@ -25,8 +25,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, note_input
 from hat_fairseq.data.kinds import LabelledText
-from hat_fairseq.data.text import is_blank
-from markup import unescape
+from hat_fairseq.data.text import is_blank, unescape
 from release import release_file, release_folder
 
 KIND = "classification"

@@ -5,18 +5,16 @@ case, unclosed elements and ampersands that stand for themselves. A parser of XM
 Here only the names that a format knows are tags, and everything else is text.
 """
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.text import is_blank
+from hat_fairseq.data.text import is_blank, unescape
 
 _VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s>"']+)"""
 _ATTRIBUTES = re.compile(rf"\s+([\w:.-]+)\s*=\s*({_VALUE})")
-_REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,6 @@ def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
             done = match.end()
         if text := line[done:].removesuffix("\r"):
             yield number, unescape(text)
-
-
-def unescape(text: str) -> str:
-    """Resolve `&amp;`, `&#8217;` and the like; an ampersand without semicolon stands for itself."""
-    return _REFERENCE.sub(lambda match: html.unescape(match[0]), text)
 
 
 def is_stray(text: str) -> bool:

@@ -28,8 +28,7 @@ from pathlib import Path
 from bitext import Side, join, read_sides
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
-from hat_fairseq.data.text import is_blank
-from markup import unescape
+from hat_fairseq.data.text import is_blank, unescape
 from release import find_one, release_folder
 
 SETS = {

@@ -4,7 +4,6 @@ Cues of one speaker are joined up to the end of a sentence, over pauses of `PAUS
 show each line twice, of which the second is left out.
 """
 
-import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hat_fairseq.data.speakers import CLOCK, Said, form_of_names, most_are_there, name_before, seconds
-from hat_fairseq.data.text import is_blank
+from hat_fairseq.data.text import is_blank, unescape
 
 PAUSE = 3.0  # seconds
 LONGEST = 400  # characters of cues that are joined, where no sentence ends
@@ -22,7 +21,6 @@ _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^<>]*)>|</v>")
 _SETTINGS = re.compile(r"(?:[^\W\d]\w*:\S+\s*)*")  # such as `align:start position:0%`, `X1:40 X2:600`
 _NAMES = "c|v|lang|ruby|rt|i|b|u|s|em|strong|font|span|small|big|sub|sup|mark|del|ins|strike|a|(?P<line>br|p|div)"
 _TAG = re.compile(rf"</?(?:{_NAMES})(?:[.\s/][^<>]*)?>|<\d[\d:.]*>|\{{\\[^{{}}\n]*\}}", re.IGNORECASE)
-_ENTITY = re.compile(r"&(?:#\d+|#x[\da-f]+|[a-z]\w*);", re.IGNORECASE)  # plain text has `&` alone, too
 _BLOCK = re.compile(r"(NOTE|STYLE|REGION)(?:\s|$)")
 _END = re.compile(r"[.!?…。！？؟।]['\"”’»)\]]*$")
 _BLOCKS = {"NOTE": "notes", "STYLE": "styles", "REGION": "regions"}
@@ -122,7 +120,7 @@ def _voices(cue: _Cue, is_vtt: bool, counts: Counter[str]) -> Iterator[Said]:
     pieces = _VOICE.split(text) if is_vtt else [text]
     for number, piece in enumerate(pieces):
         if number % 2:  # the name, or None at the end of a voice
-            speaker = _unescaped(piece).strip() or None if piece is not None else None
+            speaker = unescape(piece).strip() or None if piece is not None else None
             continue
         plain, tags = _plain(piece)
         counts["tags"] += tags
@@ -133,11 +131,7 @@ def _voices(cue: _Cue, is_vtt: bool, counts: Counter[str]) -> Iterator[Said]:
 def _plain(text: str) -> tuple[str, int]:
     """Returns a text without tags, and their number; `<br>` and the like end a line."""
     plain, tags = _TAG.subn(lambda match: "\n" if match["line"] else "", text)
-    return _unescaped(plain), tags
-
-
-def _unescaped(text: str) -> str:
-    return _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    return unescape(plain), tags
 
 
 def _with_names(said: list[Said]) -> list[Said]:

@@ -20,10 +20,12 @@ What a line break of running text is:
 `sentences`   the end of a sentence
 """
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from html.entities import html5
 from itertools import islice, pairwise
 from typing import Any
 
@@ -32,6 +34,7 @@ import regex
 from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_ends
 from hat_fairseq.data.options import SPLITTERS
 
+_REFERENCE = re.compile(r"&(?:(#\d+|#[xX][\da-fA-F]+);|(\w+;))")  # of HTML
 # Of Chinese and Japanese, sentences of a target without <sep> come back with a space after each.
 SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
@@ -105,6 +108,11 @@ def normalise(text: str, counts: Counter[str]) -> str:
         text, number = _RUN_OF_SPACES.subn("", text)
         counts["runs_of_spaces_shortened"] += number
     return "" if blank else text.strip(" ")
+
+
+def unescape(text: str) -> str:
+    """Resolves `&amp;`, `&#8217;` and the like; an ampersand without semicolon, or of an unknown name, stays."""
+    return _REFERENCE.sub(lambda match: html.unescape(match[0]) if match[1] or match[2] in html5 else match[0], text)
 
 
 def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:

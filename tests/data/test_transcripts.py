@@ -264,6 +264,7 @@ def test_subrip_with_names_and_blank_lines() -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
+        ("R&notes; of the &copyright;", "R&notes; of the &copyright;"),
         ("Tom &amp; Ann&#39;s caf&#xE9;&nbsp;bar", "Tom & Ann's café bar"),
         ("&lt;i&gt; is a tag, R&D and AT&T; are not", "<i> is a tag, R&D and AT&T; are not"),
         ("a < b, <3 and x<y> or <Bob> &notes", "a < b, <3 and x<y> or <Bob> &notes"),

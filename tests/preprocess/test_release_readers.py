@@ -9,6 +9,7 @@ import csv
 import gzip
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
@@ -217,6 +218,14 @@ def test_lines_that_show_nothing_are_blank(release: str, name: str, old: str, ne
     assert old in content
     path.write_bytes(pack(content.replace(old, new).encode()))
     assert texts() == expected
+
+
+def test_segments_without_ids_are_joined_by_position(tmp_path: Path) -> None:
+    root = write_release("wmt20_en_de", tmp_path)
+    expected = [(one.sentences, one.target) for one in read("wmt20_en_de", "valid", root)]
+    path = root / "dev/newstest2018-ende-ref.de.sgm"
+    path.write_text(re.sub(r"<seg id=[^>]*>", "<seg>", path.read_text(encoding="utf-8")), encoding="utf-8")
+    assert expected and [(one.sentences, one.target) for one in read("wmt20_en_de", "valid", root)] == expected
 
 
 def test_paragraphs_that_show_nothing_are_no_candidates(tmp_path: Path) -> None:
