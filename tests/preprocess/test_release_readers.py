@@ -222,12 +222,13 @@ def test_lines_that_show_nothing_are_blank(release: str, name: str, old: str, ne
 
 def test_segments_without_ids_are_joined_by_position(tmp_path: Path) -> None:
     root = write_release("wmt20_en_de", tmp_path)
-    expected = [(one.sentences, one.target) for one in read("wmt20_en_de", "valid", root)][
-        :3
-    ]  # the last one lacks a part
-    path = root / "dev/newstest2018-ende-ref.de.sgm"
+
+    def texts() -> list[object]:  # without the last document, which lacks a segment
+        return [(one.sentences, one.target) for one in read("wmt20_en_de", "valid", root)][:3]
+
+    expected, path = texts(), root / "dev/newstest2018-ende-ref.de.sgm"
     path.write_text(re.sub(r"<seg id=[^>]*>", "<seg>", path.read_text(encoding="utf-8")), encoding="utf-8")
-    assert [(one.sentences, one.target) for one in read("wmt20_en_de", "valid", root)][:3] == expected
+    assert texts() == expected
 
 
 def test_paragraphs_that_show_nothing_are_no_candidates(tmp_path: Path) -> None:
