@@ -112,7 +112,7 @@ class Run:
         this one are added.
         """
         ids: set[str] = set()
-        kept: set[str] = set()  # ids and sources
+        known: set[str] = set()  # ids and sources
         treatments = self.reports[split].treatments
         release = self.reader.release.get(split, ())
         expected = self.options.limit or next(iter(release), None)
@@ -128,10 +128,10 @@ class Run:
                 ids.add(record_id)
                 if source is None:
                     continue
-                kept |= {record_id, source}
+                known |= {record_id, source}
                 treatments["ids_in_an_earlier_split"] += record_id in earlier
                 treatments["sources_in_an_earlier_split"] += source in earlier
-        earlier |= kept
+        earlier |= known
         if not ids:
             raise ValueError(f"{self.reader.name}: the split {split} has no documents")
         if release and self.options.limit is None and not self.options.partial and len(ids) not in release:
