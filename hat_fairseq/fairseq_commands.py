@@ -62,7 +62,8 @@ def run(verb: str, *flags: str) -> None:
     parser.add_argument("--user-dir", type=Path)
     own = parser.parse_known_args(flags)[0].user_dir
     if own is not None and not (own / "__init__.py").is_file():
-        parser.exit(2, f"{parser.prog}: error: --user-dir {own} is no folder with an __init__.py, which is imported\n")
+        message = f"--user-dir {own} is no folder with an __init__.py, which fairseq imports"
+        parser.exit(2, f"{parser.prog}: error: {message}\n")
     sys.argv = [f"hat {verb}", *flags, *(["--user-dir", str(PACKAGE)] if own is None else [])]
     importlib.import_module(f"fairseq_cli.{verb}").cli_main()
 

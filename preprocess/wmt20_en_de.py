@@ -109,7 +109,10 @@ def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[R
 
 
 def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
-    """Yield the documents, first column first; their ids are numbers. ValueError for one column, or no boundaries."""
+    """Yield the documents, first column first; their ids are numbers.
+
+    ValueError for one column, no boundaries, or no text.
+    """
     sides: tuple[Side, Side] | None = None
     name, documents, width, last = "", 0, 0, 0
     for number, line in read_lines(path):
@@ -148,7 +151,8 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
     """Yield the documents of a file in the order of `languages`; a segment without `<target>` has the empty string.
 
     Raises:
-        ValueError: text in another language or outside of a file, a file without documents; with file and line.
+        ValueError: text in another language or outside of a file, a <file> without its end, a corpus without
+            documents; with file and line.
     """
     sides: tuple[Side, Side] | None = None
     inside: Side | None = None

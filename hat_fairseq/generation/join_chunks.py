@@ -11,7 +11,7 @@ from typing import Any
 from ..data.files import read_lines
 from ..data.ids import Chunk, read_ids
 from ..data.outputs import check_output
-from ..data.pipeline import recorded_language, recorded_settings
+from ..data.pipeline import recorded_settings
 from ..data.text import is_blank, join_sentences, split_segments
 from ..scoring.files import write_summaries
 
@@ -36,10 +36,9 @@ def main(args: argparse.Namespace) -> int:
     """Writes the joined texts in the order of the ids table."""
     check_output(args.out, args.overwrite, [args.ids, *args.generated])
     chunks = read_ids(args.ids)
-    texts = read_generated(args.generated)
-    has_tabs = any("\t" in text for text in texts.values())
-    with_segments = bool(recorded_settings(args.ids).get("target_separator", has_tabs))
-    rows = join(chunks, texts, args.ids, recorded_language(args.ids) or "en", with_segments)
+    texts, settings = read_generated(args.generated), recorded_settings(args.ids)
+    with_segments = settings.get("target_separator", any("\t" in text for text in texts.values()))
+    rows = join(chunks, texts, args.ids, settings.get("target_language", "en"), with_segments)
     write_summaries(args.out, rows)
     print(f"{args.out}: {len(rows)} documents from {len(chunks)} samples")
     expected: Counter[str] = Counter()

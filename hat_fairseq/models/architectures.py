@@ -147,8 +147,8 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
 }
 
 
-def _suiting(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
-    """Returns the sizes without what is about the attention of the architecture, if another one is chosen."""
+def _sizes_for(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
+    """Returns the sizes; if another attention than the architecture's is chosen, without those of the latter."""
     config = NETWORKS[model]
     own = sizes.get("encoder_attention", config.__dataclass_fields__["encoder_attention"].default)
     if chosen in (None, own) or chosen not in ATTENTIONS:
@@ -161,7 +161,7 @@ def _suiting(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
 
 def _register(model: str, name: str, sizes: Sizes) -> None:
     def architecture(args: Namespace) -> None:
-        defaults = _suiting(sizes, model, getattr(args, "encoder_attention", None))
+        defaults = _sizes_for(sizes, model, getattr(args, "encoder_attention", None))
         if model in ("hat_roberta", "hat_evidence", "ernie_sparse"):
             defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or DEFAULT_POSITIONS)
         for flag, value in defaults.items():

@@ -128,6 +128,7 @@ def main(args: argparse.Namespace) -> int:
     )
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
+    # all but what an earlier run of this command may have written
     read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
     for path in files_of(args.out, symbols, release):
         check_output(path, args.overwrite, read)
