@@ -142,6 +142,8 @@ def run(data: Data, name: str, upper: bool, seed: int, epochs: int, most: int | 
     start, training = time.process_time(), Training(data, name, upper, seed, most)
     of_head = data.cache / f"head.{name if not upper else START.get(ARMS[name].head, 'chunks')}.{seed}.pt"
     if upper:
+        if not of_head.is_file():
+            raise SystemExit(f"{of_head} is missing: run --train head of `chunks` and `chunks, N|D` first")
         training.head.load_state_dict(torch.load(of_head, map_location=DEVICE))
     groups, modules, curve = training.groups(), training.modules, []
     best: tuple[float, int, Any] = (-1.0, 0, None)
