@@ -7,6 +7,7 @@ the attention. It works in every model; docs/modules.md says how to add one.
 Legend: B documents, T tokens, K keys, H heads, C channels.
 """
 
+import logging
 import math
 import re
 from argparse import Namespace
@@ -24,6 +25,8 @@ from ..modules.layers import LayerSizes
 from ..modules.pooling_attention import OWN_CELLS, TwoLevels
 from ..modules.segments import Segments
 from ..modules.sliding_window import SlidingWindow
+
+logger = logging.getLogger(__name__)
 
 
 class AttentionOptions(Protocol):
@@ -53,6 +56,11 @@ def span_pooling(unit: str) -> Any:
     """Makes the option that says which state represents a span; `unit`: what the spans of this network are."""
     text = f"represent a {unit} by the state of its first token, or by the mean of the states of its tokens"
     return option("marker", text, choices=SPAN_POOLINGS)
+
+
+def warn_of(flag: str, other: str) -> None:
+    """Logs that a flag has no effect with another one."""
+    logger.warning("%s has no effect with %s", flag, other)
 
 
 def entry(name: str) -> type[AttentionOptions]:
@@ -142,6 +150,9 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             if getattr(self, name, None) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
+        # A warning: checkpoints of older versions have such flags, and a recipe's layers meet another attention.
+        if self.encoder_attention_layers is not None and self.encoder_attention == "full":
+            warn_of(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
         attention, longest = self.attention(), getattr(self, "max_positions", None)
         if longest is not None and hasattr(attention, "check_length"):
             attention.check_length(longest)
@@ -176,6 +187,7 @@ class TokenEncoderConfig(EncoderConfig):
     layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")
+    of_hierarchy: ClassVar[tuple[str, ...]] = ()  # options without effect with --no-hierarchy
     extend_positions: str = option(
         "random",
         "initialise positions beyond those of the pretrained model at random, as copies of these, or as the last one",
@@ -184,6 +196,12 @@ class TokenEncoderConfig(EncoderConfig):
     extend_positions_from: int | None = option(
         None, "draw positions from this one on with --extend-positions random (paper: 512; default: the first new one)"
     )
+
+    def check(self) -> None:
+        super().check()
+        for name in self.of_hierarchy if self.no_hierarchy else ():
+            if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
+                warn_of(f"--{name.replace('_', '-')} {value}", "--no-hierarchy")
 
     def encoder_sizes(self) -> LayerSizes:
         return replace(super().encoder_sizes(), normalize_before=self.encoder_normalize_before)

@@ -54,6 +54,7 @@ class HatConfig(TokenEncoderConfig):
         1, "the number of encoder layers over the sentence states (in the paper one works best)", least=1
     )
     span_pooling: str = span_pooling("sentence")
+    of_hierarchy = ("hierarchical_encoder_layers", "span_pooling")
     init: ClassVar[str | None] = None  # how `initialise` is called; None: the modules keep what they draw
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)

@@ -97,6 +97,27 @@ def test_wrong_flags_are_refused() -> None:
             build(arch, flags)
 
 
+def test_flags_without_effect_that_recipes_may_leave_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """They are not refused: a recipe's layers meet another attention, and checkpoints of older versions have them."""
+    roberta = f"hat_roberta_base {TINY_ENCODER}"
+    for words, logged in (
+        (f"{BART} --no-hierarchy --hierarchical-encoder-layers 2", "--hierarchical-encoder-layers 2"),
+        (f"{BART} --no-hierarchy --span-pooling mean", "--span-pooling mean"),
+        (f"{roberta} --no-hierarchy --sentence-queries bos", "--sentence-queries bos"),
+        (f"{roberta} --sentence-queries bos --span-pooling mean", ""),
+        (f"{BART} --no-hierarchy", ""),
+        (f"{ATTENTION} full --encoder-attention-layers 1", "--encoder-attention-layers 1"),
+        (f"{ATTENTION} window --encoder-attention-layers 1", ""),
+    ):
+        caplog.clear()
+        arch, _, flags = words.partition(" ")
+        build(arch, flags)
+        other = "--no-hierarchy" if "--no-hierarchy" in flags else "--encoder-attention full"
+        assert {record.getMessage() for record in caplog.records} == (
+            {f"{logged} has no effect with {other}"} if logged else set()
+        )
+
+
 def test_documents_that_are_too_long_are_refused() -> None:
     ernie, (arch, _, flags) = Vocabulary(mask=True), ERNIE.partition(" ")
     with pytest.raises(ValueError, match="a row of 141 tokens, but only 140 positions: raise --max-positions"):
