@@ -5,7 +5,8 @@ bbabd848f66ddd102651745930b50c41a11ade8d2a9273a6bd6b2db1e0642229) and
 `ground-truth-training-byarticle-20181122.xml` of https://zenodo.org/record/1489920: 645 articles, 238 of them
 hyperpartisan. Licence: CC BY 4.0. Labels are the release's `true` and `false`. The text is the body, without its
 title, as in Longformer's preparation of the data, but nothing is cleaned away. Paragraphs have blank lines between
-them. References such as `&amp;` that are left when the XML has been read are resolved, and counted.
+them, and so have the texts between them, to which the links inside of them belong. References such as `&amp;` that are
+left when the XML has been read are resolved. Both are counted.
 
 The official test part is hidden; papers split the 645 articles themselves. Which split is made depends on a file:
 
@@ -83,10 +84,24 @@ def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], c
 
 
 def _body(article: ElementTree.Element, counts: Counter[str]) -> str:
-    """Return the text of an article, a blank line after each paragraph; text between paragraphs is one as well."""
-    pieces = [article.text or ""]
+    """Return the text of an article, a blank line after each paragraph; text between paragraphs is one as well.
+
+    A link in such a text belongs to it. A link between two others, or on a line of its own, is a paragraph.
+    """
+    pieces, text = [article.text or ""], article.text or ""
     for element in article:
-        pieces += ["".join(element.itertext()), element.tail or ""]
+        content, tail = "".join(element.itertext()), element.tail or ""
+        if element.tag == "p" or is_blank(content):
+            pieces += [content, tail]
+        else:
+            after_text, before_text = not is_blank(text.rpartition("\n")[2]), not is_blank(tail.partition("\n")[0])
+            counts["links_joined_to_the_text_around_them"] += after_text or before_text
+            for part, joins in ((content, after_text), (tail, before_text)):
+                if joins:
+                    pieces[-1] += part
+                else:
+                    pieces.append(part)
+        text = tail
     lines = [" ".join(piece.split()) for piece in pieces]
     resolved = [unescape(line) for line in lines]
     counts["lines_with_references_resolved"] += sum(map(str.__ne__, lines, resolved))

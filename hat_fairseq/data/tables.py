@@ -30,16 +30,23 @@ Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its ce
 
 
 def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
-    """Yields the rows without the index, and with None for empty cells; rows of nothing else are counted.
+    """Yields the rows without the index, and with None for empty cells; rows of nothing else are skipped and counted.
 
-    ValueError for a column without a name that is no index.
+    The cell of a single column is what a row is about: an empty one is an empty text. ValueError for a column without a
+    name that is no index.
     """
+    blank = 0  # rows since the last one that is not blank
     for where, row in _without_index(rows, counts):
         cells = {key: None if isinstance(cell, str) and is_blank(cell) else cell for key, cell in row.items()}
+        if len(row) == 1 and None not in row.values():
+            cells = {key: "" if cell is None else cell for key, cell in cells.items()}
         if all(cell is None for cell in cells.values()):
-            counts["blank_rows_skipped"] += 1
+            blank += 1
         else:
+            counts["blank_rows_skipped"] += blank
+            blank = 0
             yield where, cells
+    counts["blank_rows_skipped"] += blank
 
 
 def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
@@ -64,7 +71,7 @@ def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[s
 
 
 def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",", below_separator: bool = False) -> Rows:
-    """Yields place and cells of each row; a blank one has empty cells. The names of columns are in the first one.
+    """Yields place and cells of each row, None for those of a blank line. The names of columns are in the first one.
 
     `below_separator`: the first line that is not blank only says what the delimiter is. ValueError with file and line
     if the table is damaged.
@@ -79,12 +86,11 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
     try:
         for row in rows:
             place, last = f"{path}:{last + 1}", rows.line_num  # the first line: cells may have line breaks
-            if blank := all(map(is_blank, row)):
-                row = [""] * len(header)
-            if header and len(row) != len(header):
+            blank = all(map(is_blank, row))
+            if header and len(row) != len(header) and not blank:
                 raise ValueError(f"{place}: {len(row)} columns instead of {len(header)}")
             if header:
-                yield place, dict(zip(header, row, strict=True))
+                yield place, dict(zip(header, row, strict=True)) if len(row) == len(header) else dict.fromkeys(header)
             elif below_separator and not blank:
                 below_separator = False
             elif not blank:

@@ -6,7 +6,7 @@ Legend: B documents, T source tokens, R hypotheses (B x beam), U target tokens, 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -138,12 +138,13 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             decoder_input_ids: (R, U) ids, of which the first is `</s>`; default: the shifted `labels`. With
                 `past_key_values` those after the cached ones. Hypotheses of a document are consecutive rows.
             decoder_attention_mask: (R, U) or with the cached ones, 0 for padding, which is on the right.
-            encoder_outputs: of the B documents, instead of the source.
+            encoder_outputs: of the B documents, instead of the source; the decoder reads their `last_hidden_state`.
             labels: (B, U) ids without the first `</s>`, -100 or <pad> for none.
             others: `output_hidden_states`, `output_attentions`, `return_dict`, and further arguments of the loss.
 
         Raises:
-            ValueError: targets with padding on the left; an argument that does not exist.
+            ValueError: targets with padding on the left; an argument that does not exist; an `attention_mask` beside
+                `encoder_outputs` that hides tokens which the encoder has read.
         """
         asked, loss = known_arguments(others, self.config, LOSS)
         out: Any = encoder_outputs
@@ -154,6 +155,11 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             raise ValueError(
                 f"encoder_outputs is a {type(out).__name__}: give what get_encoder() of this model returns"
             )
+        if encoder_outputs is not None and attention_mask is not None and past_key_values is None:
+            check_mask(attention_mask, out.memory.tokens_padding)
+        memory = out.memory
+        if out.last_hidden_state is not memory.tokens:  # else the same, whose masks are made once for all steps
+            memory = replace(memory, tokens=out.last_hidden_state)
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if decoder_attention_mask is not None:
@@ -161,7 +167,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         if past_key_values is None and use_cache:
             past_key_values = GenerationCache(len(self.decoder.layers))
         with Recording(self.encoder, self.decoder, asked.states, asked.weights) as recording:
-            logits = self.decoder(decoder_input_ids, out.memory, past_key_values)
+            logits = self.decoder(decoder_input_ids, memory, past_key_values)
         value = None
         if labels is not None:
             right = labels.masked_fill(labels == PAD, -100)
@@ -239,6 +245,15 @@ def refuse(name: str, value: Any) -> None:
     """Raises ValueError for an option that is set."""
     if value not in (None, False):
         raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
+
+
+def check_mask(mask: Tensor, padding: Tensor | None) -> None:
+    """Raises ValueError for a (B, T) mask that hides tokens which are no padding; a row of nothing else is read."""
+    hidden = (mask == 0) & mask.any(dim=1, keepdim=True)
+    if bool((hidden if padding is None else hidden & ~padding).any()):
+        raise ValueError(
+            "attention_mask hides tokens that encoder_outputs were computed from: give the mask to get_encoder()"
+        )
 
 
 def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:

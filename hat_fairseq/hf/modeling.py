@@ -94,7 +94,8 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
         network, source = config.network_config(ENCODER_DECODERS), Vocabulary(config.source_vocab_size)
         table = token_table(source.size, network.encoder_embed_dim, source.pad)
         self.encoder: Any = HatEncoder(network, source, table, config.max_source_positions, config.num_roles)
-        initialise(self.encoder, network.init or "bert")
+        if network.init is not None:
+            initialise(self.encoder, network.init)
         self.classification_heads = nn.ModuleDict()
 
     def forward(

@@ -18,7 +18,8 @@ from transformers.modeling_outputs import ModelOutput
 
 from ..data.dictionary import PAD, UNKNOWN
 from ..kernels import PackedLinear, set_precision
-from ..modules.embedding import SinusoidalPositions, initialise
+from ..modules.embedding import SinusoidalPositions, initialise, reset_table
+from ..modules.evidence import EvidenceHead
 from ..modules.heads import MaskedLMHead
 from ..networks.config import EncoderConfig
 from ..networks.encoder import Encoder
@@ -26,6 +27,7 @@ from ..networks.ernie_sparse import ErnieSparseConfig
 from ..networks.hat import Decoder
 from .config import HasLoader, HatConfig, listed
 
+WITHOUT_INIT = (nn.LayerNorm, SinusoidalPositions, EvidenceHead)  # of any model, whatever `init` of its config says
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 
 logger = logging.getLogger(__name__)
@@ -138,12 +140,23 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         for source in missing:
             setattr(self.get_parameter(source), "_is_hf_initialized", False)  # noqa: B010 - transformers reads it
 
+    def _initialize_weights(self, module: nn.Module, *_: Any) -> None:
+        """Calls `_init_weights` also for modules without tensors of their own, which transformers would leave out."""
+        super()._initialize_weights(module)
+
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialises what a folder lacks; transformers protects the tensors that it has loaded."""
-        if isinstance(module, nn.LayerNorm | SinusoidalPositions):
+        """Initialises what a folder lacks as a new model does, parts before the modules around them.
+
+        transformers protects the tensors that it has loaded, but not rows of them.
+        """
+        how = self.core.config.init
+        if isinstance(module, nn.Embedding):
+            if not getattr(module.weight, "_is_hf_initialized", False):
+                initialise(module, how) if how else reset_table(module)
+        elif isinstance(module, nn.Linear) and how:
+            initialise(module, how)
+        elif isinstance(module, WITHOUT_INIT) or how is None and hasattr(module, "reset_parameters"):
             module.reset_parameters()
-        elif isinstance(module, nn.Linear | nn.Embedding):
-            initialise(module, self.core.config.init or "bert")
         else:
             for parameter in module.parameters(recurse=False):
                 nn.init.zeros_(parameter)

@@ -26,7 +26,8 @@ from ..data.kinds.evidence import (
 )
 from ..data.record import Record
 from ..data.rows import Row
-from ..networks.evidence import EvidenceEncoder, KeptVectors
+from ..networks.evidence import EvidenceEncoder
+from ..networks.kept_vectors import KeptVectors
 from ..scoring.baselines import CHUNK, best_of_chunk, first_chunk
 from ..scoring.evidence_score import best_threshold, rounded
 from .loading import Loaded

@@ -15,6 +15,7 @@ from ..data.record import Record
 from ..scoring.official import (
     FILES,
     dataset_of,
+    null_answer,
     official_files,
     write_official_answers,
     write_squad_answers,
@@ -98,11 +99,13 @@ def main(args: argparse.Namespace) -> int:
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    if to_file and (dataset := dataset_of(read.records[0])) is not None:
-        path = write_official_answers(args.out.parent, dataset, zip(read.with_text, predictions, strict=True))
-        print(f"{path}: for the official scorer of {dataset}")
-    elif to_file and is_squad:
-        write_squad_answers(args.out.parent, predictions)
+    if official and to_file:
+        answers = read.in_order(iter(predictions), **null_answer(predictions))
+        if (dataset := dataset_of(read.records[0])) is not None:
+            path = write_official_answers(args.out.parent, dataset, zip(read.records, answers, strict=True))
+            print(f"{path}: for the official scorer of {dataset}")
+        else:
+            write_squad_answers(args.out.parent, answers)
     return 0 if read.score is None else read.score.write()
 
 

@@ -76,11 +76,11 @@ class HeadProjections(nn.Module):
         return self.dropout.p if self.training else 0.0
 
     def heads(self, x: Tensor) -> Tensor:
-        """Maps (B, T, H x E) -> (B, H, T, E)."""
+        """Maps (B, T, N x E) -> (B, N, T, E); N: H, or of keys and values `kv_heads`."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def project(self, projection: nn.Module, x: Tensor) -> Tensor:
-        """Maps (B, T, C) -> (B, H, T, E) by one of `q_proj`, `k_proj`, `v_proj`.
+        """Maps (B, T, C) -> (B, N, T, E) by one of `q_proj`, `k_proj`, `v_proj`; N as in `heads`.
 
         With packed weights the result has `k_proj.cache_dtype`, so that queries, keys and values agree.
         """
@@ -197,7 +197,7 @@ class CrossAttention(HeadProjections):
         queries = self.project(self.q_proj, query.reshape(documents, -1, self.embed_dim))
         out = attend(queries, keys, values, mask, self.dropout_rate)
         # D x H x (beam U) x E -> B x U x C
-        return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
+        return self.out_proj(out.transpose(1, 2).reshape(rows, length, -1))
 
     def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Returns (B, H, U, K) attention weights of `forward`."""

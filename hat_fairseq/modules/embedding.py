@@ -35,9 +35,7 @@ class LearnedPositions(nn.Embedding):
 
     def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
         super().__init__(max_positions + pad + 1, embed_dim, padding_idx=pad)
-        nn.init.normal_(self.weight, std=embed_dim**-0.5)
-        with torch.no_grad():
-            self.weight[pad].zero_()
+        reset_table(self)
 
 
 def sines_and_cosines(rows: int, embed_dim: int, device: torch.device | None = None) -> Tensor:
@@ -121,9 +119,15 @@ class EmbeddingSizes:
 
 def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
     table = nn.Embedding(num_tokens, embed_dim, padding_idx=pad)
-    nn.init.normal_(table.weight, std=embed_dim**-0.5)
-    nn.init.zeros_(table.weight[pad])
+    reset_table(table)
     return table
+
+
+def reset_table(table: nn.Embedding) -> None:
+    """Initialises embeddings as fairseq does; the row of padding is zeros."""
+    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
+    if table.padding_idx is not None:
+        nn.init.zeros_(table.weight[table.padding_idx])
 
 
 def initialise(model: nn.Module, how: str = "bert") -> None:

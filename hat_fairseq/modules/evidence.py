@@ -76,6 +76,13 @@ class EvidenceHead(nn.Module):
         self.layer_norm, self.out_proj = nn.LayerNorm(dim), nn.Linear(dim, 1)
         self.register_buffer("threshold", torch.tensor(0.5))
 
+    def reset_parameters(self) -> None:
+        """Initialises everything as the constructor does: each part by itself, parts before the modules around them."""
+        for module in [*self.modules()][:0:-1]:
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+        nn.init.constant_(self.threshold, 0.5)
+
     def forward(self, questions: Tensor, units: Tensor) -> Tensor:
         """Maps (Q, E) and (N, E) vectors of length 1 -> (Q, N) scores, logits of probabilities."""
         x = self.unit_proj(self.dropout(units) * SCALE)

@@ -91,12 +91,16 @@ class TransformerLayer(nn.Module):
         self.sizes = sizes
         self.fc1 = Linear(sizes.embed_dim, sizes.ffn_embed_dim)
         self.fc2 = Linear(sizes.ffn_embed_dim, sizes.embed_dim)
-        for linear in (self.fc1, self.fc2):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
         self.final_layer_norm = sizes.norm()
         self.dropout = nn.Dropout(sizes.dropout)
         self.activation_dropout = nn.Dropout(sizes.activation_dropout)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialises the feed-forward network as fairseq does."""
+        for linear in (self.fc1, self.fc2):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Computes LN(x + f(x)) (post-norm) or x + f(LN(x)) (pre-norm), with dropout on f's output."""

@@ -83,10 +83,15 @@ class PooledLevel(nn.Module):
         super().__init__()
         if level.variant != "share-weights":
             self.k_proj, self.v_proj, self.q_proj = (Linear(embed_dim, embed_dim) for _ in range(3))
-            for projection in (self.q_proj, self.k_proj, self.v_proj):
-                nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
         sizes = level.pooling, level.kernel, num_heads, embed_dim // num_heads
         self.key_pooling, self.value_pooling = Pooling(*sizes), Pooling(*sizes)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialises the projections as those of the first level."""
+        for name in ("q_proj", "k_proj", "v_proj"):
+            if hasattr(self, name):
+                nn.init.xavier_uniform_(getattr(self, name).weight, gain=2**-0.5)
 
 
 class PoolingAttention(SlidingWindowAttention):

@@ -8,16 +8,11 @@ layers over all vectors of a document are `modules.evidence`.
 Legend: B documents, T tokens, S questions and units of the document with most, C channels.
 """
 
-import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import ClassVar, Self
-from zipfile import BadZipFile
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -26,10 +21,10 @@ from ..modules.evidence import EvidenceHead, EvidenceSizes
 from ..modules.fields import changed, option
 from ..modules.layers import EncoderLayer
 from .encoder import EncoderOut, Vocabulary, build_attentions
+from .kept_vectors import KeptVectors
 from .roberta import RobertaConfig, RobertaEncoder
 
 UNLIMITED = 2**31 - 1  # tokens of a document
-NEW_VECTORS = 20_000  # after which the file is written
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
 
 
@@ -102,6 +97,7 @@ class EvidenceEncoder(RobertaEncoder):
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
         self.cache: KeptVectors | None = None  # in a training, also for its validation
+        self.register_load_state_dict_post_hook(forget_vectors)
         if config.freeze_encoder:
             self.requires_grad_(False)
         elif config.freeze_layers:
@@ -131,8 +127,10 @@ class EvidenceEncoder(RobertaEncoder):
     ) -> EncoderOut:
         """Maps (B, T) ids -> (B, S, C) `spans`: of the questions, then of the units; `tokens` has the same.
 
-        ValueError for a roll, which would divide turns elsewhere, and for embeddings of tokens.
+        ValueError for roles, for a roll, which would divide turns elsewhere, and for embeddings of tokens.
         """
+        if roles is not None:
+            raise ValueError("roles: hat_evidence has no embeddings of speakers")
         if roll:
             raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
         if words is not None:
@@ -196,67 +194,7 @@ def batches_of(lengths: list[int]) -> Iterator[list[int]]:
         yield batch
 
 
-class KeptVectors:
-    """Vectors by the tokens that they are of, in fp16, in memory and in a file.
-
-    The file is for one encoder: with other weights the vectors are computed anew.
-    """
-
-    def __init__(self, path: str | None) -> None:
-        self.path = None if path is None else Path(path)
-        self.vectors: dict[bytes, np.ndarray] = {}
-        self.weights_digest = b""  # of the encoder that the vectors are of
-        self.saved = 0
-
-    def get(self, units: list[tuple[int, ...]], encoder: EvidenceEncoder) -> Tensor:
-        """Returns the (N, C) vectors of units; those that are not kept yet are computed."""
-        if not self.weights_digest:
-            self.weights_digest = digest_of(encoder)
-            self.vectors = self._stored()
-            self.saved = len(self.vectors)
-        keys = [hashlib.sha256(np.array(unit, "<i4").tobytes()).digest()[:16] for unit in units]
-        if new := {key: unit for key, unit in zip(keys, units, strict=True) if key not in self.vectors}:
-            computed = encoder.encode(new.values()).half().cpu().numpy()
-            self.vectors.update(zip(new, computed, strict=True))
-            if len(self.vectors) > self.saved + NEW_VECTORS:
-                self.save()
-        table = encoder.embed_tokens.weight
-        return torch.from_numpy(np.stack([self.vectors[key] for key in keys])).to(table)
-
-    def _stored(self) -> dict[bytes, np.ndarray]:
-        """Reads the vectors of this encoder in the file; ValueError for a file of something else."""
-        if self.path is None or not self.path.is_file():
-            return {}
-        try:
-            with np.load(self.path) as arrays:
-                if arrays["encoder"].tobytes() != self.weights_digest:
-                    return {}
-                return dict(zip(map(bytes, arrays["keys"]), arrays["vectors"], strict=True))
-        except (AttributeError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
-            raise ValueError(f"{self.path} has no vectors of --vectors; remove it, or give another file") from error
-
-    def save(self) -> None:
-        """Writes the file if there are new vectors, with those that other processes have written since."""
-        if self.path is None or len(self.vectors) == self.saved:
-            return
-        self.vectors = self._stored() | self.vectors
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        keys = np.frombuffer(b"".join(self.vectors), np.uint8).reshape(-1, 16)
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
-        with part.open("wb") as file:
-            np.savez(
-                file,
-                encoder=np.frombuffer(self.weights_digest, np.uint8),
-                keys=keys,
-                vectors=np.stack(list(self.vectors.values())),
-            )
-        part.replace(self.path)
-        self.saved = len(self.vectors)
-
-
-def digest_of(module: nn.Module) -> bytes:
-    """Computes the SHA-256 of all weights of a module."""
-    digest = hashlib.sha256()
-    for name, tensor in module.state_dict().items():
-        digest.update(name.encode() + tensor.detach().float().cpu().numpy().tobytes())
-    return digest.digest()
+def forget_vectors(encoder: EvidenceEncoder, _: object) -> None:
+    """Drops the kept vectors of an encoder that has loaded other weights."""
+    if encoder.cache is not None:
+        encoder.cache = KeptVectors(encoder.config.vectors)

@@ -84,14 +84,16 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
         first = next(rows, None)
         every = chain([first] if first else [], rows)
         if first is None or first.record.get("id") is None:
-            return DocumentTexts(path, [_texts(_without_id(fields), keys) for fields in every], None)
+            return DocumentTexts(path, [_texts(_without_id(fields, file.counts), keys) for fields in every], None)
         texts = _by_id(every, path, lambda fields: _texts(fields, keys))
         return DocumentTexts(path, list(texts.values()), list(texts))
 
 
-def _without_id(fields: Fields) -> Fields:
+def _without_id(fields: Fields, counts: Mapping[str, int]) -> Fields:
     if fields.record.get("id") is not None:
         raise fields.error("it has an id, and lines above have none: give all of them one, or none")
+    if counts["blank_rows_skipped"]:
+        raise fields.error('a row above is blank: give the rows ids, or write an empty text as ""')
     return fields
 
 

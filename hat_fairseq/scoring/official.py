@@ -135,6 +135,16 @@ def write_squad_answers(folder: Path, predictions: Sequence[Mapping[str, Any]]) 
             file.writelines(json_lines([{each["id"]: each[key] for each in predictions}], indent=1))
 
 
+def null_answer(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns what the official files say of a question without text: no answer, as `hat score` takes it.
+
+    `predictions`: those of the other questions. In SQuAD none of them is surer that there is no answer.
+    """
+    surest = max((each["no_answer_score"] for each in predictions if "no_answer_score" in each), default=0.0)
+    of_squad = {"answer": "", "no_answer_score": surest, "n_best": []}
+    return {**of_squad, "paragraph": None, "start": None, "type": None, "paragraph_score": 0.0, "answer_score": 0.0}
+
+
 def _natural_row(record: Record, prediction: Mapping[str, Any]) -> dict[str, Any]:
     def span(tokens: tuple[int, ...]) -> dict[str, int]:
         return {"start_byte": -1, "end_byte": -1, "start_token": tokens[0], "end_token": tokens[1]}

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import lzma
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,19 @@ def test_what_is_skipped_is_counted(tmp_path: Path, capsys: pytest.CaptureFixtur
     counts = splits["test"]["treatments"]
     assert (counts["blank_rows_skipped"], counts["unnamed_columns_left_out"]) == (5, 2)
     assert "blank lines skipped" in capsys.readouterr().out
+
+
+def test_an_empty_text_of_a_table_with_one_column_is_a_record(tmp_path: Path) -> None:
+    """As `to_csv` of pandas writes it; a blank line is none, and an index of rows is no column."""
+    texts, path = ["a", "", "b", ""], tmp_path / "t.csv"
+    table = pyarrow.table({"text": texts})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    counts = Counter[str]()
+    for content in ('text\na\n""\nb\n""\n', ",text\n0,a\n1,\n2,b\n3,\n", ",text\r\n0,a\r\n\r\n1,\r\n2,b\r\n3,\r\n\r\n"):
+        path.write_bytes(content.encode())
+        assert [row for _, row in read_rows(path, ("text",), counts)] == [{"text": text} for text in texts]
+    assert [row for _, row in read_rows(tmp_path / "t.parquet")] == [{"text": text} for text in texts]
+    assert counts["blank_rows_skipped"] == 2
 
 
 MARKED = ['"So he went', 'home he went"', '"Yes" or "no"', 'a 5" disk', '""', "plain", '"', 'he said "yes"']

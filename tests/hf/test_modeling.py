@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from building import BOS, EOS, PAD, Vocabulary, build, documents, targets
+from building import BOS, EOS, PAD, TINY, Vocabulary, build, documents, targets
 from helpers import assert_close
 from hf_models import ENCODERS, HEADS, WRITERS, config_of, encoder, filled, roles_of, variants, writer
 from safetensors.torch import load_file, save_file
@@ -19,6 +19,10 @@ transformers = pytest.importorskip("transformers", reason="pip install 'hat_fair
 from hat_fairseq import hf  # noqa: E402
 
 LENGTHS = [40, 23, 9, 30]
+EVIDENCE = {
+    **{"encoder_layers": 2, "encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_attention_heads": 4},
+    **{"max_positions": 64, "segment_length": 32},
+}
 END = {"roles": 4.0, "tables": 3.0, "bart": 2.0, "pooling": 3.0}  # how likely </s> is made
 OPTIONS = {"early_stopping": True, "forced_eos_token_id": EOS, "suppress_tokens": [PAD]}
 
@@ -174,6 +178,47 @@ def test_a_model_that_began_without_memory(name: str) -> None:
     assert all(parameter.isfinite().all() for parameter in model.parameters())
     for key, other in peer.all_tied_weights_keys.items():
         assert model.get_parameter(key) is model.get_parameter(other)
+
+
+def new_evidence() -> tuple[Any, Any, dict[str, Any]]:
+    """A folder's model without the head, and what adds it."""
+    config = hf.HatConfig("hat_evidence", EVIDENCE, vocab_size=60)
+    return (
+        hf.HatModel(config),
+        hf.HatModel,
+        {"heads": {"found": {"level": "evidence", "classes": 1, "inner_dim": None}}},
+    )
+
+
+def new_hierarchy() -> tuple[Any, Any, dict[str, Any]]:
+    """The baseline of an encoder-decoder that keeps what fairseq draws, and what adds its hierarchy and pooling."""
+    arch, flags, _ = WRITERS["tables"]
+    model, wide = (
+        build(arch, f"{TINY} {flags} --no-hierarchy"),
+        {"max_source_positions": 64, "max_target_positions": 32},
+    )
+    full = build(arch, f"{TINY} {flags} --encoder-attention pooling --pooling-variant mix --attention-window 4")
+    peer = filled(model, hf.HatForConditionalGeneration(config_of(model, "hat_transformer", **wide)))
+    return peer, type(peer), {"settings": config_of(full, "hat_transformer", **wide).settings}
+
+
+@pytest.mark.parametrize("setting", [new_evidence, new_hierarchy])
+def test_what_a_folder_lacks_begins_as_in_a_new_model(setting: Callable[[], Any], tmp_path: Path) -> None:
+    """Buffers, too, and loaded tables keep all their rows."""
+    model, kind, more = setting()
+    with torch.no_grad():
+        model.core.embed_tokens.weight[PAD] = 3.0
+    model.save_pretrained(tmp_path)
+    loaded, info = kind.from_pretrained(tmp_path, **more, output_loading_info=True)
+    new, state = kind(loaded.config).state_dict(), loaded.state_dict()
+    assert len(info["missing_keys"]) > 10
+    for name in info["missing_keys"]:
+        if new[name].eq(new[name].flatten()[0]).all() and new[name].numel() > 1 or name.endswith("threshold"):
+            assert torch.equal(state[name], new[name]), name
+        else:  # few values differ more by chance
+            least, most = (0.8, 1.25) if new[name].numel() > 200 else (0.2, 5)
+            assert least < state[name].square().mean().sqrt() / new[name].square().mean().sqrt() < most, name
+    assert (loaded.core.embed_tokens.weight[PAD] == 3).all()
 
 
 def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> None:

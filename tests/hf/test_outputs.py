@@ -1,5 +1,6 @@
 """What the models of transformers give beside logits, and how it is asked for: states, weights, embeddings, heads."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,26 @@ def test_a_mask_of_targets(name: str) -> None:
             peer.generate(**inputs, decoder_input_ids=begun, max_length=9, min_length=9, **more)
     with pytest.raises(ValueError, match="encoder_outputs is a tuple: give what get_encoder"):
         peer(encoder_outputs=(torch.zeros(3, 17, 24),), decoder_input_ids=target)
+
+
+@torch.no_grad()
+def test_the_decoder_reads_the_states_and_the_mask_of_encoder_outputs() -> None:
+    model, peer = writer("bart")
+    source, target = documents(LENGTHS), targets(3, 8)
+    out, mask = peer.get_encoder()(source), source.ne(PAD)
+    expected = peer(source, decoder_input_ids=target).logits
+    for more in ({}, {"attention_mask": mask}, {"attention_mask": torch.ones_like(source)}):
+        assert torch.equal(peer(encoder_outputs=out, decoder_input_ids=target, **more).logits, expected)
+    out.last_hidden_state = out.last_hidden_state.roll(1, dims=0)
+    changed = peer(encoder_outputs=out, decoder_input_ids=target).logits
+    assert (changed - expected).abs().max() > 0.01
+    with peer.encoder.register_forward_hook(lambda *_: out):
+        assert torch.equal(peer(source, decoder_input_ids=target).logits, changed)
+    mask[0, 6:] = False
+    options = {"num_beams": 2, "max_length": 6}
+    for call in (partial(peer, decoder_input_ids=target), partial(peer.generate, **options)):
+        with pytest.raises(ValueError, match="attention_mask hides tokens that encoder_outputs were computed from"):
+            call(encoder_outputs=peer.get_encoder()(source), attention_mask=mask)
 
 
 @torch.no_grad()

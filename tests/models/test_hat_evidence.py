@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from building import TINY_ENCODER, Vocabulary, build
 from commands import hat, read_lines, training_words, write_lines
 from helpers import assert_close
+from hf_models import shaken
 from minilm import MINILM, needs_minilm
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from hat_fairseq.criterions.evidence import THRESHOLDS, average_precision, f1_by
 from hat_fairseq.data.kinds.evidence import EvidenceKind
 from hat_fairseq.modules.evidence import EvidenceHead, EvidenceSizes
 from hat_fairseq.networks.encoder import Encoder
-from hat_fairseq.networks.evidence import KeptVectors
+from hat_fairseq.networks.kept_vectors import KeptVectors
 
 BOS, PAD, EOS = 0, 1, 2
 FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9"
@@ -128,6 +129,20 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     with torch.no_grad():
         other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)
     expected = other.encode(rows).spans
+    torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=1e-3)
+    other.load_state_dict(model.state_dict())
+    torch.testing.assert_close(other.encode(rows).spans, kept, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("flags", ["--segment-length 8", "--encoder-attention-heads 2", "--layer-norm-eps 0.1"])
+def test_kept_vectors_are_those_of_the_settings(flags: str, tmp_path: Path) -> None:
+    """The models have the same weights."""
+    kept, rows = f" --freeze-encoder --vectors {tmp_path / 'v.npz'}", padded(row(drawn(9, 5), drawn(20, 7, 8, seed=1)))
+    model, other = shaken(model_of(kept)), shaken(model_of(f"{kept} {flags}"))
+    first = model.train().encode(rows).spans
+    model.eval()  # writes
+    expected = other.encode(rows).spans
+    assert (expected - first).abs().max() > 0.01
     torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=1e-3)
 
 

@@ -13,7 +13,13 @@ from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.records_json import json_line
 from hat_fairseq.inference.predict import line_of
-from hat_fairseq.scoring.official import write_official_answers
+from hat_fairseq.scoring.official import (
+    PageAnswer,
+    null_answer,
+    page_answer,
+    write_official_answers,
+    write_squad_answers,
+)
 
 
 @pytest.mark.parametrize("name", ["natural_questions", "tydi_qa"])
@@ -58,6 +64,24 @@ def test_an_answer_on_a_page_without_candidates_is_no_long_answer(tmp_path: Path
     pair = record, {**prediction, "paragraph_score": 1.0, "answer_score": 2.0}
     (row,) = json.loads(write_official_answers(tmp_path, "natural_questions", [pair]).read_text())["predictions"]
     assert row["long_answer"]["start_token"] == -1 and row["short_answers"][0]["start_token"] == 1
+
+
+@pytest.mark.parametrize("name", ["natural_questions", "tydi_qa"])
+def test_a_question_without_text_has_a_row_without_an_answer(name: str, tmp_path: Path) -> None:
+    (_, _, record, *_) = find_reader(name).read("valid", write_release(name, tmp_path), Counter())
+    path = write_official_answers(tmp_path, name, [(record, null_answer([]))])
+    row = json.loads(path.read_text())
+    assert page_answer(name, record, null_answer([])) == PageAnswer(None, frozenset(), "none")
+    if name == "natural_questions":
+        (row,) = row["predictions"]
+        assert row["long_answer"]["start_token"] == -1 and row["short_answers"] == []
+    else:
+        assert row["passage_answer_index"] == -1 == row["minimal_answer"]["start_byte_offset"]
+    assert row["example_id"] == int(record.id) and row["yes_no_answer"] == "NONE"
+    squad = [{"id": "a", "answer": "x", "no_answer_score": -2.5, "n_best": []}]
+    write_squad_answers(tmp_path, [*squad, {"id": "b", **null_answer(squad)}])
+    assert json.loads((tmp_path / "predictions.json").read_text()) == {"a": "x", "b": ""}
+    assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -2.5, "b": -2.5}
 
 
 def test_records_of_another_dataset_are_no_official_answers(tmp_path: Path) -> None:

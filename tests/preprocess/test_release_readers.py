@@ -107,6 +107,36 @@ def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(tmp
         assert counts["articles_also_in_the_test_split"] == shared
 
 
+def test_a_link_of_hyperpartisan_belongs_to_the_text_around_it(tmp_path: Path) -> None:
+    body = (
+        'Seen by <a href="x">Ann</a>, <a>Bob</a> and <a>Cem</a>. <p>A <a>p</a>.</p> <a>alone</a> <p>B.</p>'
+        "<a>1</a> <a>2</a><p>C.</p>Text\n<a>on its own line</a>\nmore <a/> image <p>D.</p>"
+    )
+    articles = f'<articles><article id="7">{body}</article></articles>'
+    (tmp_path / "articles-training-byarticle-20181122.xml").write_text(articles)
+    labels = '<articles><article id="7" hyperpartisan="true"/></articles>'
+    (tmp_path / "ground-truth-training-byarticle-20181122.xml").write_text(labels)
+    counts: Counter[str] = Counter()
+    (article,) = read("hyperpartisan", "train", tmp_path, counts)
+    assert article.text == "\n\n".join(
+        (
+            "Seen by Ann, Bob and Cem.",
+            "A p.",
+            "alone",
+            "B.",
+            "1",
+            "2",
+            "C.",
+            "Text",
+            "on its own line",
+            "more",
+            "image",
+            "D.",
+        )
+    )
+    assert counts["links_joined_to_the_text_around_them"] == 3
+
+
 def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> None:
     write_release("libreoffice_help_en_de", tmp_path)
     train, *others = (read("libreoffice_help_en_de", split, tmp_path) for split in ("train", "valid", "test"))

@@ -98,6 +98,16 @@ def test_plain_text_breaks_only_at_line_feeds(tmp_path: Path) -> None:
     assert read_texts(path, HYPOTHESIS_KEYS).texts == [["one\u2028still one\x85 and\rone"], [""], ["three"]]
 
 
+def test_rows_below_a_blank_one_are_not_paired_by_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "h.csv"
+    for content, texts in (('text\na\n""\nb\n\n', ["a", "", "b"]), ("id,text\n1,a\n\n2,b\n", ["a", "b"])):
+        path.write_text(content)
+        assert read_texts(path, HYPOTHESIS_KEYS).texts == [[text] for text in texts]
+    path.write_text("text\na\n\nb\n")
+    with pytest.raises(ValueError, match="h.csv:4: a row above is blank: give the rows ids, or write an empty text as"):
+        read_texts(path, HYPOTHESIS_KEYS)
+
+
 def test_what_is_written_is_read_and_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     rows = [{"id": "ä", "text": "line\nbreak, \u2028 and 漢字"}, {"id": "b", "text": ["a", "b"]}]
     write_summaries(path := tmp_path / "new" / "h.jsonl", rows)
