@@ -25,6 +25,20 @@ def main(args: argparse.Namespace) -> int:
     parser = argparse.ArgumentParser("hat")
     verbs = parser.add_subparsers()
     for verb in cli.VERBS:
-        cli.import_verb(verb).add_arguments(verbs.add_parser(verb, help=cli.verb_help(verb).replace("%", "%%")))
+        own = verbs.add_parser(verb, help=cli.verb_help(verb).replace("%", "%%"))
+        cli.import_verb(verb).add_arguments(own)
+        if all(action.option_strings for action in own._actions):
+            own.add_argument("arguments", nargs="*")  # of fairseq, whose flags are not known here
+    complete_files(parser, shtab.FILE)
     print(shtab.complete(parser, args.shell))
     return 0
+
+
+def complete_files(parser: argparse.ArgumentParser, files: object) -> None:
+    """Lets every argument without choices be completed as the name of a file, which shells do without a script."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                complete_files(each, files)
+        elif action.choices is None and action.nargs != 0:
+            setattr(action, "complete", files)  # noqa: B010 - shtab reads it

@@ -252,7 +252,12 @@ def test_a_shell_completes_commands_and_flags(tmp_path: Path) -> None:
         assert made.returncode == 2 and made.stderr == "hat: error: shtab is not installed: pip install shtab\n"
         return
     (tmp_path / "hat").write_text(made.stdout)
-    for words, expected in (("hat sco", "score"), ("hat score ro", "rouge"), ("hat preprocess --kind ev", "evidence")):
+    for words, expected in (
+        ("hat sco", "score"),
+        ("hat score ro", "rouge"),
+        ("hat preprocess --kind ev", "evidence"),
+        *((f"hat {words} h", "hat") for words in ("predict", "train", "validate", "preprocess mine --out")),
+    ):
         number = len(words.split()) - 1
         code = f"source ./hat; COMP_WORDS=({words}) COMP_CWORD={number}; _shtab_hat; echo ${{COMPREPLY[*]}}"
         assert run_command("bash", "-c", code, cwd=tmp_path).stdout == f"{expected}\n"

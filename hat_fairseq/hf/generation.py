@@ -155,9 +155,9 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
             raise ValueError(
                 f"encoder_outputs is a {type(out).__name__}: give what get_encoder() of this model returns"
             )
+        memory: Any = out.memory
         if encoder_outputs is not None and attention_mask is not None and past_key_values is None:
-            check_mask(attention_mask, out.memory.tokens_padding)
-        memory = out.memory
+            check_mask(attention_mask, memory.tokens_padding)
         if out.last_hidden_state is not memory.tokens:  # else the same, whose masks are made once for all steps
             memory = replace(memory, tokens=out.last_hidden_state)
         if decoder_input_ids is None:

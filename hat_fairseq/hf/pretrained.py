@@ -156,7 +156,7 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         elif isinstance(module, nn.Linear) and how:
             initialise(module, how)
         elif isinstance(module, WITHOUT_INIT) or how is None and hasattr(module, "reset_parameters"):
-            module.reset_parameters()
+            getattr(module, "reset_parameters")()  # noqa: B009 - mypy takes it for a tensor
         else:
             for parameter in module.parameters(recurse=False):
                 nn.init.zeros_(parameter)

@@ -50,6 +50,11 @@ class Slots:
     index: Tensor
     size: int
 
+    def widened(self, size: int) -> Slots:
+        """Returns the same with empty slots at the end, at least `size` in all."""
+        size = max(size, self.size)
+        return Slots(self.index.masked_fill(self.index == self.size, size), size)
+
     def scatter(self, ids: Tensor, fill: int) -> Tensor:
         """Maps (B, T) ids of tokens -> (B, T'), `fill` in every other slot."""
         return ids.new_full((len(ids), self.size + 1), fill).scatter(1, self.index, ids)[:, : self.size]

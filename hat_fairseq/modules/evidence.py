@@ -79,8 +79,8 @@ class EvidenceHead(nn.Module):
     def reset_parameters(self) -> None:
         """Initialises everything as the constructor does: each part by itself, parts before the modules around them."""
         for module in [*self.modules()][:0:-1]:
-            if hasattr(module, "reset_parameters"):
-                module.reset_parameters()
+            if callable(reset := getattr(module, "reset_parameters", None)):
+                reset()
         nn.init.constant_(self.threshold, 0.5)
 
     def forward(self, questions: Tensor, units: Tensor) -> Tensor:

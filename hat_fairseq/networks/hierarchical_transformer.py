@@ -55,7 +55,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
     layer_norm_eps: float = option(1e-5, "the epsilon of layer norms (released weights: 1e-12)")
     attend_segment_padding: bool = option(False, "attend to padding inside a segment (released RoBERTa weights: yes)")
     pool_padded_segments: bool = option(
-        False, "let a head also read segments beyond the end of the document (released weights: yes)"
+        False, "let a head also read the empty segments after a document, up to --max-segments (released weights: yes)"
     )
     init: ClassVar = "bert"
     own_options = ("segment_length",)
@@ -121,7 +121,19 @@ class HierarchicalTransformerEncoder(Encoder):
                 f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
                 f"{config.max_segments}: raise it, or shorten the input"
             )
+        if config.pool_padded_segments:
+            slots = slots.widened(self._pooled_slots(slots.size))
         return arrange_segments(tokens, slots, length, self.vocabulary.pad, config.attend_segment_padding, means)
+
+    def _pooled_slots(self, size: int) -> int:
+        """Returns the slots of --max-segments segments, which are pooled however long the documents of a batch are.
+
+        Without positions of segments the empty ones are all alike, so that one of them stands for all, but in a mean.
+        """
+        config = self.config
+        if self.segment_positions is None and config.pooling in ("first", "last", "max", "min"):
+            return min(size + config.segment_length, self.max_tokens)
+        return self.max_tokens
 
     def layer_arguments(self) -> tuple[nn.Module | None]:
         return (self.segment_positions,)

@@ -141,7 +141,7 @@ def null_answer(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     `predictions`: those of the other questions. In SQuAD none of them is surer that there is no answer.
     """
     surest = max((each["no_answer_score"] for each in predictions if "no_answer_score" in each), default=0.0)
-    of_squad = {"answer": "", "no_answer_score": surest, "n_best": []}
+    of_squad: dict[str, Any] = {"answer": "", "no_answer_score": surest, "n_best": []}
     return {**of_squad, "paragraph": None, "start": None, "type": None, "paragraph_score": 0.0, "answer_score": 0.0}
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.dictionary import PAD
+from ..data.dictionary import PAD, SPECIAL, fingerprint, label_token
+from ..model_folder import OTHER_PROBLEMS
 from . import roberta
 from .rename import Converted, RenameTable, meta_model, rename_state
 
@@ -42,6 +43,8 @@ MODULES = roberta.LM_HEAD | {
 for other, own in roberta.LAYER.items():
     MODULES |= {f"encoder.layer.{{}}.{kind}.{other}": f"encoder.layers.{{}}.{KINDS[kind]}.{own}" for kind in KINDS}
 POSITIONS = "embeddings.position_embeddings.weight"
+LABELS = "labels_fingerprint"  # of a head: `models.adapting.LABELS`
+HEAD_PARTS = ("classifier.", "pooler.", "sentencizer.")
 REPEATED = re.compile(r"encoder\.layer\.\d+\.position_embeddings\.weight")
 COPIES = {"lm_head.decoder.weight": "encoder.embed_tokens.weight", "lm_head.decoder.bias": "encoder.lm_head.bias"}
 
@@ -62,8 +65,13 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
     weights.pop("embeddings.position_ids", None)  # consecutive numbers, no weights
     if segment_positions == "none":
         weights = {name: tensor for name, tensor in weights.items() if not REPEATED.fullmatch(name)}
-    settings = read_settings(config, weights, segment_positions)
-    head = head_settings(weights)
+    settings, report = read_settings(config, weights, segment_positions), []
+    if is_left_out(config, weights):
+        weights = {name: tensor for name, tensor in weights.items() if not name.startswith(HEAD_PARTS)}
+        report.append(
+            "left out the classification head: it gives a number, or several labels at once; no task here does"
+        )
+    head = head_settings(config, weights)
     segments = head.get("task") == "segment_classification"
     start: list[str] = []
     for name, value in (settings | head).items():
@@ -74,7 +82,14 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
         with torch.device("meta"):
             model.register_classification_head(HEAD, num_classes=classes, level=level)
     state = rename_state(weights, table(pooled=not segments), model, optional="encoder.lm_head.")
-    return Converted(state, [start])
+    if head.get("pooling", "attentive") != "attentive":
+        report.append(f"--pooling {head['pooling']} is the authors' default; the files do not say how the head pools")
+    if head and head["task"] != "multiple_choice":
+        report.append(order_labels(state, config))
+    if not segments:
+        sizes = f"--segment-length {settings['segment_length']} --max-segments {settings['max_segments']}"
+        report.append(f"preprocess with: --segments packed {sizes}")
+    return Converted(state, [start], report)
 
 
 def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segment_positions: str) -> dict[str, Any]:
@@ -91,18 +106,54 @@ def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segm
         "layout": layout,
         "segment_positions": segment_positions,
         "segment_length": len(weights[POSITIONS]) - PAD - 1,
+        "segment_by": "marker",  # their tokenizer begins every segment with <s>
         **{own: config[other] for other, own in FIELDS.items()},
         "pooler_dropout": config["hidden_dropout_prob"] if dropout is None else dropout,
         **QUIRKS,
     }
 
 
-def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Returns the task and the pooling of the classification head in a release's weights; nothing without one."""
+def is_left_out(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> bool:
+    """Returns whether the head in a release's weights is for a task that does not exist here."""
+    if "classifier.weight" not in weights:
+        return False
+    is_number = len(weights["classifier.weight"]) == 1 and "SequenceClassification" in purpose_of(config)
+    return is_number or config.get("problem_type") in OTHER_PROBLEMS
+
+
+def head_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Returns the task and the pooling of the classification head in a release's weights; nothing without one.
+
+    The files do not say which pooling without parameters it has; these are the defaults of the authors' classes.
+    """
     if "classifier.weight" not in weights:
         return {}
     if "sentencizer.dense.weight" in weights:
         return {"task": "segment_classification"}
-    pooling = "attentive" if "pooler.attentive_pooling.v.weight" in weights else "max"
-    choice = len(weights["classifier.weight"]) == 1
-    return {"task": "multiple_choice" if choice else "document_classification", "pooling": pooling}
+    is_choice = len(weights["classifier.weight"]) == 1 or "MultipleChoice" in purpose_of(config)
+    pooling = "attentive" if "pooler.attentive_pooling.v.weight" in weights else "last" if is_choice else "max"
+    return {"task": "multiple_choice" if is_choice else "document_classification", "pooling": pooling}
+
+
+def purpose_of(config: Mapping[str, Any]) -> str:
+    """Returns the name of the class that a release is of; an empty string if it does not say so."""
+    return str((config.get("architectures") or [""])[0])
+
+
+def order_labels(state: dict[str, Tensor], config: Mapping[str, Any]) -> str:
+    """Puts the classes of a head into the order of data with the labels of `config`; returns a line on them.
+
+    Labels of data are sorted. The fingerprint lets a training refuse the head for data with others. Labels without
+    names stay in their order.
+    """
+    names = config.get("id2label") or {}
+    weight, bias = (f"classification_heads.{HEAD}.out_proj.{part}" for part in ("weight", "bias"))
+    labels = [str(names.get(str(number), "")) for number in range(len(state[weight]))]
+    if "" in labels or labels == [f"LABEL_{number}" for number in range(len(labels))] or len({*labels}) < len(labels):
+        return "config.json does not name the labels: class 0 is the first of the sorted labels of your data, and so on"
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    state |= {name: state[name][order] for name in (weight, bias)}
+    ordered = [labels[number] for number in order]
+    symbols = [*SPECIAL, *map(label_token, ordered)]
+    state[f"classification_heads.{HEAD}.{LABELS}"] = torch.tensor(fingerprint(symbols))
+    return f"labels: {', '.join(map(repr, ordered))}; with other labels in the data a training begins with a new head"

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 import references
 import torch
+import torch.nn.functional as F
 from building import BOS, PAD, documents
 from building import small_hierarchical as small
 from helpers import assert_close, assert_same_run
 from torch import Tensor
+
+from hat_fairseq.modules.heads import POOLINGS
 
 LAYOUTS = ["S|SD|D|SD", "S|S", "D|D|S|SD|S"]
 LENGTHS = [23, 30, 1, 6, 7, 11]
@@ -64,11 +67,24 @@ def classify(model: Any, tokens: Tensor) -> Tensor:
     return model(tokens, classification_head_name="topic")[0]
 
 
-def test_padded_segments_are_pooled_only_on_request() -> None:
-    tokens = documents([12, 7])
-    wider = torch.cat([tokens, torch.full((2, 12), PAD)], dim=1)
-    default, upstream = with_head("max"), with_head("max", "--pool-padded-segments")
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["none", "add"])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padded_segments_are_pooled_only_on_request(pooling: str, positions: str) -> None:
+    """All --max-segments of them, whatever the other documents of a batch are."""
+    flags = f"--segment-positions {positions} --max-segments 5 --attend-segment-padding"
+    default, upstream = (with_head(pooling, f"{flags} {more}").eval() for more in ("", "--pool-padded-segments"))
     upstream.load_state_dict(default.state_dict())
-    assert_close(classify(default, wider), classify(default, tokens))
-    assert_close(classify(upstream, tokens), classify(default, tokens))
-    assert not torch.allclose(classify(upstream, wider), classify(default, wider), atol=1e-3)
+    documents_of = [[12, 7], [12], [7], [30, 7], [30]]
+    for tokens in map(documents, documents_of):
+        wider = F.pad(tokens, (0, 30 - tokens.size(1)), value=PAD)
+        assert_close(classify(default, wider), classify(default, tokens))
+        head, spans = upstream.classification_heads["topic"], default.core(wider).spans
+        expected = head(head.pool(spans, torch.ones(spans.shape[:2], dtype=torch.bool)))
+        assert spans.size(1) == 5
+        for each in (tokens, wider):
+            assert_close(classify(upstream, each), expected)
+        for row in range(len(tokens)):
+            assert_close(
+                classify(upstream, tokens[row : row + 1, : int(tokens[row].ne(PAD).sum())]), expected[row : row + 1]
+            )

@@ -14,6 +14,7 @@ from released_hat_sample import CONFIG, DATA, REAL, TOKENS, largest_difference, 
 from small_peers import assert_refused
 
 from hat_fairseq import cli
+from hat_fairseq.data.dictionary import Dictionary, fingerprint, label_token
 from hat_fairseq.weights.released_hat import HEAD, convert
 
 
@@ -88,7 +89,7 @@ def test_the_printed_line_gives_the_numbers_of_the_reference(
     ("name", "flags"),
     [
         ("SequenceClassification[pooling=attentive]", "--task document_classification --pooling attentive"),
-        ("MultipleChoice", "--task multiple_choice --pooling max"),
+        ("MultipleChoice", "--task multiple_choice --pooling last"),
         ("SequentialSentenceClassification", "--task segment_classification"),
     ],
 )
@@ -102,6 +103,46 @@ def test_the_head_comes_along_and_its_task_is_in_the_printed_line(
     heads = [key for key in weights if key.startswith(("classifier", "pooler", "sentencizer"))]
     assert len([key for key in head if not key.endswith("_fingerprint")]) == len(heads)
     assert torch.equal(head[f"classification_heads.{HEAD}.out_proj.weight"], weights["classifier.weight"])
+
+
+def test_labels_are_in_the_order_of_data_that_have_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name, weight = "SequenceClassification[pooling=max]", f"classification_heads.{HEAD}.out_proj.weight"
+    classes = state(name)["classifier.weight"]
+    order = [*range(1, len(classes)), 0]
+    labels = {str(number): f"{chr(98 + place)} %" for place, number in enumerate(order)}  # the last class comes first
+    tokens = [label_token(label) for label in sorted(labels.values())]
+    for number, (names, rows) in enumerate(
+        (
+            (labels, order),
+            ({str(n): f"LABEL_{n}" for n in range(len(classes))}, range(len(classes))),
+            ({}, range(len(classes))),
+        )
+    ):
+        folder = release(tmp_path / f"hf{number}", name, **({"id2label": names} if names else {}))
+        assert import_release(folder, tmp_path / f"{number}.pt") == 0
+        model = torch.load(tmp_path / f"{number}.pt", weights_only=True)["model"]
+        assert torch.equal(model[weight], classes[list(rows)])
+        printed = capsys.readouterr().out
+        if names is labels:
+            expected = fingerprint(Dictionary.of(tokens).symbols)
+            assert model[f"classification_heads.{HEAD}.labels_fingerprint"].tolist() == expected
+            assert f"labels: {', '.join(map(repr, sorted(labels.values())))}; with other labels" in printed
+        else:
+            assert "config.json does not name the labels" in printed and not any("fingerprint" in key for key in model)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"problem_type": "multi_label_classification"}, {"problem_type": "regression"}],
+)
+def test_a_head_for_a_task_that_does_not_exist_is_left_out(
+    settings: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = release(tmp_path / "hf", "SequenceClassification[pooling=attentive]", **settings)
+    assert import_release(folder, tmp_path / "model.pt") == 0
+    printed = capsys.readouterr().out
+    assert "left out the classification head" in printed and "--task" not in printed and "--pooling" not in printed
+    assert not any(HEAD in name for name in torch.load(tmp_path / "model.pt", weights_only=True)["model"])
 
 
 def test_a_folder_that_is_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
