@@ -33,11 +33,12 @@ DICTIONARIES = {
     "label": ("label/dict.txt",),
 }
 #: The ends of the names of a model's tensors that say which dictionaries it was trained with, and their streams.
+LABELS_FINGERPRINT = "labels_fingerprint"  # the tensor of a classification head that says what its classes are
 FINGERPRINTS = {
     "encoder.dictionary_fingerprint": "source",
     "decoder.dictionary_fingerprint": "target",
     "segment_dictionary_fingerprint": "role",
-    "labels_fingerprint": "label",
+    LABELS_FINGERPRINT: "label",
 }
 _MULTIPLE = 8  # fairseq-preprocess fills the dictionaries that it builds up to a multiple of this
 _OVERWRITE = " #fairseq:overwrite"
@@ -103,6 +104,11 @@ def fingerprint(symbols: Iterable[str]) -> list[int]:
     """Returns the SHA-256 of symbols in their order, as 8 numbers of 32 bits."""
     digest = hashlib.sha256("\n".join(symbols).encode()).digest()
     return [int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4)]
+
+
+def fingerprint_of_labels(labels: Iterable[str]) -> list[int]:
+    """Returns the fingerprint of the dictionary of these labels, in the order of their classes."""
+    return fingerprint([*SPECIAL, *map(label_token, labels)])
 
 
 def check_fingerprints(

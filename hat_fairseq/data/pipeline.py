@@ -110,6 +110,8 @@ class TextPipeline:
         """Reads what `save` wrote; ValueError for a file that is missing or changed, or settings of another version."""
         directory = Path(directory)
         if not (path := directory / FILE_NAME).is_file():
+            if (directory / "bin" / FILE_NAME).is_file():
+                raise ValueError(f"{path} is missing: give the bin directory of the data, {directory / 'bin'}")
             raise ValueError(f"{path} is missing: {directory} is no directory written by hat preprocess")
         try:
             record = parse_json(path.read_text(encoding="utf-8"))

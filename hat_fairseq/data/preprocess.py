@@ -99,9 +99,9 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     check_effects(options, kind, chosen)
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
-            f"reader {reader.name} has no train split to learn {'BPE codes' if kind.is_text else 'the dictionary'} "
+            f"{reader.name} has no train split to learn {'BPE codes' if kind.is_text else 'the dictionary'} "
             f"from; use {'--bpe gpt2, sentencepiece or tokenizer, or ' if kind.is_text else ''}--vocabulary with "
-            "what the training part gave"
+            "the bin directory of the training data"
         )
     return options
 

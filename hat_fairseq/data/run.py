@@ -229,7 +229,7 @@ class Run:
         missing = letters_without_symbol(dictionary.counts)
         if missing >= MAX_WITHOUT_SYMBOL and self.options.num_codes >= LEAST_CODES:
             print(
-                f"warning: --num-codes {self.options.num_codes} is too much for these training texts: the BPE made "
+                f"warning: --num-codes {self.options.num_codes} are too many for these training texts: the BPE made "
                 f"whole words of them, and {missing:.0%} of their letters have no token, so most words that are not in "
                 "these texts will be unknown to the model; give fewer codes, or more texts",
                 file=sys.stderr,

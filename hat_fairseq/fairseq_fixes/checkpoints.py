@@ -26,7 +26,7 @@ from fairseq.dataclass.utils import overwrite_args_by_name
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ..data.dictionary import FINGERPRINTS, SPECIAL, fingerprint, label_token
+from ..data.dictionary import LABELS_FINGERPRINT, fingerprint_of_labels
 from ..data.files import Fields, is_deeper
 from ..data.outputs import atomic_file
 from ..model_folder import ModelFolder, bare_checkpoint, is_model_folder
@@ -172,9 +172,8 @@ def _tensors_of(folder: ModelFolder) -> dict[str, Any]:
     tensors, trained = folder.tensors(), folder.trained_labels()
     labels = folder.labels(trained)
     if any(label in trained and label != own for label, own in zip(labels, trained, strict=False)):
-        words = torch.tensor(fingerprint([*SPECIAL, *map(label_token, labels)]))
-        (end,) = (end for end, stream in FINGERPRINTS.items() if stream == "label")
-        tensors |= dict.fromkeys((name for name in tensors if name.endswith(end)), words)
+        words = torch.tensor(fingerprint_of_labels(labels))
+        tensors |= dict.fromkeys((name for name in tensors if name.endswith(LABELS_FINGERPRINT)), words)
     return tensors
 
 

@@ -19,6 +19,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from ..data.dictionary import LABELS_FINGERPRINT
 from ..data.dictionary import fingerprint as words_of_fingerprint
 from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
@@ -79,7 +80,6 @@ def _short(words: Tensor) -> str:
 # Tensors of fairseq's models that carry no weights.
 BOOKKEEPING = (".version", "._float_tensor", ".embed_positions.weights")
 MASKED_LM, CLASSIFICATION = "encoder.lm_head.", "classification_heads."
-LABELS = "labels" + BUFFER  # the buffer of a classification head that says what its classes are
 
 
 def adapt_state(state: dict[str, Tensor], model: Any) -> None:
@@ -271,13 +271,17 @@ def _difference(loaded: dict[str, Tensor], built: dict[str, Tensor]) -> str:
     if not built:
         return "not in the model"
     shapes, expected = (
-        {name: tuple(tensor.shape) for name, tensor in head.items() if not name.endswith(LABELS)}
+        {name: tuple(tensor.shape) for name, tensor in head.items() if not name.endswith(LABELS_FINGERPRINT)}
         for head in (loaded, built)
     )
     if shapes != expected:
         return f"{_classes(loaded)} in the checkpoint, {_classes(built)} in the model"
     for name in built:
-        if name.endswith(LABELS) and name in loaded and not torch.equal(loaded[name].cpu(), built[name].cpu()):
+        if (
+            name.endswith(LABELS_FINGERPRINT)
+            and name in loaded
+            and not torch.equal(loaded[name].cpu(), built[name].cpu())
+        ):
             return "other labels in the checkpoint, or in another order"
     return ""
 

@@ -58,7 +58,7 @@ def span_pooling(unit: str) -> Any:
     return option("marker", text, choices=SPAN_POOLINGS)
 
 
-def warn_of(flag: str, other: str) -> None:
+def log_no_effect(flag: str, other: str) -> None:
     """Logs that a flag has no effect with another one."""
     logger.warning("%s has no effect with %s", flag, other)
 
@@ -152,7 +152,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
                 raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
         # A warning: checkpoints of older versions have such flags, and a recipe's layers meet another attention.
         if self.encoder_attention_layers is not None and self.encoder_attention == "full":
-            warn_of(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
+            log_no_effect(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
         attention, longest = self.attention(), getattr(self, "max_positions", None)
         if longest is not None and hasattr(attention, "check_length"):
             attention.check_length(longest)
@@ -187,7 +187,7 @@ class TokenEncoderConfig(EncoderConfig):
     layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")
-    of_hierarchy: ClassVar[tuple[str, ...]] = ()  # options without effect with --no-hierarchy
+    hierarchy_options: ClassVar[tuple[str, ...]] = ()  # options without effect with --no-hierarchy
     extend_positions: str = option(
         "random",
         "initialise positions beyond those of the pretrained model at random, as copies of these, or as the last one",
@@ -199,9 +199,9 @@ class TokenEncoderConfig(EncoderConfig):
 
     def check(self) -> None:
         super().check()
-        for name in self.of_hierarchy if self.no_hierarchy else ():
+        for name in self.hierarchy_options if self.no_hierarchy else ():
             if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
-                warn_of(f"--{name.replace('_', '-')} {value}", "--no-hierarchy")
+                log_no_effect(f"--{name.replace('_', '-')} {value}", "--no-hierarchy")
 
     def encoder_sizes(self) -> LayerSizes:
         return replace(super().encoder_sizes(), normalize_before=self.encoder_normalize_before)

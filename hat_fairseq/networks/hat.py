@@ -54,7 +54,7 @@ class HatConfig(TokenEncoderConfig):
         1, "the number of encoder layers over the sentence states (in the paper one works best)", least=1
     )
     span_pooling: str = span_pooling("sentence")
-    of_hierarchy = ("hierarchical_encoder_layers", "span_pooling")
+    hierarchy_options = ("hierarchical_encoder_layers", "span_pooling")
     init: ClassVar[str | None] = None  # how `initialise` is called; None: the modules keep what they draw
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
@@ -156,9 +156,14 @@ class Decoder(Embeds, nn.Module):
         self.output_projection = Linear(sizes.embed_dim, table.num_embeddings, bias=False)
         if config.share_all_embeddings or config.share_decoder_input_output_embed:
             self.output_projection.weight = table.weight
-        else:
-            nn.init.normal_(self.output_projection.weight, std=sizes.embed_dim**-0.5)
         self.checkpoint = config.checkpoint_activations
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialises the output layer as fairseq does, unless it is the table of embeddings."""
+        weight = self.output_projection.weight
+        if weight is not self.embed_tokens.weight:
+            nn.init.normal_(weight, std=weight.size(1) ** -0.5)
 
     def forward(self, tokens: Tensor, memory: SourceStates, cache: DecoderCache | None = None) -> Tensor:
         """Maps (B, U) target ids, shifted right -> (B, U, V) logits of the token after each; see `states`."""

@@ -54,7 +54,7 @@ class HatRobertaConfig(RobertaConfig):
         "tokens", "let all tokens attend to the sentences, or only the BOS tokens", choices=QUERIES
     )
     span_pooling: str = span_pooling("sentence")
-    of_hierarchy = ("sentence_queries", "span_pooling")
+    hierarchy_options = ("sentence_queries", "span_pooling")
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)
 
 

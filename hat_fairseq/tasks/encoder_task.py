@@ -23,13 +23,13 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask, register_task
 from omegaconf import MISSING
 
 from ..criterions.evidence import F1_SUMS, THRESHOLDS
-from ..data.dictionary import label_of
+from ..data.dictionary import LABELS_FINGERPRINT, label_of
 from ..data.files import at
 from ..data.ids import read_ids
 from ..data.kinds import KINDS, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.manifest import check_files
-from ..models.adapting import LABELS, fingerprint
+from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
 from ..networks.evidence import UNLIMITED
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
@@ -113,7 +113,7 @@ class EncoderTask(PluginTask, FairseqTask):
         if self.labels:
             assert self.label_dictionary is not None
             (head,) = model.classification_heads.values()
-            head.register_buffer(LABELS, fingerprint(self.label_dictionary))
+            head.register_buffer(LABELS_FINGERPRINT, fingerprint(self.label_dictionary))
         if model.core.max_tokens == UNLIMITED:  # --max-positions is that of a segment alone
             self.cfg.max_positions = None
         model.heads_must_load = from_checkpoint

@@ -26,7 +26,7 @@ DEFAULTS = roberta.DEFAULTS | {"type_vocab_size": 2}
 REQUIRED = (*roberta.REQUIRED, "type_vocab_size")
 WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
 LEFT_OUT = {
-    "pooler.": "the pooler, which fairseq's RoBERTa has not",
+    "pooler.": "the pooler, which fairseq's RoBERTa does not have",
     "cls.seq_relationship.": "next-sentence prediction",
 }
 LM_HEAD = {  # of BERT -> of transformers' RoBERTa; of the tensors of old folders first

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.dictionary import PAD, SPECIAL, fingerprint, label_token
+from ..data.dictionary import LABELS_FINGERPRINT, PAD, fingerprint_of_labels
 from ..model_folder import OTHER_PROBLEMS
 from . import roberta
 from .rename import Converted, RenameTable, meta_model, rename_state
@@ -43,7 +43,6 @@ MODULES = roberta.LM_HEAD | {
 for other, own in roberta.LAYER.items():
     MODULES |= {f"encoder.layer.{{}}.{kind}.{other}": f"encoder.layers.{{}}.{KINDS[kind]}.{own}" for kind in KINDS}
 POSITIONS = "embeddings.position_embeddings.weight"
-LABELS = "labels_fingerprint"  # of a head: `models.adapting.LABELS`
 HEAD_PARTS = ("classifier.", "pooler.", "sentencizer.")
 REPEATED = re.compile(r"encoder\.layer\.\d+\.position_embeddings\.weight")
 COPIES = {"lm_head.decoder.weight": "encoder.embed_tokens.weight", "lm_head.decoder.bias": "encoder.lm_head.bias"}
@@ -143,7 +142,7 @@ def purpose_of(config: Mapping[str, Any]) -> str:
 def order_labels(state: dict[str, Tensor], config: Mapping[str, Any]) -> str:
     """Puts the classes of a head into the order of data with the labels of `config`; returns a line on them.
 
-    Labels of data are sorted. The fingerprint lets a training refuse the head for data with others. Labels without
+    Labels of data are sorted. With the fingerprint a training sees whether its data have these labels. Classes without
     names stay in their order.
     """
     names = config.get("id2label") or {}
@@ -154,6 +153,5 @@ def order_labels(state: dict[str, Tensor], config: Mapping[str, Any]) -> str:
     order = sorted(range(len(labels)), key=labels.__getitem__)
     state |= {name: state[name][order] for name in (weight, bias)}
     ordered = [labels[number] for number in order]
-    symbols = [*SPECIAL, *map(label_token, ordered)]
-    state[f"classification_heads.{HEAD}.{LABELS}"] = torch.tensor(fingerprint(symbols))
+    state[f"classification_heads.{HEAD}.{LABELS_FINGERPRINT}"] = torch.tensor(fingerprint_of_labels(ordered))
     return f"labels: {', '.join(map(repr, ordered))}; with other labels in the data a training begins with a new head"

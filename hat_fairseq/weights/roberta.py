@@ -86,7 +86,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], starts: list[lis
         report.append("the token type's row is not zero: it was added to every position")
     if "encoder.lm_head.weight" not in state:
         report.append("no lm_head in the folder: a masked-LM head will be newly initialised")
-    report.append("newly initialised when training starts, and listed in its log: what only the hierarchy has")
+    report.append("the parameters of the hierarchy are initialised when a training starts, and its log lists them")
     return Converted(state, starts, report)
 
 

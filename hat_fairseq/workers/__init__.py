@@ -31,7 +31,8 @@ def add_workers(parser: argparse._ActionsContainer, default: str) -> None:
     text = f"the number of processes, which does not change the result (default: {default}; on a cluster one for "
     text += "each GPU or CPU)"
     parser.add_argument("--workers", type=int, metavar="N", help=text)
-    text = "run on the Ray cluster with this address; `auto` is the one of this machine (docs/many_machines.md)"
+    text = "run on the Ray cluster with this address; `auto`: the running one, `local`: a new one on this machine "
+    text += "(docs/many_machines.md)"
     parser.add_argument("--cluster", metavar="ADDRESS", help=text)
 
 

@@ -170,7 +170,7 @@ def test_what_works(documents: Path, tmp_path: Path) -> None:
     assert shell('"$@" 2>&-', *words, "--out", "real", cwd=tmp_path) == (0, "")
     assert hat("doctor", "--data", tmp_path / "real") == 0
     status, warned = shell('"$@" >&-', *words, "--out", "real", "--overwrite", cwd=tmp_path)
-    assert status == 0 and warned.startswith("warning: --num-codes 1000000000 is too much for these training texts")
+    assert status == 0 and warned.startswith("warning: --num-codes 1000000000 are too many for these training texts")
     assert "most words that are not in these texts will be unknown to the model; give fewer codes" in warned
     full = shell('env -u PYTHONUNBUFFERED "$@" > /dev/full', *words, "--out", "full", cwd=tmp_path)
     assert full == (2, f"{warned}hat: error: standard output: No space left on device\n")

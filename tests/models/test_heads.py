@@ -8,7 +8,8 @@ from building import BOS, EOS, PAD, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.adapting import LABELS, fingerprint
+from hat_fairseq.data.dictionary import LABELS_FINGERPRINT
+from hat_fairseq.models.adapting import fingerprint
 from hat_fairseq.modules.heads import ClassificationHead, PairClassificationHead
 
 MODELS = pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def labels(model: Any, *words: str) -> Any:
     dictionary = Vocabulary(4).source_dictionary
     for word in words:
         dictionary.add_symbol(word)
-    model.classification_heads["topic"].register_buffer(LABELS, fingerprint(dictionary))
+    model.classification_heads["topic"].register_buffer(LABELS_FINGERPRINT, fingerprint(dictionary))
     return model
 
 

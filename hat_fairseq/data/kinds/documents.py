@@ -19,6 +19,8 @@ from hat_fairseq.data.rows import Row, RowEncoder, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible, split_text
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, is_blank, normalise
 
+MOST_NAMED = 20  # roles of a message
+
 
 @dataclass(frozen=True)
 class Document(Record, reads=("question", "text", "elements"), one_of=("text", "turns", "sentences"), gold="target"):
@@ -189,8 +191,10 @@ def _roles_of(record: Any, known: Texts | None = None) -> Texts:
     check_roles(record)
     for role in record.roles:
         if known is not None and role not in known:
+            names = ", ".join(known[:MOST_NAMED]) + (", ..." if len(known) > MOST_NAMED else "")
             raise ValueError(
-                f"{record.name} has the role {role!r}; known are {', '.join(known)}: rename the roles of the input"
+                f"{record.name} has the role {role!r}; known are {names}: rename the roles of the input. Names that "
+                "are new in every document need data with --role-in-text, and without --roles"
             )
     roles: Texts = record.roles
     return roles
