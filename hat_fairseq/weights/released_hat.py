@@ -145,7 +145,8 @@ def order_labels(state: dict[str, Tensor], config: Mapping[str, Any]) -> str:
     Labels of data are sorted. With the fingerprint a training sees whether its data have these labels. Classes without
     names stay in their order.
     """
-    names = config.get("id2label") or {}
+    names = config.get("id2label")
+    names = names if isinstance(names, Mapping) else {}
     weight, bias = (f"classification_heads.{HEAD}.out_proj.{part}" for part in ("weight", "bias"))
     labels = [str(names.get(str(number), "")) for number in range(len(state[weight]))]
     if "" in labels or labels == [f"LABEL_{number}" for number in range(len(labels))] or len({*labels}) < len(labels):
