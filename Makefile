@@ -23,8 +23,10 @@ STAMP := $(VENV)/.setup-done
 EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,minilm,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
-# Two files at a time, of up to 1.6 GB of memory each; Python's own flags without those for a debugger.
-COMPILE := DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/build.cfg" CFLAGS="$${CFLAGS:--DNDEBUG -fwrapv -O2}"
+# Two files at a time, of up to 1.6 GB of memory each; Python's own flags without those for a debugger. No ninja: torch
+# writes the file that tells ninja what to do for one extension at a time, so two at a time overwrite each other's.
+COMPILE := DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/build.cfg" CFLAGS="$${CFLAGS:--DNDEBUG -fwrapv -O2}" \
+  PATH="$(CURDIR)/$(VENV)/no-ninja:$$PATH"
 TIMED := long_encoders pretrained_length training generation workers precision ablation floor preprocessing
 # Variables of oneDNN and torch that keep to the instructions of older processors; a product of integers tells the kernel
 # used, and with AVX2 that int8 is refused.
@@ -148,5 +150,6 @@ install-packages:
 build-fairseq:
 	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds, beside 5/6)"
 	@printf '[build_ext]\nparallel = 2\n' > $(VENV)/build.cfg
+	@mkdir -p $(VENV)/no-ninja && printf '#!/bin/sh\nexit 1\n' > $(VENV)/no-ninja/ninja && chmod +x $(VENV)/no-ninja/ninja
 	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(COMPILE) $(INSTALL) -q -c $(PINS) \
 	  --no-build-isolation --no-deps --no-cache-dir --no-binary $(FAIRSEQ) --ignore-installed $(FAIRSEQ); }
