@@ -7,6 +7,7 @@ called `train.source` and `train.target`, or as fairseq's examples name them, wi
 """
 
 import importlib.util
+import logging
 import re
 import sys
 from collections import Counter
@@ -28,6 +29,8 @@ from hat_fairseq.data.records_json import json_line, keys_of, read_records
 from hat_fairseq.data.tables import read_parallel
 from hat_fairseq.suggestions import did_you_mean
 from hat_fairseq.versions import digest_of
+
+logger = logging.getLogger(__name__)
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -104,6 +107,8 @@ def find_reader(
     own = READERS / f"{name}.py"
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
     path = own if bare and own.is_file() else Path(name)
+    if path == own and Path(name).is_dir():
+        logger.warning("%s is the reader of this package; the folder of this name here is ./%s", name, name)
     if path.is_dir():
         return _folder_reader(path, kind or "text", columns, languages, of_model)
     if path.suffix == ".py" and path.is_file():

@@ -123,7 +123,8 @@ def check_file(path: str) -> None:
     load. Comparing them takes about half a second for a gigabyte. CheckpointError if they differ.
     """
     if Path(path).is_dir():
-        raise CheckpointError("a directory; give the checkpoint in it")
+        is_data = any(Path(path).glob("*.ids")) or (Path(path) / "bin").is_dir()
+        raise CheckpointError("data of hat preprocess, no model" if is_data else "a directory; give the checkpoint in it")
     if not Path(path).is_file():
         return
     status = os.stat(path)

@@ -70,11 +70,14 @@ def test_releases_of_cnn_dm_as_tables(form: Form, tmp_path: Path) -> None:
     ]
 
 
-def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_never_a_reader_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ami").mkdir()
     (tmp_path / "ami" / "train.jsonl").write_text('{"id": "a", "text": "b", "label": "c"}\n')
     assert find_reader("ami").splits == ("train", "valid", "test")
+    assert caplog.messages == ["ami is the reader of this package; the folder of this name here is ./ami"]
     reader = find_reader("./ami", "classification")
     assert (reader.splits, reader.kind) == (("train",), "classification")
     assert [example.label for example in reader.read("train", None, Counter())] == ["c"]

@@ -52,6 +52,9 @@ def test_other_files_are_one_line(checkpoint: Path) -> None:
             checkpoint_utils.load_checkpoint_to_cpu(str(path))
     with pytest.raises(CheckpointError, match="folder.pt: a directory; give the checkpoint in it"):
         checkpoint_utils.load_checkpoint_to_cpu(str(folder))
+    (folder / "bin").mkdir()
+    with pytest.raises(CheckpointError, match="folder.pt: data of hat preprocess, no model"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(folder))
 
 
 REFUSED = {
