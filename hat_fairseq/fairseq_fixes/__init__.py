@@ -22,11 +22,13 @@ from fairseq.models.bart.hub_interface import BARTHubInterface
 from fairseq.models.ema.ema import EMA
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.optim import FairseqOptimizer
 from fairseq.optim.amp_optimizer import AMPOptimizer
+from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
-from . import checkpoints, data, launching, log, resuming, settings, signals
+from . import best, checkpoints, data, launching, log, optimizer, resuming, settings, signals
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -44,6 +46,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (PathManager, "isfile", checkpoints.is_file_or_folder),
     (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
     # writing one
+    (checkpoint_utils, "save_checkpoint", best.save_checkpoint),
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),
     (PathManager, "copy", checkpoints.copy),
     # data, and the place of a training in them
@@ -57,6 +60,9 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
     # training
     (AMPOptimizer, "__init__", settings.build_amp),
+    (FP16Optimizer, "state_dict", optimizer.state_dict),
+    (FP16Optimizer, "load_state_dict", optimizer.load_half_precision),
+    (FairseqOptimizer, "load_state_dict", optimizer.load_state_dict),
     (Trainer, "train_step", data.train_step),
     (FairseqTask, "train_step", settings.train_step),
     (EMA, "_step_internal", checkpoints.update_averages),

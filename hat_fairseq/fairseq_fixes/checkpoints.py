@@ -124,7 +124,9 @@ def check_file(path: str) -> None:
     """
     if Path(path).is_dir():
         is_data = any(Path(path).glob("*.ids")) or (Path(path) / "bin").is_dir()
-        raise CheckpointError("data of hat preprocess, no model" if is_data else "a directory; give the checkpoint in it")
+        raise CheckpointError(
+            "data of hat preprocess, no model" if is_data else "a directory; give the checkpoint in it"
+        )
     if not Path(path).is_file():
         return
     status = os.stat(path)

@@ -15,6 +15,7 @@ import os
 import re
 import socket
 import sys
+import traceback
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,9 +28,10 @@ from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
+from ..data.dictionary import LABELS_FINGERPRINT
 from ..data.outputs import lock, open_as_it_is
 from ..model_folder import is_model_folder
-from . import checkpoints, data, signals
+from . import best, checkpoints, data, signals
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -55,6 +57,13 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     """
     if cfg.restore_file != LAST and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
+    if cfg.continue_once and not PathManager.exists(cfg.continue_once):
+        raise CheckpointError(f"--continue-once {cfg.continue_once} does not exist")
+    last = Path(cfg.save_dir) / LAST
+    if last.exists() and cfg.restore_file != LAST and not last.samefile(cfg.restore_file) and not cfg.no_save:
+        logger.warning(f"--restore-file {cfg.restore_file}: the training begins there, and replaces {last}")
+    if last.exists() and cfg.restore_file == LAST and cfg.finetune_from_model:
+        logger.info(f"--finetune-from-model has no effect here: the training goes on from {last}")
     if is_model_folder(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to go on with")
     signals.watch()
@@ -65,12 +74,18 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     try:
         restored = original(cfg, trainer, **kwargs)
     except Exception as error:
+        if isinstance(error, KeyError) and "lr_scheduler" in traceback.extract_tb(error.__traceback__)[-1].filename:
+            raise CheckpointError(
+                f"{cfg.restore_file}: the state of its learning rate has no {error}, as that of another --lr-scheduler "
+                "has not; --reset-lr-scheduler begins the schedule anew"
+            ) from None
         failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
         if failed and isinstance(error.__context__, ValueError):  # it names the tensors, or the dictionary
             raise CheckpointError(f"{failed[1]}: {error.__context__}") from None
         raise
     finally:
         current_trainer.reset(token)
+    best.forget_if_other_metric(getattr(trainer, "saved_checkpoint_settings", None), cfg)
     max_update = trainer.cfg.optimization.max_update
     if 0 < max_update <= trainer.get_num_updates():
         logger.info(f"the checkpoint has {trainer.get_num_updates()} updates: nothing to train (--max-update)")
@@ -181,7 +196,11 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         raise CheckpointError(
             f"--encoder-from {path} is no BERT or RoBERTa; to start from all its weights: --finetune-from-model"
         )
-    saved = (state.get("cfg") or {}).get("model")
+    settings = state.get("cfg") or {}
+    saved = settings.get("model")
+    if trainer is not None and not is_start and path != trainer.cfg.checkpoint.finetune_from_model:
+        _check_resumable(path, state, trainer)
+        trainer.saved_checkpoint_settings = settings.get("checkpoint")
     if trainer is None or saved is None:  # converted weights have no settings
         return state
     model = trainer.get_model()
@@ -204,20 +223,39 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
     return state
 
 
+def _check_resumable(path: str, state: dict[str, Any], trainer: Any) -> None:
+    """Raises CheckpointError for a checkpoint without the state of the optimizer, or with other labels."""
+    if trainer.cfg.checkpoint.reset_optimizer:
+        return
+    way_out = "--finetune-from-model with another --save-dir begins a new training from its weights"
+    if state.get("last_optimizer_state") is None:
+        raise CheckpointError(
+            f"{path}: it has no state of the optimizer (as with --no-save-optimizer-state) to go on with; {way_out}"
+        )
+    own = trainer.get_model().state_dict()
+    for name, before in state["model"].items():
+        is_fingerprint = name.endswith(LABELS_FINGERPRINT) and name in own
+        if is_fingerprint and not torch.equal(before.cpu(), own[name].cpu()):
+            data = trainer.cfg.task.data
+            raise CheckpointError(f"{path}: it has other labels, or in another order, than {data}; {way_out}")
+
+
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
     """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen."""
     iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
     data.start_workers_anew(iterator, self.task)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "resumed_at"):
-        self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
-        iterator.batch_epoch, iterator.data = epoch, self.data_fingerprint
+        if getattr(self, "data_fingerprints", None) is None:
+            subsets = self.cfg.dataset.train_subset, self.cfg.dataset.valid_subset.split(",")[0]
+            self.data_fingerprints = tuple(fingerprint(self.cfg, subset) for subset in subsets)
+        iterator.batch_epoch, (iterator.data, iterator.valid_data) = epoch, self.data_fingerprints
         iterator.resumed_at = 0, 0, np.zeros(len(iterator.dataset), bool)  # epoch, number of batches, samples seen
     return iterator
 
 
-def fingerprint(cfg: Any) -> str:
-    """Returns a digest of names, sizes and contents of the binary training data; of large files, of 64 chunks."""
-    digest, names = hashlib.blake2b(digest_size=16), f"{cfg.dataset.train_subset}*"
+def fingerprint(cfg: Any, subset: str) -> str:
+    """Returns a digest of names, sizes and contents of binary data; of large files, of 64 chunks."""
+    digest, names = hashlib.blake2b(digest_size=16), f"{subset}*"
     for folder in map(Path, str(getattr(cfg.task, "data", None) or "").split(os.pathsep)):
         for path in sorted([*folder.glob(names), *folder.glob(f"*/{names}")]):
             if path.suffix in (".bin", ".idx"):
@@ -246,7 +284,7 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
     """Returns fairseq's epoch and number of batches, and the samples in them."""
     state = original(self)
     if hasattr(self, "resumed_at"):
-        position = state["position"] = {"data": self.data, "drawn": self.batch_epoch}
+        position = state["position"] = {"data": self.data, "valid": self.valid_data, "drawn": self.batch_epoch}
         if state["iterations_in_epoch"]:
             epoch, before, seen_before = self.resumed_at
             if epoch != state["epoch"]:
@@ -269,10 +307,13 @@ def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, An
             f"the training data in {trainer.cfg.task.data} differ from those of the checkpoint, and its place in them "
             "is lost: --reset-dataloader starts with epoch 1 of these data"
         )
+    if position.get("valid", self.valid_data) != self.valid_data:
+        best.forget(f"the validation data in {trainer.cfg.task.data} differ from those of the checkpoint")
     epoch, number, shuffle = state["epoch"], state["iterations_in_epoch"], state["shuffle"]
     if not callable(self.batch_sampler) and position["drawn"] != self.batch_epoch:  # once in a run, in its first epoch
         first = trainer.get_train_iterator(position["drawn"], load_dataset=False, disable_iterator_cache=True)
         self._frozen_batches, self.batch_epoch, trainer.epoch_iterator = first.frozen_batches, first.batch_epoch, self
+        self.seed = first.seed  # with --update-ordered-indices-seed that of the first epoch
         self.dataset.set_epoch(epoch)
     if not number:
         return original(self, state)

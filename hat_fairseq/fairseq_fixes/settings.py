@@ -28,6 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 from ..kernels import AUTO, choose_precision, cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
 from ..suggestions import with_suggestion
+from . import best
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -222,6 +223,18 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
     for (section, name), reason in (WITHOUT_EFFECT | ({} if cfg.ema.store_ema else WITHOUT_AVERAGES)).items():
         if cfg[section][name] != getattr(getattr(FairseqConfig, section), name):
             raise ValueError(f"--{name.replace('_', '-')} has no effect on a training: {reason}; remove it")
+    for flag, is_without, reason in (
+        ("--patience", cfg.checkpoint.patience > 0 and cfg.dataset.disable_validation, "nothing is validated"),
+        (
+            "--keep-interval-updates",
+            cfg.checkpoint.keep_interval_updates > 0 >= cfg.checkpoint.save_interval_updates,
+            "it is about the checkpoints of --save-interval-updates",
+        ),
+    ):
+        if is_without:
+            logger.warning("%s has no effect: %s", flag, reason)
+    best.check_direction(cfg.checkpoint)
+    _check_numbers(cfg)
     if cfg.dataset.batch_size is None and cfg.dataset.max_tokens is None:
         raise ValueError("the size of a batch is missing: give --batch-size N (documents) or --max-tokens N")
     if on_cpu and cfg.common.amp and "bf16" not in cpu_precisions():
@@ -230,6 +243,33 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
         logger.warning("--amp: this CPU has no instructions for bf16, so training takes longer than in fp32; remove it")
     if on_cpu and cfg.common.fp16:
         cfg.common.fp16_no_flatten_grads = True
+
+
+def _check_numbers(cfg: Any) -> None:
+    """Raises ValueError for values that fairseq divides by, or reads as no limit at all."""
+    for section, name, least in (
+        ("dataset", "batch_size", 1),
+        ("dataset", "max_tokens", 1),
+        ("dataset", "num_workers", 0),
+        ("common", "log_interval", 1),
+    ):
+        if (value := cfg[section][name]) is not None and value < least:
+            raise ValueError(f"--{name.replace('_', '-')} {value}: it must be at least {least}")
+    if min(cfg.optimization.update_freq) < 1:
+        raise ValueError(f"--update-freq {cfg.optimization.update_freq}: it must be at least 1")
+    betas, overrides = getattr(cfg.optimizer, "adam_betas", None), cfg.checkpoint.optimizer_overrides
+    if betas is not None and not _is_literal(betas, tuple | list, 2):
+        raise ValueError(f'--adam-betas {betas}: it must be two numbers, as "(0.9, 0.98)"')
+    if not _is_literal(overrides, dict):
+        raise ValueError(f"--optimizer-overrides {overrides}: it must be a dictionary, as \"{{'weight_decay': 0.01}}\"")
+
+
+def _is_literal(text: Any, kind: Any, length: int | None = None) -> bool:
+    try:
+        value = ast.literal_eval(str(text))
+    except (ValueError, SyntaxError):
+        return False
+    return isinstance(value, kind) and length in (None, len(value))
 
 
 def build_amp(original: Callable[..., Any], self: Any, cfg: Any, params: Any, optimizer: Any, **kwargs: Any) -> None:

@@ -24,6 +24,8 @@ import torch
 import torch.multiprocessing
 from torch import distributed
 
+from . import best
+
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
 _asked: list[tuple[int, float]] = []  # [(signal, time)] of the first signal, else empty
@@ -54,6 +56,7 @@ def watch() -> None:
     for module in (sys.modules.get("fairseq_cli.train"), sys.modules["__main__"]):  # torchrun runs it as a script
         if (original := getattr(module, "validate_and_save", None)) is not None:
             module.validate_and_save = functools.partial(validate_and_save, original)  # type: ignore[union-attr]
+            module.get_valid_stats = functools.partial(best.get_valid_stats, module.get_valid_stats)  # type: ignore[union-attr]
 
 
 def _record(signum: int, frame: object) -> None:
@@ -64,7 +67,10 @@ def _record(signum: int, frame: object) -> None:
 
 
 def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_itr: Any, *args: Any) -> Any:
-    """Wraps fairseq's validation after an update; ends the process if a signal has come, unless training is over."""
+    """Wraps fairseq's validation after an update; ends the process if a signal has come, unless training is over.
+
+    CheckpointError, after a checkpoint is written, if `--best-checkpoint-metric` names no figure of the validation.
+    """
     saved = False
 
     def save() -> None:
@@ -75,7 +81,14 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
 
     save()
     _save[:] = [save]
-    losses, should_stop = original(cfg, trainer, task, epoch_itr, *args)
+    try:
+        losses, should_stop = original(cfg, trainer, task, epoch_itr, *args)
+    except KeyError as error:
+        if (problem := best.unknown_figure(error, cfg.checkpoint)) is None:
+            raise
+        if not saved:
+            fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
+        raise problem from None
     save()
     _save.clear()
     if saved and not should_stop:
@@ -93,7 +106,9 @@ def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: An
 def _end(settings: Any, trainer: Any, signum: int) -> None:
     for each in SIGNALS:  # fairseq ends the other processes as soon as one has left
         signal.signal(each, signal.SIG_IGN)
-    how = "" if settings.restore_file == "checkpoint_last.pt" else "without --restore-file and --reset-* "
+    flags = ("reset_dataloader", "reset_lr_scheduler", "reset_meters", "reset_optimizer")
+    is_other = settings.restore_file != "checkpoint_last.pt" or any(settings[flag] for flag in flags)
+    how = "without --restore-file and --reset-* " if is_other else ""
     outcome = f"which is in {settings.save_dir}; the same command {how}goes on"
     if settings.no_save or settings.no_last_checkpoints:
         outcome = "without a checkpoint to go on from (--no-save or --no-last-checkpoints)"

@@ -1,0 +1,80 @@
+"""The figure that chooses the best checkpoint: its direction and its name are checked, and `--keep-best-checkpoints N`.
+
+A resumed training compares with the best figure of its checkpoint only if the metric and the validation data are the
+same. fairseq keeps a checkpoint only if it is better than one of those that are kept, also while they are fewer than N.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import fairseq.checkpoint_utils
+import numpy as np
+from fairseq.data import data_utils
+from fairseq.file_io import PathManager
+
+from .checkpoints import CheckpointError
+
+logger = logging.getLogger(__name__)
+LARGER = re.compile(r"accuracy|precision|recall|f1|rouge|bleu|exact", re.IGNORECASE)  # anywhere in its name
+SMALLER = re.compile(r"(.*_)?(loss|ppl|bpc)")
+METRIC, MAXIMIZE = "--best-checkpoint-metric", "--maximize-best-checkpoint-metric"
+_figures: list[Mapping[str, Any]] = []  # those of the last validation
+
+
+def check_direction(settings: Any) -> None:
+    """Raises ValueError if the worst checkpoint would be kept as the best."""
+    metric = settings.best_checkpoint_metric
+    if LARGER.search(metric) and not settings.maximize_best_checkpoint_metric:
+        raise ValueError(f"{METRIC} {metric}: a larger one is better, so add {MAXIMIZE}")
+    if SMALLER.fullmatch(metric) and settings.maximize_best_checkpoint_metric:
+        raise ValueError(f"{METRIC} {metric}: a smaller one is better, so remove {MAXIMIZE}")
+
+
+def get_valid_stats(original: Callable[..., Any], cfg: Any, trainer: Any, stats: dict[str, Any], *args: Any) -> Any:
+    """Remembers the figures of a validation."""
+    _figures[:] = [stats]
+    return original(cfg, trainer, stats, *args)
+
+
+def unknown_figure(error: KeyError, settings: Any) -> CheckpointError | None:
+    """Returns the error to raise instead if the metric is none of the figures of the last validation."""
+    metric = settings.best_checkpoint_metric
+    if error.args != (metric,) or not _figures or metric in _figures[0]:
+        return None
+    names = ", ".join(sorted(name for name in _figures[0] if LARGER.search(name) or SMALLER.fullmatch(name)))
+    return CheckpointError(
+        f"{METRIC} {metric}: the validation has no such figure, but {names}; with one of these the same command goes on"
+    )
+
+
+def forget(reason: str) -> None:
+    """Forgets the best figure of the checkpoint."""
+    if hasattr(save := fairseq.checkpoint_utils.save_checkpoint, "best"):
+        del save.best
+        logger.info("%s, so checkpoint_best.pt is chosen among the new checkpoints alone", reason)
+
+
+def forget_if_other_metric(saved: Any, settings: Any) -> None:
+    """Forgets the best figure if it was one of another metric; `saved`: the settings of the checkpoint."""
+    for flag in (METRIC, MAXIMIZE):
+        name = flag[2:].replace("-", "_")
+        before, now = getattr(saved, name, None), getattr(settings, name)
+        if before is not None and before != now:
+            return forget(f"{flag} is {now}, and was {before} in the checkpoint")
+
+
+def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:
+    """Saves the checkpoint; also as one of the best ones while there are fewer than `--keep-best-checkpoints`."""
+    saved, keep, metric = original(settings, trainer, epoch_itr, value), settings.keep_best_checkpoints, None
+    if not saved or value is None or keep <= 0:
+        return saved
+    metric, suffix = settings.best_checkpoint_metric, trainer.checkpoint_suffix
+    with data_utils.numpy_seed(epoch_itr.epoch, trainer.get_num_updates(), value):  # as fairseq resolves ties
+        name = f"checkpoint.best_{metric}_{value:.3f}{np.random.randint(0, keep)}{suffix}.pt"
+    path = Path(settings.save_dir) / name
+    if not path.exists() and len([*path.parent.glob(f"checkpoint.best_{metric}_*{suffix}.pt")]) < keep:
+        PathManager.copy(saved, str(path), overwrite=True)
+    return saved

@@ -1,0 +1,50 @@
+"""What an optimizer takes from a checkpoint: with `--fp16` and `--bf16` the weights in fp32, but no changed settings.
+
+The model of such a training is in half precision, and so in a checkpoint. fairseq begins again with these rounded
+weights, so each resumption changes them. Here the state of the optimizer has them in fp32, too.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
+WEIGHTS = "fp32_weights"  # the key in the state of the optimizer
+
+
+def _weights(optimizer: Any) -> list[Tensor]:
+    weights = optimizer.fp32_params  # flat, one for each device, or of the shapes of the model
+    return [weight.detach() for weight in (weights.values() if isinstance(weights, dict) else weights)]
+
+
+def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
+    """Returns the state of an optimizer with its weights in fp32."""
+    return {**original(self), WEIGHTS: _weights(self)}
+
+
+def load_half_precision(original: Callable[..., Any], self: Any, state: dict[str, Any], *args: Any) -> None:
+    """Restores the weights in fp32, too, but those that the model has changed since, as by `hat average`."""
+    state = dict(state)
+    saved, weights = state.pop(WEIGHTS, []), _weights(self)  # a checkpoint of 0.5 has none
+    original(self, state, *args)
+    if [weight.shape for weight in saved] != [weight.shape for weight in weights]:
+        return
+    half = self.fp16_params[0].dtype
+    for weight, exact in zip(weights, saved, strict=True):
+        exact = exact.to(weight)
+        weight.copy_(torch.where(exact.to(half).to(weight) == weight, exact, weight))
+
+
+def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, Any], overrides: Any = None) -> None:
+    """Keeps the settings of this run, as `--weight-decay`, in place of those of the checkpoint, and logs the change."""
+    names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in (overrides or {})]
+    wanted = [{name: group[name] for name in names if name in group} for group in self.param_groups]
+    original(self, state, overrides)
+    for group, settings in zip(self.param_groups, wanted, strict=True):
+        for name, value in settings.items():
+            if name in group and group[name] != value:
+                logger.info("%s of the optimizer is %s, and was %s in the checkpoint", name, value, group[name])
+            group[name] = value
