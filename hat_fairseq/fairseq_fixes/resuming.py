@@ -241,8 +241,15 @@ def _check_resumable(path: str, state: dict[str, Any], trainer: Any) -> None:
 
 
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
-    """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen."""
-    iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
+    """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen.
+
+    ValueError for a seed of each epoch where the batches are made once: it would be that of the first epoch of a run.
+    """
+    iterator, options = original(self, epoch, *args, **kwargs), self.cfg.dataset
+    self.epoch_iterator = iterator
+    is_once = not options.update_epoch_batch_itr and self.task.can_reuse_epoch_itr(iterator.dataset)
+    if options.update_ordered_indices_seed and is_once:
+        raise ValueError("--update-ordered-indices-seed has no effect without --update-epoch-batch-itr True; add it")
     data.start_workers_anew(iterator, self.task)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "resumed_at"):
         if getattr(self, "data_fingerprints", None) is None:
@@ -313,7 +320,6 @@ def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, An
     if not callable(self.batch_sampler) and position["drawn"] != self.batch_epoch:  # once in a run, in its first epoch
         first = trainer.get_train_iterator(position["drawn"], load_dataset=False, disable_iterator_cache=True)
         self._frozen_batches, self.batch_epoch, trainer.epoch_iterator = first.frozen_batches, first.batch_epoch, self
-        self.seed = first.seed  # with --update-ordered-indices-seed that of the first epoch
         self.dataset.set_epoch(epoch)
     if not number:
         return original(self, state)

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,7 +22,6 @@ LONG = ["--max-update", 24, "--validate-interval-updates", 2]  # three updates a
 SHORT = ["--disable-validation", "--save-interval-updates", 1]
 # fairseq starts as many processes as there are GPUs; what runs in them is all real
 SPAWN = "import torch; torch.cuda.device_count = lambda: 2; import fairseq_cli.train; fairseq_cli.train.cli_main()"
-Quick = Callable[..., tuple[int, str]]
 
 
 def process_of(folder: Path) -> int:
@@ -35,17 +34,6 @@ def wait_for(log: Path, text: str, run: Future | None = None) -> None:
     while not (log.exists() and text in log.read_text()) and not (run and run.done()):
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)
-
-
-@pytest.fixture
-def quick(ami: Path, warm, tmp_path: Path) -> Quick:
-    """fairseq-train in a process that has imported everything: exit status and output."""
-
-    def train(folder: Path, *flags: object, log: Path = tmp_path / "log", data: Path = ami / "bin") -> tuple[int, str]:
-        log.unlink(missing_ok=True)
-        return warm.status(["fairseq_cli.train", *training_words(data, folder, *flags)], tmp_path, log), log.read_text()
-
-    return train
 
 
 @pytest.fixture
