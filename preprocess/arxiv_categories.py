@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 from hat_fairseq.data.kinds import LabelledText
@@ -41,8 +42,16 @@ def _papers(papers: list[Path], split: str) -> list[Path]:
     total = sum(number for (number,) in RELEASE.values())
     tests, valids = (round(len(papers) * RELEASE[name][0] / total) for name in ("test", "valid"))
     ordered = sorted(papers, key=lambda path: (_digest(path), path.parent.name))
-    ranges = {"test": (0, tests), "valid": (tests, tests + valids), "train": (tests + valids, len(papers))}
+    ends = [0, *(_end_of_copies(ordered, number) for number in (tests, tests + valids)), len(papers)]
+    ranges = dict(zip(("test", "valid", "train"), pairwise(ends), strict=True))
     return ordered[slice(*ranges[split])]
+
+
+def _end_of_copies(papers: list[Path], number: int) -> int:
+    """Return the first number, from this one on, that does not part the copies of a paper."""
+    while 0 < number < len(papers) and _digest(papers[number - 1]) == _digest(papers[number]):
+        number += 1
+    return number
 
 
 def _digest(path: Path) -> str:

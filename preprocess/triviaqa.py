@@ -13,6 +13,7 @@ Pages without such a place stay in the data, as questions without answer, and ar
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,7 +29,8 @@ RELEASE = {"train": (110648, 110647), "valid": (14229,)}
 FILES = {"train": "qa/wikipedia-train.json", "valid": "qa/wikipedia-dev.json"}
 PAGES = "evidence/wikipedia"
 CONTENT = f"{FILES['train']}, {FILES['valid']} and {PAGES}, as triviaqa-rc.tar.gz has them"
-WORD = re.compile(r"[^\W_]+")
+MARKS = "".join(filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x20000))))
+WORD = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}])*")  # letters with their vowel signs and accents
 ARTICLES = ("a", "an", "the")
 
 
@@ -57,7 +59,7 @@ def find_answers(text: str, aliases: Iterable[str]) -> tuple[Answer, ...]:
     """Find the places of a text whose words are those of an alias, in their order."""
     phrases: dict[str, set[tuple[str, ...]]] = {}
     for alias in aliases:
-        words = tuple(WORD.findall(alias.lower()))
+        words = tuple(word.lower() for word in WORD.findall(alias))
         while len(words) > 1 and words[0] in ARTICLES:
             words = words[1:]
         if words:

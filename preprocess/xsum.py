@@ -38,6 +38,7 @@ SPLIT_FILE = "XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json"
 NAMES = {"train": "train", "valid": "validation", "test": "test"}
 SUMMARIES = f"bbc-summary-data/ beside {SPLIT_FILE}, or "
 PART = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
+PARTS = ("URL", "TITLE", "FIRST-SENTENCE", "RESTBODY")
 BUTTONS = frozenset(
     ["Share this with", "Email", "Facebook", "Messenger", "Twitter", "Pinterest", "WhatsApp", "Linkedin", "LinkedIn"]
     + ["Copy this link", "These are external links and will open in a new window"]
@@ -67,14 +68,16 @@ def _article(folder: Path, name: str, counts: Counter[str]) -> Document:
     if not path.is_file():
         raise ValueError(f"{path} is missing, which {SPLIT_FILE} lists; unpack the archive again")
     parts: dict[str, list[str]] = {}
-    lines: list[str] = []
+    lines: list[str] | None = None
     for _, line in read_lines(path):
         if part := PART.fullmatch(line.strip()):
-            lines = parts.setdefault(part[1], [])
+            lines = parts.setdefault(part[1], []) if part[1] in PARTS else None
         elif line.strip() in BUTTONS:
             counts["page_buttons_removed"] += 1
-        else:
+        elif lines is not None:
             lines.append(line)
+        elif line.strip():
+            counts["lines_outside_of_the_parts_skipped"] += 1
     missing = [part for part in ("FIRST-SENTENCE", "RESTBODY") if part not in parts]
     if missing:
         raise ValueError(f"{path}: no [SN]{missing[0]}[SN], so this is no complete article; unpack the archive again")

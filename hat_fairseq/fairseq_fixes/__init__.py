@@ -28,7 +28,7 @@ from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
-from . import best, checkpoints, data, launching, log, optimizer, resuming, settings, signals
+from . import best, checkpoints, data, launching, log, optimizer, position, resuming, settings, signals
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -54,9 +54,9 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (fairseq.data.indexed_dataset, "make_dataset", data.make_dataset),
     (fairseq.data.data_utils, "batch_by_size", data.batch_by_size),
     (EpochBatchIterator, "ordered_batches", data.ordered_batches),
-    (Trainer, "get_train_iterator", resuming.get_train_iterator),
-    (EpochBatchIterator, "state_dict", resuming.state_dict),
-    (EpochBatchIterator, "load_state_dict", resuming.load_state_dict),
+    (Trainer, "get_train_iterator", position.get_train_iterator),
+    (EpochBatchIterator, "state_dict", position.state_dict),
+    (EpochBatchIterator, "load_state_dict", position.load_state_dict),
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
     # training
     (AMPOptimizer, "__init__", settings.build_amp),

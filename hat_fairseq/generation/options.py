@@ -77,7 +77,10 @@ def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: 
     longest = min(int(max_len_a * source_tokens + max_len_b), positions - 1)
     if min_len > longest:
         source = f" for a source of {source_tokens}" if max_len_a else ""
-        raise ValueError(f"--min-len {min_len} is more than the longest text allowed, {longest} tokens{source}")
+        raise ValueError(
+            f"--min-len {min_len}, of the command or of the model's folder, is more than the longest text allowed, "
+            f"{longest} tokens{source}"
+        )
     return longest
 
 

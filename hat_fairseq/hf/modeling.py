@@ -8,7 +8,8 @@
     HatForMultipleChoice            with a head whose one logit is the score of a choice
     HatForMaskedLM                  with the masked-LM head
 
-Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens out; <pad> is left out without it.
+Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens out (segments of one length: at the end
+of a row only); <pad> is left out without it.
 
 Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
 """
@@ -30,7 +31,7 @@ from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from ..networks.evidence import EvidenceEncoder
 from ..networks.hat import ENCODER_DECODERS, HatEncoder
 from .config import HatConfig
-from .pretrained import LOSS, Asked, HatPreTrainedModel, ids_of, is_padded_on_left, known_arguments
+from .pretrained import LOSS, Asked, HatPreTrainedModel, ids_of, known_arguments
 from .recording import Recording
 
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
@@ -128,10 +129,11 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
     ) -> tuple[Tensor, EncoderOut, dict[str, Any]]:
         """Returns (B, T) ids, the output of the encoder, and the states and weights that are asked for."""
         tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.core.config)
-        if getattr(self.core.config, "segment_by", None) == "length" and is_padded_on_left(tokens.ne(PAD)):
+        real = tokens.ne(PAD)
+        if getattr(self.core.config, "segment_by", None) == "length" and bool((real[:, 1:] & ~real[:, :-1]).any()):
             raise ValueError(
-                "padding on the left: the segments of hierarchical_transformer count from the first place of a row; "
-                "pad on the right, as its tokenizer does"
+                "padding on the left, or a token that is left out: the segments of hierarchical_transformer count from "
+                "the first place of a row; pad on the right, as its tokenizer does"
             )
         if isinstance(self.core, EvidenceEncoder) and (asked.states or asked.weights):
             raise ValueError("output_hidden_states, output_attentions: hat_evidence encodes each turn by itself")

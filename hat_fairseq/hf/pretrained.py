@@ -88,11 +88,6 @@ def ids_of(
     return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
 
 
-def is_padded_on_left(real: Tensor) -> bool:
-    """Returns whether a row of a (B, T) mask, True for tokens, begins with padding and has something else."""
-    return bool((real.any(dim=1) & ~real[:, 0]).any())
-
-
 class HatPreTrainedModel(HasLoader, PreTrainedModel):
     """Loading, initialisation, recomputed layers and precision of all models."""
 

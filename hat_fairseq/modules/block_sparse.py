@@ -197,7 +197,7 @@ class BlockSparseAttention(HeadProjections):
     def _rows(self, x: Tensor, layout: BatchLayout) -> SparseRows:
         block, dense, most = self.pattern.block, self.pattern.dense, -(-x.size(1) // self.pattern.block)
         lengths = layout.lengths(x)
-        counts = [-(-length // block) for length in lengths]
+        counts = [max(1, -(-length // block)) for length in lengths]  # a batch of nothing but padding has one
         tables, ends = zip(*(self._visible(count) for count in counts), strict=True)
         width = max(table.size(2) for table in tables)
         table = torch.stack([F.pad(t, (0, width - t.size(2), 0, most - t.size(1)), value=-1) for t in tables])

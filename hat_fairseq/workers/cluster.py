@@ -179,8 +179,8 @@ def connect(address: str) -> Any:
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         cause = " ".join(str(error).split())
         raise ValueError(
-            f"--cluster {address}: no Ray cluster answers to this ~/.ray/auth_token ({cause:.300}); start one with "
-            "`ray start --head`, or on Slurm as in examples/slurm_ray.sh"
+            f"--cluster {address}: no Ray cluster answers there, with the token of ~/.ray/auth_token "
+            f"({cause:.300}); start one with `ray start --head`, or on Slurm as in examples/slurm_ray.sh"
         ) from None
     return ray
 

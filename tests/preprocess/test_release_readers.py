@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
@@ -91,6 +92,9 @@ def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles(
         ("a b a b a", ["a b a"], ["b a", "b a"]),
         ("nothing", ["", "..."], []),
         ("Ångström, ÅNGSTRÖM", ["ångström"], ["Ångström", "ÅNGSTRÖM"]),
+        ("He lived in İstanbul.", ["İstanbul"], ["İstanbul"]),
+        ("हिन्दी भाषा है, हिन्द", ["हिन्दी"], ["हिन्दी"]),
+        ("Beyonce\u0301 sings", ["Beyonce\u0301"], ["Beyonce\u0301"]),
     ):
         answers = find_answers(text, aliases)
         assert [answer.text for answer in answers] == expected
@@ -200,6 +204,27 @@ def test_a_pixel_is_the_luma_of_its_colour() -> None:
         red, green, blue = colours.get(record.id, (0, 0, 0))
         luma = 0.2989 * red + 0.587 * green + 0.114 * blue
         assert record.id not in colours or {luma - 1 < int(pixel) <= luma + 0.5 for pixel in record.parts[0]} == {True}
+
+
+def test_text_outside_of_the_parts_of_an_article_of_xsum_is_counted(tmp_path: Path) -> None:
+    folder = shutil.copytree(RELEASES / "xsum", tmp_path / "xsum")
+    before, counts = [*read("xsum", "valid", folder)], Counter()
+    path = folder / "bbc-summary-data" / f"{before[0].id}.summary"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"Before.\n{text}\n[SN]OTHER[SN]\n\nAfter.\n", encoding="utf-8")
+    assert [*read("xsum", "valid", folder, counts)] == before
+    assert counts["lines_outside_of_the_parts_skipped"] == 2
+
+
+def test_copies_of_a_paper_of_arxiv_are_in_one_split(tmp_path: Path) -> None:
+    write_release("arxiv_categories", tmp_path)
+    for folder in tmp_path.iterdir():
+        (folder / "0704.0001v1.txt").write_text("A paper.", encoding="utf-8")
+    papers = {
+        split: [one.id for one in read("arxiv_categories", split, tmp_path)] for split in ("train", "valid", "test")
+    }
+    assert sum(map(len, papers.values())) == 55
+    assert sorted(sum(id_.endswith("/0704.0001v1") for id_ in ids) for ids in papers.values()) == [0, 0, 11]
 
 
 @pytest.mark.slow
