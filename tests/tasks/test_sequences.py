@@ -21,6 +21,7 @@ COMMON = (
 )
 COMMON += "--optimizer adam --batch-size 4 --log-format json --no-epoch-checkpoints --dropout 0 --attention-dropout 0 "
 LABELS = "--task sequence_classification --criterion document_labels --best-checkpoint-metric accuracy "
+LABELS += "--maximize-best-checkpoint-metric "
 
 
 def record(kind: str, number: int, drawn: random.Random) -> dict[str, Any]:
