@@ -20,6 +20,7 @@ from typing import Any
 
 import fairseq
 from fairseq.logging import metrics, progress_bar
+from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig
 from torch import nn
 
@@ -29,6 +30,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 FAIRSEQ = Path(fairseq.__file__).resolve().parent
 COMMANDS = FAIRSEQ.with_name("fairseq_cli")
 REFUSALS = (ValueError, ImportError, AssertionError, FileNotFoundError)  # what fairseq raises for its input
+OVERRIDE = re.compile(r"override \w+\.(\w+)=(\S*)")  # in an error of Hydra, a setting and its value
 #: Warnings about old functions of libraries that fairseq and Hydra use, and about pinned memory on a CPU.
 WARNINGS = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -67,6 +69,10 @@ def show_own_errors_in_one_line() -> None:
             previous(kind, error, trace)
         elif is_known:
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
+        elif isinstance(error, ConfigCompositionException) and (setting := OVERRIDE.search(str(error))):
+            flag, value = f"--{setting[1].replace('_', '-')}", setting[2]
+            problem = "is missing" if value == "null" else f"{value}: not a value of this flag"
+            print(f"hat_fairseq: error: {flag} {problem}", file=sys.stderr)
         elif isinstance(error, REFUSALS) and _refused_by_fairseq(error, trace):
             print(f"fairseq: error: {' '.join(str(error).split())}", file=sys.stderr)
         else:

@@ -110,6 +110,7 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(run, tmp_path: Path) -
             ["--update-ordered-indices-seed"],
             "error: --update-ordered-indices-seed has no effect without --update-epoch-",
         ),
+        (["--lr-scheduler", "polynomial_decay"], "hat_fairseq: error: --total-num-update is missing"),
         (["--batch-size", 0], "error: --batch-size 0: it must be at least 1"),
         (["--update-freq", 0], "error: --update-freq [0]: it must be at least 1"),
         (["--log-interval", 0], "error: --log-interval 0: it must be at least 1"),
