@@ -94,6 +94,11 @@ class Run:
                 lines = islice(self.reader.lines(split, self.root, counts), self.options.limit)
                 blocks = blocks_of_lines(lines, digest(key, split, to_learn))
                 self.store(split, self.blocks.map(function, blocks), earlier)
+            if not self.stored[split]:
+                left_out = [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items() if number]
+                read = [f"read {', '.join(map(str, sorted(inputs)[:3]))}"] if inputs else []
+                details = f" ({'; '.join([*read, *left_out])})" if read or left_out else ""
+                raise ValueError(f"{self.reader.name}: the split {split} has no documents{details}")
             self.inputs |= inputs
             report.treatments.update(counts)
             report.check_gold(split)
@@ -132,9 +137,7 @@ class Run:
                 treatments["ids_in_an_earlier_split"] += record_id in earlier
                 treatments["sources_in_an_earlier_split"] += source in earlier
         earlier |= known
-        if not ids:
-            raise ValueError(f"{self.reader.name}: the split {split} has no documents")
-        if release and self.options.limit is None and not self.options.partial and len(ids) not in release:
+        if ids and release and self.options.limit is None and not self.options.partial and len(ids) not in release:
             raise ValueError(
                 f"{self.reader.name}: the split {split} has {len(ids):,} documents, a complete release "
                 f"{' or '.join(f'{number:,}' for number in release)}; complete it, or use what is there with "
