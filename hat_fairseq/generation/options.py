@@ -78,8 +78,8 @@ def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: 
     if min_len > longest:
         source = f" for a source of {source_tokens}" if max_len_a else ""
         raise ValueError(
-            f"--min-len {min_len} is more than the longest text allowed, {longest} tokens{source}; without a --min-len of "
-            "yours, the settings of the model have it"
+            f"--min-len {min_len} is more than the longest text allowed, {longest} tokens{source}; if it is not "
+            "yours, it is a setting of the model"
         )
     return longest
 
