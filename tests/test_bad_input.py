@@ -531,6 +531,7 @@ TRANSCRIPTS = [
     ask('{"id": "a", "turns": ["a"], "sentences": ["b"]}', "document a has turns and sentences; give one of them"),
     ask('{"id": "a", "turns": "b"}', "document a: turns must be a list"),
     ask('{"id": "a", "text": "b"}\n{"id": "c", "text": "d"}', "has 2 documents: choose one of a, c with --id"),
+    ask('{"id": "a", "text": "b"}\n{"id": "a", "text": "d"}', "has 'a' as the id of several documents; give each"),
     ask('{"id": "a", "turns": ["b"]}\n{"text": "d"}', "has documents and turns side by side"),
     ask('[{"text": "a"}, 3]', "expected a JSON object, found 3"),
     ask('[{"text": "a"}', "is the file cut off"),

@@ -173,6 +173,8 @@ def _of_json(file: DataFile, name: str, wanted: str | None) -> Transcript:
     if len(documents) < len(rows):
         raise ValueError(f"{file.path} has documents and turns side by side; give one document")
     ids = [str(row.get("id", number)) for number, row in enumerate(documents, start=1)]
+    if again := next((id_ for id_, number in Counter(ids).items() if number > 1), None):
+        raise ValueError(f"{file.path} has {again!r} as the id of several documents; give each an id of its own")
     some = ", ".join(ids[:8]) + (", ..." if len(ids) > 8 else "")
     if wanted is not None and wanted not in ids:
         raise ValueError(f"{file.path} has no document {wanted!r}; it has {some}")

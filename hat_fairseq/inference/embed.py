@@ -211,10 +211,11 @@ class Embedder:
     def pool(self, document: Pieces, states: Iterator[Tensor]) -> Tensor:
         """Takes the states of a document's rows and returns its (N, C) vectors."""
         indices = [torch.tensor([*(n for _, n in row), row[-1][1]]) for row in document.rows]  # `</s>` with the last
-        chosen = []
+        chosen, last = [], -1
         for index, state in zip(indices, states, strict=False):
             if self.options.pooling == "marker":  # the first token of each vector in a row
-                first = F.pad(index[1:] != index[:-1], (1, 0), value=True)
+                first = F.pad(index[1:] != index[:-1], (1, 0), value=True) & (index > last)  # not where it goes on
+                last = int(index[-1])
                 index, state = index[first], state[first]
             chosen.append((index, state))
         owners, values = torch.cat([n for n, _ in chosen]), torch.cat([s for _, s in chosen])

@@ -118,6 +118,8 @@ def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Rec
     if args.input is not None:
         columns = columns_of(args.columns, args.number_ids)
         return reading.records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings)
+    if args.columns or args.number_ids:
+        raise ValueError("--columns and --number-ids are about INPUT, and there is none: remove them")
     return find_reader("ami").read(args.split or command.SPLIT, None, Counter())
 
 

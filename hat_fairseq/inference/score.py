@@ -49,6 +49,8 @@ class Score:
                 check_outputs({"--json of --score": Path(parsed.json)}, parsed.overwrite, inputs)
                 if Path(parsed.json).resolve() == args.out.resolve():
                     raise ValueError("--json of --score and --out name the same file")
+            if gold not in (keys := score_command.METRICS[parsed.metric].gold):
+                raise ValueError(f"--score {parsed.metric} is about {' or '.join(keys)}, and these data have {gold}")
             checked_score(parsed)
             if parsed.metric == "bleu":
                 make_bleu(settings_of(parsed))

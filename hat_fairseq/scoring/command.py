@@ -28,11 +28,17 @@ class Metric:
     references: str = RECORDS
     seed: int = 0  # of the resampling
     least_seed: int = 0
+    gold: tuple[str, ...] = ("answers", "annotations")  # keys of the records that it may be about
 
 
 METRICS = {
     "rouge": Metric(
-        "compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries", rouge.score, rouge.add_arguments, TEXTS, TARGETS
+        "compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries",
+        rouge.score,
+        rouge.add_arguments,
+        TEXTS,
+        TARGETS,
+        gold=("target",),
     ),
     "bleu": Metric(
         "compute BLEU (of documents and of sentences) and chrF2 of translations with sacrebleu",
@@ -42,17 +48,20 @@ METRICS = {
         TARGETS,
         bleu.BleuSettings.seed,
         1,
+        ("target",),
     ),
     "classification": Metric(
         "compute accuracy, micro F1 and macro F1 of labels",
         labels.score,
         references=f"{RECORDS}, or .jsonl with id and label(s)",
+        gold=("label", "labels"),
     ),
     "evidence": Metric(
         "compute average precision, F1 and passage F1 of the turns or sentences that answer questions",
         evidence_score.score,
         evidence_score.add_arguments,
         references=f"{RECORDS}, or your own records with turns or sentences",
+        gold=("evidence",),
     ),
     "qa": Metric(
         "compute exact match and F1 of answers to your own questions",

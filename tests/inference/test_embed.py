@@ -175,6 +175,10 @@ def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCapture
         assert len(lengths) == fewest and min(lengths) >= max(lengths) - 8 * fewest
     (whole,) = model.embed([{"segments": sentences}], of="document")
     assert whole.spans == [(0, len("\n".join(sentences)))]
+    first, each = (
+        model.embed([{"segments": sentences}], of=of, pooling="marker", raw=True)[0] for of in ("document", "segment")
+    )
+    assert np.abs(first.vectors[0] - each.vectors[0]).max() < 1e-5  # the first marker alone, not those of other rows
 
 
 @pytest.mark.slow

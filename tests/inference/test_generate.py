@@ -315,5 +315,8 @@ def test_a_blind_test_set_is_generated_and_not_scored(ami, words, tmp_path, caps
     capsys.readouterr()
     assert cli.main([*command, f"{tmp_path}/out/test.jsonl", "--score", "rouge"]) == 2
     assert "has no target to score with: leave out --score" in capsys.readouterr().err
+    assert cli.main([*words, f"{tmp_path}/out/test.jsonl", "--score", "squad"]) == 2
+    assert "--score squad is about answers or annotations, and these data have target" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
     assert cli.main([*command, f"{tmp_path}/out/test.jsonl"]) == cli.main([*words, f"{tmp_path}/whole/test.jsonl"]) == 0
     assert rows(tmp_path / "out") == rows(tmp_path / "whole") and len(rows(tmp_path / "out")) == 6
