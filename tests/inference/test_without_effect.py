@@ -238,6 +238,8 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     assert hat(*words, "--out", "out.jsonl") == 0
     assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == lines
     capfdbinary.readouterr()
+    assert hat("look", "demo", "--json", "page.json", "--columns", "text=foo") == 2
+    assert b"--columns and --number-ids are about INPUT, and there is none" in capfdbinary.readouterr().err
     assert hat("look", "demo", "in.jsonl", "--out", "-") == 2
     assert b"--out -: `hat look` does not write this to the standard output" in capfdbinary.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
