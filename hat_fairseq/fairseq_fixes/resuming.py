@@ -54,7 +54,8 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     if cfg.continue_once and not PathManager.exists(cfg.continue_once):
         raise CheckpointError(f"--continue-once {cfg.continue_once} does not exist")
     last = Path(cfg.save_dir) / LAST
-    if last.exists() and cfg.restore_file != LAST and not last.samefile(cfg.restore_file) and not cfg.no_save:
+    is_other = cfg.restore_file != LAST and os.path.realpath(cfg.restore_file) != os.path.realpath(last)
+    if last.exists() and is_other and not cfg.no_save:
         logger.warning(f"--restore-file {cfg.restore_file}: the training begins there, and replaces {last}")
     if last.exists() and cfg.restore_file == LAST and cfg.finetune_from_model:
         logger.info(f"--finetune-from-model has no effect here: the training goes on from {last}")
