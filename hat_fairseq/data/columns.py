@@ -73,7 +73,7 @@ class Columns:
             return value
         if value.get("id") is not None:
             raise ValueError(f"{where}: it has the id {value['id']!r:.60}, and --number-ids is for records without ids")
-        return {**value, "id": f"{split}-{number}"}
+        return {**value, "id": f"{'input' if split == '-' else split}-{number}"}
 
 
 AS_NAMED = Columns()

@@ -26,7 +26,7 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
 
 
 def load_half_precision(original: Callable[..., Any], self: Any, state: dict[str, Any], *args: Any) -> None:
-    """Restores the weights in fp32, too, but those that the model has changed since, as by `hat average`."""
+    """Restores the weights in fp32, too, but those that are others in the model, as in a mean of fairseq."""
     state = dict(state)
     saved, weights = state.pop(WEIGHTS, []), _weights(self)  # a checkpoint of 0.5 has none
     original(self, state, *args)

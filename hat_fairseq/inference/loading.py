@@ -82,7 +82,7 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
     folders = {path: ModelFolder.open(path) for path in paths if is_model_folder(path)}
     others = [path for path in paths if path not in folders or folders[path].description is None]
     if data is None and not others:
-        return load_folders(list(folders.values()), device, precision)
+        return load_folders([folders[path] for path in paths], device, precision)
     purpose = f"{others[0]}, a checkpoint or a folder of an earlier version," if others else f"a folder with {data}"
     return load_with_fairseq(paths, data, device, precision, purpose)
 

@@ -36,8 +36,9 @@ def main(args: argparse.Namespace) -> int:
     if number < 2:
         raise ValueError(f"an average needs at least 2 checkpoints, not {number}")
     check_folder(args.out)
-    paths = dict(reversed(newest_first(args.folder)))  # of equal updates, such as checkpoint_best.pt, one
-    check_output(args.out, args.overwrite, [*paths.values()])
+    readable = newest_first(args.folder)
+    check_output(args.out, args.overwrite, [path for _, path in readable])
+    paths = dict(reversed(readable))  # of equal updates, such as checkpoint_best.pt, one
     chosen, kind = [_read(path) for path in reversed(paths.values())], "checkpoints"
     if args.best is not None:
         kind = "checkpoints that were validated when they were saved"

@@ -302,6 +302,7 @@ def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) ->
     both = hat_fairseq.load(f"{made}/P:{tmp_path}/Q", device="cpu")
     expected = hat_fairseq.load(f"{made}/model.pt:{tmp_path}/other.pt", data, "cpu").generate(lines, **OPTIONS)
     assert both.generate(lines) == expected and both.loaded.task is None
+    assert len(hat_fairseq.load(f"{made}/P:{tmp_path}/Q:{made}/P", device="cpu").models) == 3  # one counts twice
     one, checkpoint = hat_fairseq.load(made / "P", device="cpu"), hat_fairseq.load(made / "model.pt", data, "cpu")
     assert expected != one.generate(lines) and (one.loaded.task, bool(checkpoint.loaded.task)) == (None, True)
     diverse = OPTIONS | {"diverse_beam_groups": 2, "diverse_beam_strength": 5.0}

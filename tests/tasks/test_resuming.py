@@ -40,7 +40,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(quick, folder: Path, tmp
 
 @pytest.mark.slow
 def test_weights_that_have_changed_since_are_not_those_of_the_optimizer(quick, folder: Path) -> None:
-    """As those of hat average, whose file has the optimizer of one of the checkpoints."""
+    """As those of a mean of checkpoints that fairseq made, which has the optimizer of one of them."""
     assert quick(folder, *QUIET, "--bf16", *ONE)[0] == 0
     state = checkpoint(folder)
     name = "encoder.layers.0.fc1.weight"

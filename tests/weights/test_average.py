@@ -85,6 +85,7 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> No
         (trained, ["--best", "9", "--out", out], "checkpoints that were validated when they were saved, 9 were asked"),
         (trained, ["--last", "2", "--out", str(tmp_path / "no/a.pt")], str(tmp_path / "no")),
         (trained, ["--last", "2", "--out", output, "--overwrite"], "checkpoint_1_2.pt"),  # it is an input
+        (trained, ["--last", "2", "--out", str(trained / "checkpoint_best.pt"), "--overwrite"], "checkpoint_best.pt"),
         (tmp_path / "no", ["--last", "2", "--out", out], "no has 0 checkpoints"),
     ):
         assert message in refusal("average", folder, *words) and not (tmp_path / "mean.pt").exists()
