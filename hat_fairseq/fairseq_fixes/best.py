@@ -18,8 +18,8 @@ from fairseq.file_io import PathManager
 from .checkpoints import CheckpointError
 
 logger = logging.getLogger(__name__)
-LARGER = re.compile(r"accuracy|precision|recall|f1|rouge|bleu|exact", re.IGNORECASE)  # anywhere in its name
-SMALLER = re.compile(r"(.*_)?(loss|ppl|bpc)")
+SMALLER = re.compile(r"(.*_)?(loss|ppl|bpc)")  # the whole name of a figure
+LARGER = re.compile(r"accuracy|precision|recall|f1|rouge|bleu|exact", re.IGNORECASE)  # a part of it
 METRIC, MAXIMIZE = "--best-checkpoint-metric", "--maximize-best-checkpoint-metric"
 _figures: list[Mapping[str, Any]] = []  # those of the last validation
 
@@ -27,10 +27,11 @@ _figures: list[Mapping[str, Any]] = []  # those of the last validation
 def check_direction(settings: Any) -> None:
     """Raises ValueError if the worst checkpoint would be kept as the best."""
     metric = settings.best_checkpoint_metric
-    if LARGER.search(metric) and not settings.maximize_best_checkpoint_metric:
+    if SMALLER.fullmatch(metric):
+        if settings.maximize_best_checkpoint_metric:
+            raise ValueError(f"{METRIC} {metric}: a smaller one is better, so remove {MAXIMIZE}")
+    elif LARGER.search(metric) and not settings.maximize_best_checkpoint_metric:
         raise ValueError(f"{METRIC} {metric}: a larger one is better, so add {MAXIMIZE}")
-    if SMALLER.fullmatch(metric) and settings.maximize_best_checkpoint_metric:
-        raise ValueError(f"{METRIC} {metric}: a smaller one is better, so remove {MAXIMIZE}")
 
 
 def get_valid_stats(original: Callable[..., Any], cfg: Any, trainer: Any, stats: dict[str, Any], *args: Any) -> Any:
@@ -68,7 +69,7 @@ def forget_if_other_metric(saved: Any, settings: Any) -> None:
 
 def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:
     """Saves the checkpoint; also as one of the best ones while there are fewer than `--keep-best-checkpoints`."""
-    saved, keep, metric = original(settings, trainer, epoch_itr, value), settings.keep_best_checkpoints, None
+    saved, keep = original(settings, trainer, epoch_itr, value), settings.keep_best_checkpoints
     if not saved or value is None or keep <= 0:
         return saved
     metric, suffix = settings.best_checkpoint_metric, trainer.checkpoint_suffix
