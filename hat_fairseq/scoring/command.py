@@ -1,4 +1,4 @@
-"""Score a model's output: `hat score rouge` and `bleu` for texts, the other metrics for predictions."""
+"""Score a model's output with a metric; `hat score METRIC --help` lists the options of a metric."""
 
 import argparse
 import sys
