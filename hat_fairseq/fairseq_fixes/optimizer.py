@@ -25,12 +25,21 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
     return {**original(self), WEIGHTS: _weights(self)}
 
 
-def load_half_precision(original: Callable[..., Any], self: Any, state: dict[str, Any], *args: Any) -> None:
-    """Restores the weights in fp32, too, but those that are others in the model, as in a mean of fairseq."""
+def load_half_precision(
+    original: Callable[..., Any], self: Any, state: dict[str, Any], *args: Any, **kwargs: Any
+) -> None:
+    """Restores the weights in fp32, too. One that has another value in the model keeps that.
+
+    A mean of checkpoints that fairseq writes has the state of the optimizer of one of them.
+    """
     state = dict(state)
     saved, weights = state.pop(WEIGHTS, []), _weights(self)  # a checkpoint of 0.5 has none
-    original(self, state, *args)
+    original(self, state, *args, **kwargs)
     if [weight.shape for weight in saved] != [weight.shape for weight in weights]:
+        if saved:  # flat ones of a GPU, or those of a CPU
+            logger.warning(
+                "the fp32 weights of the checkpoint have other shapes: training goes on from the rounded ones"
+            )
         return
     half = self.fp16_params[0].dtype
     for weight, exact in zip(weights, saved, strict=True):
@@ -38,11 +47,14 @@ def load_half_precision(original: Callable[..., Any], self: Any, state: dict[str
         weight.copy_(torch.where(exact.to(half).to(weight) == weight, exact, weight))
 
 
-def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, Any], overrides: Any = None) -> None:
+def load_state_dict(
+    original: Callable[..., Any], self: Any, state: dict[str, Any], optimizer_overrides: Any = None
+) -> None:
     """Keeps the settings of this run, as `--weight-decay`, in place of those of the checkpoint, and logs the change."""
-    names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in (overrides or {})]
+    given = optimizer_overrides or {}
+    names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in given]
     wanted = [{name: group[name] for name in names if name in group} for group in self.param_groups]
-    original(self, state, overrides)
+    original(self, state, optimizer_overrides)
     for group, settings in zip(self.param_groups, wanted, strict=True):
         for name, value in settings.items():
             if name in group and group[name] != value:
