@@ -51,8 +51,8 @@ def load_state_dict(
     original: Callable[..., Any], self: Any, state: dict[str, Any], optimizer_overrides: Any = None
 ) -> None:
     """Keeps the settings of this run, as `--weight-decay`, in place of those of the checkpoint, and logs the change."""
-    given = optimizer_overrides or {}
-    names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in given]
+    overrides = optimizer_overrides or {}
+    names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in overrides]
     wanted = [{name: group[name] for name in names if name in group} for group in self.param_groups]
     original(self, state, optimizer_overrides)
     for group, settings in zip(self.param_groups, wanted, strict=True):
