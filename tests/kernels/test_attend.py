@@ -1,12 +1,14 @@
 """`attend` is naive attention by every kernel that it chooses; dropout is the same in the backward pass."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
 from helpers import assert_close, padding
 from torch import Tensor
 
-from hat_fairseq.kernels import attend, attention, naive, prepare_mask
+from hat_fairseq.kernels import attend, attention, blocks, naive, prepare_mask
 from hat_fairseq.kernels.attention import CHUNK
 
 
@@ -75,6 +77,53 @@ def test_the_fastest_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
         with torch.set_grad_enabled(gradients):
             out = attend(q, k, k, torch.ones(1, 1, 1, keys).bool(), dropout, self_attention=own)
         assert (out if isinstance(out, str) else None) == wanted, (length, keys, dtype, dropout)
+
+
+def in_one_row(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attend(q, k, v, torch.arange(256)[None, None, None] < 250)
+
+
+def in_windows(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Windows of 3 blocks of 64 keys; the first 5 keys are shared by all queries."""
+    query, key = (windows := attention.Windows(64, 64, 64, 192)).positions(256, 256, q.device)
+    seen = ((key >= 5) & (key < 250)).expand(4, 64, 192) & (query >= 0)
+    mask = torch.cat([seen, torch.ones(4, 64, 5).bool()], dim=2).repeat(2, 1, 1)[:, None]
+    return attention.attend_windows(q, k, v, mask, windows, shared=(k[:, :, :5], v[:, :, :5]))
+
+
+def in_blocks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each block of 64 queries attends to itself and to the block after it."""
+    real = (torch.arange(256) < 250).view(1, 4, 64).expand(2, 4, 64)
+    ids = torch.tensor([[0, 1], [1, 2], [2, 3], [3, 0]]).expand(2, 3, 4, 2)
+    split = (x.unflatten(2, (4, 64)) for x in (q, k, v))
+    return blocks.attend_blocks(*split, blocks.key_blocks(ids, real, q.dtype)).flatten(2, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kernel", [in_one_row, in_windows, in_blocks])
+def test_gradients_of_two_bytes_are_those_of_fp32_rounded_once(
+    kernel: Callable[..., Tensor], dtype: torch.dtype
+) -> None:
+    inputs = [states(256, number).detach().to(dtype).requires_grad_() for number in (1, 2, 3)]
+    wide = [x.detach().float().requires_grad_() for x in inputs]
+    upstream = states(256, 4).detach().to(dtype)
+    with torch.autocast("cpu", dtype):  # which has SDPA in two bytes
+        out = kernel(*inputs)
+    assert out.dtype is dtype
+    expected = torch.autograd.grad(kernel(*wide), wide, upstream.float())
+    for gradient, other in zip(torch.autograd.grad(out, inputs, upstream), expected, strict=True):
+        error = (gradient.float() - other).abs().max() / other.abs().max()
+        assert gradient.dtype is dtype and error < 2 * torch.finfo(dtype).eps
+
+
+def test_sdpa_has_fp32_where_gradients_of_two_bytes_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    sdpa, types = F.scaled_dot_product_attention, []
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda q, *rest: types.append(q.dtype) or sdpa(q, *rest))
+    fp16 = torch.float16
+    for kernel in (in_one_row, in_windows):
+        for gradients in (True, False):
+            kernel(*(states(256, n).detach().to(fp16).requires_grad_(gradients) for n in (1, 2, 3)))
+    assert types == [torch.float32, fp16, torch.float32, fp16]
 
 
 def states(length: int, number: int) -> Tensor:
