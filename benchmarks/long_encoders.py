@@ -12,7 +12,7 @@ blocks, `block-sparse` is its attention with BigBird's global blocks and without
 block sparse with blocks of 64 and 3 random ones, ModernBERT with one global layer in three and a feed-forward width of
 1,152; Ettin's encoder of 150M has the same layers. LSG (`pip install --no-deps lsg-converter`) is its local attention
 with blocks of 128 in our layers, because its models do not work with transformers 5. The documents of a padded batch
-have `shares` of the length. bfloat16 on a GPU, fp32 on the CPU.
+have `shares` of the length. bfloat16 on a GPU, fp32 on the CPU. `amp`: under autocast to bf16, as `--amp` on a CPU.
 """
 
 import importlib.util
@@ -34,10 +34,13 @@ from hat_fairseq.networks.config import ATTENTIONS
 
 HIERARCHICAL = "hierarchical_transformer"
 LINEAR = [HIERARCHICAL, "poolingformer", "ernie_sparse", "block-sparse", "lsg"]
-CONTENDERS = (*LINEAR, "hat_roberta", "full attention", "longformer", "bigbird", "modernbert")
+IN_FP32 = (*LINEAR, "hat_roberta", "full attention", "longformer", "bigbird", "modernbert")
+AMP = ", amp"
 SIZES = {"layers": 3, "layout": "S|S|SD", "width": 768, "heads": 12, "vocabulary": 50265, "positions": 16384}
 LAYOUT = {"segment": 128, "sentence": 32}  # tokens of a segment, and between two <s>, which only hat_roberta sees
 FEW = [HIERARCHICAL, "poolingformer", "ernie_sparse", "modernbert"]
+IN_BOTH = [*FEW, "full attention"]
+CONTENDERS = (*IN_FP32, *(name + AMP for name in IN_BOTH))
 
 
 def setting(name: str, length: int, shares: Sequence[float] = (1,), contenders: Sequence[str] = FEW) -> Setting:
@@ -46,18 +49,19 @@ def setting(name: str, length: int, shares: Sequence[float] = (1,), contenders: 
 
 
 SETTINGS = [
-    setting("{length:,} tokens", 1024, contenders=CONTENDERS),
-    setting("{length:,} tokens", 4096, contenders=CONTENDERS),
+    setting("{length:,} tokens", 1024, contenders=IN_FP32),
+    setting("{length:,} tokens", 4096, contenders=IN_FP32),
     setting("{length:,} tokens", 8192, contenders=[*LINEAR, "bigbird", "modernbert"]),
     setting("{length:,} tokens", 16384, contenders=LINEAR),
     setting("4 documents of {length:,} tokens", 4096, [1] * 4),
     setting("4 documents, the longest of {length:,} tokens", 4096, [1, 0.75, 0.5, 0.25]),
+    setting("{length:,} tokens, in fp32 and with autocast", 4096, contenders=[*IN_BOTH, *(n + AMP for n in IN_BOTH)]),
 ]
 
 
 def build(name: str, setting: Setting) -> Job:
     """One forward and backward."""
-    model, states = model_and_states(name, Namespace(**setting))
+    model, states = model_and_states(name.removesuffix(AMP), Namespace(**setting))
     model.to(where(), dtype()).train()
     lengths = torch.tensor([int(share * setting["length"]) for share in setting["shares"]])
     shape = (len(lengths), setting["length"], setting["width"])
@@ -70,7 +74,8 @@ def build(name: str, setting: Setting) -> Job:
 
     def step() -> Facts:
         model.zero_grad(set_to_none=True)
-        out = states(tokens)
+        with torch.autocast(where(), torch.bfloat16, enabled=name.endswith(AMP)):
+            out = states(tokens)
         (out * weights).sum().backward()
         last["states"] = out.detach()
         return {"tokens": int(lengths.sum())}

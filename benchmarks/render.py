@@ -102,8 +102,9 @@ def page() -> str:
 
 
 def labelled(question: str, name: str) -> str:
-    """The label of a contender or model, or its name if it has none."""
-    return LABELS.get(question, {}).get(name, name)
+    """The label of a contender or model, or its name if it has none; `NAME, amp` is `NAME` with autocast."""
+    labels, plain = LABELS.get(question, {}), name.removesuffix(", amp")
+    return labels.get(name) or labels.get(plain, plain) + ", autocast to bf16" * (plain != name)
 
 
 def section(name: str) -> str:

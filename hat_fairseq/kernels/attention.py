@@ -6,7 +6,7 @@ four cases differ:
     chunks  with dropout, for which SDPA has no fused kernel: SDPA for a chunk of queries at a time
     rows    padded self-attention in bf16, which int8 models have too: SDPA for each row alone, without its padding
     step    the few queries of a decoding step in bf16: two products, twice as fast
-    wider   a training in bf16 or fp16: in fp32, for which the backward pass of SDPA is 2 to 5 times as fast
+    short   a training in bf16 with few keys or narrow heads: in fp32, whose backward pass is up to 5 times as fast
 
 In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
 queries, so no key is copied.
@@ -32,6 +32,7 @@ from .naive import wide
 MIN_SCORES = 1 << 18  # T x K from which on attention with dropout is computed in chunks
 CHUNK = 256  # queries of a chunk
 MAX_STEP_QUERIES = 16  # queries up to which `step_attention` is the faster kernel in bf16
+MAX_IN_FP32 = 1 << 14  # K x E up to which the backward pass of SDPA is faster in fp32 than in bf16, with AMX
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
 
 
@@ -64,17 +65,21 @@ def attend(
                     return attention_of_rows(queries, keys, values, mask)
             elif queries.size(2) <= MAX_STEP_QUERIES:
                 return step_attention(queries, keys, values, mask)
-        if not dropout and has_slow_backward(queries, keys, values):
+        if not dropout and _is_trained_in_fp32(queries, keys, values, keys.size(2)):
             with torch.autocast("cpu", enabled=False):
                 q, k, v = queries.float(), keys.float(), values.float()
                 return attend(q, k, v, mask, causal=causal).to(queries.dtype)
     return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
 
 
-def has_slow_backward(*inputs: Tensor) -> bool:
-    """Whether a backward pass follows, and that of SDPA is faster in fp32 than in the type of these inputs."""
-    slow = inputs[0].device.type == "cpu" and inputs[0].dtype in (torch.bfloat16, torch.float16)
-    return slow and torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+def is_backward_faster_in_fp32(queries: Tensor, num_keys: int) -> bool:
+    """Whether the backward pass of SDPA with so many keys is faster in fp32 than in the type of the queries."""
+    return queries.dtype is torch.bfloat16 and queries.is_cpu and num_keys * queries.size(-1) <= MAX_IN_FP32
+
+
+def _is_trained_in_fp32(queries: Tensor, keys: Tensor, values: Tensor, num_keys: int) -> bool:
+    trained = torch.is_grad_enabled() and any(x.requires_grad for x in (queries, keys, values))
+    return trained and is_backward_faster_in_fp32(queries, num_keys)
 
 
 def attention_in_chunks(
@@ -174,7 +179,7 @@ def attend_windows(
     Returns:
         (B, H, T, E).
     """
-    if not dropout and has_slow_backward(queries, keys, values):
+    if not dropout and _is_trained_in_fp32(queries, keys, values, windows.size):
         with torch.autocast("cpu", enabled=False):  # here, so that keys are not copied for each window
             q, k, v = queries.float(), keys.float(), values.float()
             pair = None if shared is None else (shared[0].float(), shared[1].float())

@@ -1,6 +1,7 @@
 """`attend` is naive attention by every kernel that it chooses; dropout is the same in the backward pass."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
@@ -99,15 +100,13 @@ def in_blocks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return blocks.attend_blocks(*split, blocks.key_blocks(ids, real, q.dtype)).flatten(2, 3)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kernel", [in_one_row, in_windows, in_blocks])
-def test_gradients_of_two_bytes_are_those_of_fp32_rounded_once(
-    kernel: Callable[..., Tensor], dtype: torch.dtype
-) -> None:
+def test_gradients_in_bf16_are_those_of_fp32_rounded_once(kernel: Callable[..., Tensor]) -> None:
+    dtype = torch.bfloat16
     inputs = [states(256, number).detach().to(dtype).requires_grad_() for number in (1, 2, 3)]
     wide = [x.detach().float().requires_grad_() for x in inputs]
     upstream = states(256, 4).detach().to(dtype)
-    with torch.autocast("cpu", dtype):  # which has SDPA in two bytes
+    with torch.autocast("cpu", dtype):  # which has SDPA in bf16
         out = kernel(*inputs)
     assert out.dtype is dtype
     expected = torch.autograd.grad(kernel(*wide), wide, upstream.float())
@@ -116,14 +115,13 @@ def test_gradients_of_two_bytes_are_those_of_fp32_rounded_once(
         assert gradient.dtype is dtype and error < 2 * torch.finfo(dtype).eps
 
 
-def test_sdpa_has_fp32_where_gradients_of_two_bytes_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdpa_of_few_keys_is_in_fp32_where_gradients_in_bf16_follow(monkeypatch: pytest.MonkeyPatch) -> None:
     sdpa, types = F.scaled_dot_product_attention, []
     monkeypatch.setattr(F, "scaled_dot_product_attention", lambda q, *rest: types.append(q.dtype) or sdpa(q, *rest))
-    fp16 = torch.float16
-    for kernel in (in_one_row, in_windows):
-        for gradients in (True, False):
-            kernel(*(states(256, n).detach().to(fp16).requires_grad_(gradients) for n in (1, 2, 3)))
-    assert types == [torch.float32, fp16, torch.float32, fp16]
+    for kernel, most in product((in_one_row, in_windows), (1 << 14, 0)):
+        monkeypatch.setattr(attention, "MAX_IN_FP32", most)
+        kernel(*(states(256, n).detach().bfloat16().requires_grad_() for n in (1, 2, 3)))
+    assert types == [torch.float32, torch.bfloat16] * 2
 
 
 def states(length: int, number: int) -> Tensor:
