@@ -73,7 +73,7 @@ def attend(
 
 
 def is_backward_faster_in_fp32(queries: Tensor, num_keys: int) -> bool:
-    """Whether the backward pass of SDPA with so many keys is faster in fp32 than in the type of the queries."""
+    """Returns whether the backward pass of SDPA with so many keys is faster in fp32 than in the type of the queries."""
     return queries.dtype is torch.bfloat16 and queries.is_cpu and num_keys * queries.size(-1) <= MAX_IN_FP32
 
 
