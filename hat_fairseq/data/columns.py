@@ -58,14 +58,38 @@ class Columns:
                         f"{path}: --columns names {absent[0]!r}, and the columns are {', '.join(map(repr, row))}"
                     )
                 counts["columns_left_out"] += sum(not key for key in self.key_of.values())
-            if clash := [key for key in self.key_of.values() if key in row and key not in self.key_of]:
-                column = next(column for column, key in self.key_of.items() if key == clash[0])
+            yield where, self._renamed_row(row, where)
+
+    def renamed_within(self, rows: Sequence[Any], path: Path) -> list[Any]:
+        """Returns JSON values with the keys of records, in objects and in those of their lists.
+
+        Raises:
+            ValueError: a column that none of them has, or an object has a column of the name of another one's key.
+        """
+        seen: dict[str, None] = {}  # in their order
+
+        def renamed(value: Any, where: str) -> Any:
+            if not isinstance(value, dict):
+                return value
+            seen.update(dict.fromkeys(value))
+            row = self._renamed_row(value, where)
+            lists = {key: cell for key, cell in row.items() if isinstance(cell, list)}
+            return row | {key: [renamed(each, where) for each in cell] for key, cell in lists.items()}
+
+        result = [renamed(row, str(path)) for row in rows] if self.key_of else list(rows)
+        if absent := [column for column in self.key_of if column not in seen]:
+            raise ValueError(f"{path}: --columns names {absent[0]!r}, and the keys are {', '.join(map(repr, seen))}")
+        return result
+
+    def _renamed_row(self, row: dict[str, Any], where: str) -> dict[str, Any]:
+        for column, key in self.key_of.items():
+            if key not in self.key_of and {key, column} <= row.keys():
                 raise ValueError(
-                    f"{where}: it has {clash[0]!r} besides {column!r}, which --columns calls so; leave the former out "
-                    f"with ={clash[0]}"
+                    f"{where}: it has {key!r} besides {column!r}, which --columns calls so; leave the former out "
+                    f"with ={key}"
                 )
-            names = ((self.key_of.get(column, column), cell) for column, cell in row.items())
-            yield where, {key: cell for key, cell in names if key}
+        names = ((self.key_of.get(column, column), cell) for column, cell in row.items())
+        return {key: cell for key, cell in names if key}
 
     def with_id(self, value: dict[str, Any], where: str, split: str, number: int) -> dict[str, Any]:
         """Returns a record with its number as the id, if that is wanted; ValueError if it has an id."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.files import Fields, of_type, parse_json
 from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, VTT_HEAD, DataFile, opened
 from hat_fairseq.data.kinds.evidence import Evidence
@@ -94,7 +95,11 @@ class Transcript:
 
 
 def read_transcript(
-    path: Path, number_of: str | None = None, running: bool = False, has_turns: bool = True
+    path: Path,
+    number_of: str | None = None,
+    running: bool = False,
+    has_turns: bool = True,
+    columns: Columns = AS_NAMED,
 ) -> Transcript:
     """Reads a transcript; `-` is the standard input. The file may be compressed.
 
@@ -102,6 +107,7 @@ def read_transcript(
         number_of: the id of a document, where a file of JSON has several.
         running: plain text without names is running text, whose lines are no turns.
         has_turns: names and times in plain text begin turns; else all of it is running text.
+        columns: how JSON or a table calls the keys of turns and documents.
     Raises:
         ValueError: no text, what nothing here reads, several documents without an id, or damage, with the place.
     """
@@ -109,12 +115,13 @@ def read_transcript(
     name = "standard input" if from_input else " ".join(path.name.split())
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
-    with opened(path, TURN_KEYS) as file:
+    with opened(path, (*TURN_KEYS, *map(str.capitalize, TURN_KEYS), *columns.key_of)) as file:
         if file.format in (JSON, JSON_LINES):
-            transcript = _of_json(file, name, number_of)
+            transcript = _of_json(file, name, number_of, columns)
         elif file.is_table:
-            transcript = _of_table([row for _, row in file.rows(keep_empty=True)], name, file)
+            transcript = _of_table([row for _, row in file.rows(columns, keep_empty=True)], name, file)
         else:
+            columns.check_for(f"{path}, which is plain text or subtitles")
             text = "\n".join(line for _, line in file.lines())
             transcript = of_text(text, name, running, has_turns)
     if number_of is not None and file.format not in (JSON, JSON_LINES):
@@ -157,7 +164,7 @@ def of_text(text: str, name: str, running: bool = False, has_turns: bool = True)
 # JSON and tables
 
 
-def _of_json(file: DataFile, name: str, wanted: str | None) -> Transcript:
+def _of_json(file: DataFile, name: str, wanted: str | None, columns: Columns) -> Transcript:
     """Reads one document with one of `RECORD_KEYS`, or a turn in each object or string."""
     rows = []
     for where, text in file.json_texts():
@@ -165,6 +172,7 @@ def _of_json(file: DataFile, name: str, wanted: str | None) -> Transcript:
         if not isinstance(with_place, str):
             with_place = Fields(with_place, where).record
         rows.append(with_place)
+    rows = columns.renamed_within(rows, file.path)
     documents = [row for row in rows if isinstance(row, dict) and _is_document(row, len(rows))]
     if not documents:
         if wanted is not None:
@@ -212,6 +220,7 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
 
 def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
     """Reads a turn in each row. Whisper has the columns start, end and text in this order, and whole milliseconds."""
+    rows = [_lower(row) for row in rows]
     unit = _unit(rows) if all((*row,) == WHISPER for row in rows) else 1
     turns = [{key: cell for key, cell in row.items() if cell is not None or key == "text"} for row in rows]
     return _of_rows(turns, name, file.format, file.counts, unit)
@@ -242,13 +251,13 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], un
         if isinstance(row, str):
             said.append(Said(row))
             continue
-        fields = Fields(row, where)
+        fields = Fields(_lower(row), where)
         others.update(f"values of {key!r}" for key in fields.record if key not in TURN_KEYS)
         if "text" not in fields:
             keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
             raise fields.error(
                 f"there is no text: its keys are {keys}; those of a turn are {', '.join(TURN_KEYS)}, "
-                f"and a document has {', '.join(LIST_KEYS)} or text"
+                f"and a document has {', '.join(LIST_KEYS)} or text: name yours with --columns, e.g. text=utterance"
             )
         text = "" if fields.record["text"] is None else fields.text("text")
         speaker = fields.record.get("speaker", fields.record.get("role"))
@@ -257,6 +266,14 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], un
         speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None
         said.append(Said(text, speaker, *(_time(fields, key, unit) for key in ("start", "end"))))
     return Transcript(name, form, tuple(said), counts=counts + others)
+
+
+def _lower(row: Any) -> Any:
+    """A turn whose keys such as `Speaker` are written in lower case, if it has no other key of this name."""
+    if not isinstance(row, dict):
+        return row
+    named = {key: key.strip().lower() for key in row if key.strip().lower() in TURN_KEYS}
+    return {named[key] if named.get(key, key) not in row else key: value for key, value in row.items()}
 
 
 def _time(fields: Fields, key: str, unit: int) -> float | None:

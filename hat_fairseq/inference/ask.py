@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.ask import Asked, ask_page
+from ..data.columns import Columns
 from ..data.files import of_type
 from ..data.kinds import kind_of
 from ..data.kinds.evidence import (
@@ -30,6 +31,7 @@ from ..data.kinds.evidence import (
     units_of_row,
 )
 from ..data.language import is_other_alphabet
+from ..data.options import COLUMNS, METAVAR
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import Said, clock
 from ..data.text import is_blank, normalise
@@ -147,6 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="ID", help="ask the document with this id, if INPUT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
+    parser.add_argument("--columns", nargs="+", metavar=METAVAR, default=(), help=COLUMNS)
     group = parser.add_argument_group("passages")
     text = "show at most this many passages for a question, best first (default: %(default)s)"
     group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
@@ -215,14 +218,14 @@ def without_quotation_marks(questions: Sequence[str]) -> str:
 
 def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
-    running = args.splitter is not None
+    running, columns = args.splitter is not None, Columns(tuple(args.columns))
     if args.input.is_dir():
-        records = reading.records_of(args.input, args.split, kind_of(EvidenceKind.name))
+        records = reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns)
         with as_file(records) as file:
             return read_transcript(file, args.id, running)
     if args.split is not None:
         raise ValueError(f"--split {args.split} has no effect: {args.input} is no folder with splits; remove it")
-    return read_transcript(args.input, args.id, running)
+    return read_transcript(args.input, args.id, running, columns=columns)
 
 
 def check_files(args: argparse.Namespace) -> None:

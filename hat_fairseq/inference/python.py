@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
+from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.kinds import Prediction
 from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction
@@ -105,6 +106,7 @@ class Model:
         threshold: float | None = None,
         splitter: str | None = None,
         id: str | None = None,
+        columns: Sequence[str] = (),
     ) -> EvidencePrediction:
         """Finds the passages of a document that answer a question, or each of several.
 
@@ -116,11 +118,12 @@ class Model:
                 The characters of passages are those of running text, or of all turns with a line break between two.
             splitter: of running text; None: as in training, or at punctuation where the training had turns.
             id: which document, where the path has several.
+            columns: how the path calls keys of turns and documents, such as `("text=utterance", "speaker=name")`.
         """
         check_answers(self.loaded)
         asked = list(questions) if isinstance(questions, list | tuple) else [questions]
         check_questions(asked)
-        record, said = self._with_questions(document, asked, id)
+        record, said = self._with_questions(document, asked, id, Columns(tuple(columns)))
         check_splitter([record], splitter)
         split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
         with logged_changes(self.pipeline):
@@ -194,18 +197,19 @@ class Model:
         return records
 
     def _with_questions(
-        self, document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None
+        self, document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None, columns: Columns
     ) -> tuple[Evidence, Sequence[Said]]:
         """Returns a document with its questions, and what its transcript has; ValueError if it has other questions.
 
-        `number_of`: the id of a document, where a file has several.
+        `number_of`: the id of a document, where a file has several; `columns`: of a file.
         """
         if isinstance(document, Path):
-            transcript = read_transcript(document, number_of)
+            transcript = read_transcript(document, number_of, columns=columns)
             logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
             return transcript.record(questions), transcript.said
         if number_of is not None:
             raise ValueError("--id has no effect without the path of a transcript: remove it")
+        columns.check_for("what is not the path of a transcript")
         if isinstance(document, str) and is_file_name(document):
             raise ValueError(f"the document {document!r:.200} is the name of a file: give Path({document!r:.200})")
         if isinstance(document, str) and (read := turns_of_text(document)) is not None:

@@ -3,10 +3,12 @@
 import gzip
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from hat_fairseq.data.columns import Columns
 from hat_fairseq.data.speakers import Said, seconds
 from hat_fairseq.data.transcripts import Transcript, listed, of_text, read_transcript
 
@@ -334,6 +336,38 @@ def test_json(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "t.vtt.gz", "wt", encoding="utf-8") as file:
         file.write(VTT)
     assert read_transcript(tmp_path / "t.vtt.gz").speakers == ["Ann & Co", "Bob"]
+
+
+def test_other_names_of_keys_and_columns(tmp_path: Path) -> None:
+    """`--columns` names them in tables, turns and documents; only capital letters need no name."""
+    wanted = [("Ann", "Hi; all."), ("Bob", "Yes."), ("Bob", "")]
+    turns = [{"Speaker": speaker, "Text": text} for speaker, text in wanted]
+    (tmp_path / "t.csv").write_text('Text;Speaker;No\n"Hi; all.";Ann;1\nYes.;Bob;2\n;Bob;3\n')
+    for path in (tmp_path / "t.csv", write(tmp_path / "t.json", turns), write(tmp_path / "l.jsonl", *turns)):
+        assert said(read_transcript(path)) == wanted
+    both = read_transcript(write(tmp_path / "b.json", [{"Text": "Hi.", "text": "Yes.", "start": 1}]))
+    assert said(both) == [(None, "Yes.")] and both.counts == {"values of 'Text'": 1}
+    (tmp_path / "o.csv").write_text("who,what\nAnn,Hi; all.\nBob,Yes.\nBob,\n")
+    turns = [{"who": speaker, "what": text} for speaker, text in wanted]
+    document = write(tmp_path / "d.json", {"title": "t", "talk": turns})
+    pairs = ("text=what", "speaker=who")
+    for path, columns in (
+        (tmp_path / "o.csv", pairs),
+        (write(tmp_path / "o.json", turns), pairs),
+        (document, (*pairs, "turns=talk", "=title")),
+    ):
+        transcript = read_transcript(path, columns=Columns(columns))
+        assert said(transcript) == wanted and not +(transcript.counts - Counter(columns_left_out=1))
+    for path, columns, message in (
+        (document, ("turns=talk", "text=other"), "names 'other', and the keys are 'title', 'talk', 'who', 'what'"),
+        (tmp_path / "o.csv", ("text=other",), "names 'other', and the columns are 'who', 'what'"),
+        (write(tmp_path / "c.json", [{"text": "a", "what": "b"}]), ("text=what",), "it has 'text' besides 'what'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_transcript(path, columns=Columns(columns))
+    (tmp_path / "p.vtt").write_text(VTT)
+    with pytest.raises(ValueError, match="--columns has no effect on .*p.vtt, which is plain text or subtitles"):
+        read_transcript(tmp_path / "p.vtt", columns=Columns(pairs))
 
 
 def test_json_of_programs_that_recognise_speech(tmp_path: Path) -> None:
