@@ -32,7 +32,7 @@ VERSION = re.compile(r"v\d+$")
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[LabelledText]:
     """Yield the papers of a split, by category and name."""
     folder = release_folder(root, CONTENT)
-    papers = [path for label in LABELS for path in release_texts(folder / label, CONTENT)]
+    papers = [path for label in LABELS for path in release_texts(folder / label, CONTENT, counts)]
     for path in sorted(_papers(papers, split)):
         name, label = f"{path.parent.name}/{path.stem}", path.parent.name
         yield LabelledText(name, text=read_text(path), label=label, origin=str(path))

@@ -31,7 +31,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Labell
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("test" if split == "test" else "train")
     for label in LABELS:
-        for number, path in sorted((_number(path), path) for path in release_texts(folder / label, CONTENT)):
+        for number, path in sorted((_number(path), path) for path in release_texts(folder / label, CONTENT, counts)):
             if split == "test" or (number >= FIRST_VALID) == (split == "valid"):
                 yield _review(path, label, counts)
 

@@ -22,5 +22,5 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSe
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("train" if split == "train" else "test")
     for label in LABELS:
-        for path in release_texts(folder / label, CONTENT):
+        for path in release_texts(folder / label, CONTENT, counts):
             yield ByteSequence(f"{label}/{path.stem}", text=read_text(path), label=label, origin=str(path))

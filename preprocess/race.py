@@ -33,7 +33,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Choice
     """Yield the questions of a split, each with its article and four choices."""
     folder = release_folder(root, CONTENT) / FOLDERS[split]
     for level in LEVELS:
-        files = release_texts(folder / level, CONTENT)
+        files = release_texts(folder / level, CONTENT, counts)
         for path in sorted(files, key=lambda file: (len(file.stem), file.stem)):  # 2.txt before 10.txt
             yield from _questions(path, level, counts)
 
@@ -49,6 +49,8 @@ def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]
             raise ValueError(f"{path}, question {number}: expected four options as strings, found {choices!r:.60}")
         if answer not in tuple(LETTERS):
             raise ValueError(f"{path}, question {number}: the answer is {answer!r:.60}, not A, B, C or D")
+        if len(set(choices)) < len(choices):
+            counts["questions_with_equal_choices"] += 1
         has_blank = BLANK in question
         counts["questions_with_a_blank" if has_blank else "questions_without_blank"] += 1
         yield Choice(

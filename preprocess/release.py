@@ -31,11 +31,18 @@ def release_file(path: Path, content: str) -> Path:
     return path
 
 
-def release_texts(folder: Path, content: str) -> list[Path]:
-    """Return the `.txt` files of a folder; ValueError for none. `content`: what `--root` must contain."""
-    if not (files := sorted(folder.glob("*.txt"))):
+def release_texts(folder: Path, content: str, counts: Counter[str]) -> list[Path]:
+    """Return the `.txt` files of a folder; ValueError for none. `content`: what `--root` must contain.
+
+    Other files are counted, but those whose names begin with a dot.
+    """
+    files = sorted(file for file in folder.glob("[!.]*") if file.is_file())
+    texts = [file for file in files if file.suffix == ".txt"]
+    if not texts:
         raise ValueError(f"{folder} has no .txt files; --root must be a folder with {content}")
-    return files
+    if others := len(files) - len(texts):
+        counts[f"files_without_txt_in_{folder.name}"] += others
+    return texts
 
 
 def read_text(path: Path) -> str:

@@ -216,6 +216,20 @@ def test_text_outside_of_the_parts_of_an_article_of_xsum_is_counted(tmp_path: Pa
     assert counts["lines_outside_of_the_parts_skipped"] == 2
 
 
+def test_what_is_no_text_beside_the_texts_is_counted(tmp_path: Path) -> None:
+    folder, counts = write_release("race", tmp_path) / "train" / "middle", Counter[str]()
+    before = read("race", "train", tmp_path)
+    (folder / "8.txt.gz").write_bytes(gzip.compress(b"{}"))
+    (folder / ".DS_Store").touch()
+    (folder / "notes").mkdir()
+    path = next(iter(folder.glob("*.txt")))
+    examination = json.loads(path.read_text(encoding="utf-8"))
+    examination["options"][0] = ["Yes.", "No.", "Yes.", "Both."]
+    path.write_text(json.dumps(examination), encoding="utf-8")
+    assert len(read("race", "train", tmp_path, counts)) == len(before)
+    assert counts["files_without_txt_in_middle"] == counts["questions_with_equal_choices"] == 1
+
+
 def test_copies_of_a_paper_of_arxiv_are_in_one_split(tmp_path: Path) -> None:
     write_release("arxiv_categories", tmp_path)
     for folder in tmp_path.iterdir():
