@@ -2,7 +2,7 @@
 
     python docs/transformers_calls.py
 
-prints the table of docs/using.md: `yes`, `refused` with a line that names the argument, `no` for another error, and `-`
+prints the table of docs/transformers.md: `yes`, `refused` with a line that names the argument, `no` for another error, and `-`
 where a model has no such use. A test compares it with the page.
 """
 

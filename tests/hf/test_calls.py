@@ -1,4 +1,4 @@
-"""The table of calls in docs/using.md is what the calls give."""
+"""The table of calls in docs/transformers.md is what the calls give."""
 
 import pytest
 from commands import REPOSITORY
@@ -11,4 +11,4 @@ def test_the_table_of_calls() -> None:
     import transformers_calls
 
     table = transformers_calls.table()
-    assert table in (REPOSITORY / "docs/using.md").read_text(encoding="utf-8") and table.count("\n") > 40
+    assert table in (REPOSITORY / "docs/transformers.md").read_text(encoding="utf-8") and table.count("\n") > 40
