@@ -1,9 +1,10 @@
 """Who speaks, and when: names and times at the beginnings of lines, such as `[00:01:23] Name: `.
 
-If most lines begin with a name, `Name:`, `Name (01:23):`, `Name, 01:23:`, `[Name]:`, `[Name]` or `<Name>`, these are
-the speakers, and a line without one goes on with the speaker before it. Or the name stands on a line of its own before
-what is said, as programs for meetings write it: `Name  1:23` with two spaces, `Name (1:23)`, `Name - 1:23`, `[Name]
-00:01:23`, or the time alone; or `1:23 Name` or `Name:`, if these names return.
+If most lines begin with a name, `Name:`, `Name (01:23):`, `Name: (01:23)`, `Name [01:23]`, `Name, 01:23:`, `[Name]:`,
+`[Name]` or `<Name>`, these are the speakers, and a line without one goes on with the speaker before it. Or the name
+stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two spaces, `Name
+(1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or `1:23 Name` or `Name:`, if these names return. Between
+times alone on their lines, names are found as in a text without times.
 
 A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form, and all
 names: others are part of what is said. Marks of Markdown's emphasis, headings and items may be around both.
@@ -24,7 +25,8 @@ _PARTS = re.compile(rf"({CLOCK})(?:\s*(-->|[-–—/,])\s*({CLOCK}))?(?:\s?([AaP
 _BEFORE = {  # what stands before a text: a name, and perhaps a time
     form: re.compile(pattern)
     for form, pattern in {
-        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)",
+        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)(?:({_BRACKETED})\s+)?",
+        "name [time]": rf"(?:>>\s*)?([^\W\d_][^:：\n\[\]]{{0,59}}?)\s+({_SQUARE})(?:\s+|$)",
         "name, time:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[,–-]\s*({_STAMP})\s*(?::\s+|:$|：\s*)",
         "[name]:": r"\[([^\W\d_][^:：\[\]\n]{0,59})\]()\s*[:：](?:\s+|$)",
         "[name]": r"\[(?![^\]]*\b[a-z])([^\W\d_][^:：\[\]\n]{0,59})\]()\s+(?=\S)",
@@ -45,7 +47,7 @@ _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `
 _TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?P<name>{_ALONE})\s*[:：]?\s*")
 _NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
-_MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
+_MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•]|\d{1,5}[.)])\s+")  # of a heading or an item in Markdown
 _DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
 _LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
 _MOST_WORDS = 6  # of a name
@@ -74,8 +76,27 @@ class Heading(NamedTuple):
 def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
     """Returns the turns of plain text, and whether the lines have names."""
     lines = [line.lstrip(_DIRECTIONS) for line in lines]
-    if headings := headings_of(lines):
-        return with_ends(turns_after(lines, headings)), any(each.name for each in headings)
+    headings = headings_of(lines)
+    if any(each.name for each in headings):
+        return with_ends(turns_after(lines, headings)), True
+    if not headings:
+        said, speakers = turns_of_names(lines)
+        return with_ends(said), speakers
+    timed = turns_after(lines, headings)
+    texts = [each.text for each in timed]
+    if are_dense(names := names_alone(list(map(without_markup, texts))), texts):
+        return with_ends(turns_after(texts, names, timed)), True
+    said, speakers = turns_of_names(texts)
+    if speakers:
+        timed = [
+            replace(each, start=time.start, end=time.end) if each.start is None else each
+            for each, time in zip(said, timed, strict=True)
+        ]
+    return with_ends(timed), speakers
+
+
+def turns_of_names(lines: Sequence[str]) -> tuple[list[Said], bool]:
+    """Returns a turn for each line, with the name and the time at its beginning, and whether the lines have names."""
     plain = list(map(without_markup, lines))
     matches = list(map(_TIME_FIRST.match, plain))
     forms = Counter(match.lastgroup for match in matches if match)
@@ -93,7 +114,7 @@ def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
             speaker, time, rest = named
             start = start if time is None else time
         said.append(Said(rest, speaker, start, end))
-    return with_ends(said), speakers
+    return said, speakers
 
 
 def headings_of(lines: Sequence[str]) -> list[Heading]:
@@ -168,15 +189,21 @@ def names_alone(lines: Sequence[str]) -> list[Heading]:
     return headings if 1 < len(names) < len(headings) else []
 
 
-def turns_after(lines: Sequence[str], headings: Sequence[Heading]) -> list[Said]:
-    """Returns the lines between headings, each said by the one before it; those before the first one by nobody."""
+def turns_after(lines: Sequence[str], headings: Sequence[Heading], timed: Sequence[Said] = ()) -> list[Said]:
+    """Returns the lines between headings, each said by the one before it; those before the first one by nobody.
+
+    `timed`: each line with its time, where headings have none.
+    """
     by_place, speaker, said = {each.place: each for each in headings}, None, list[Said]()
     start: float | None = None
     end: float | None = None
     for place, line in enumerate(lines):
-        if (heading := by_place.get(place)) is not None:
+        heading = by_place.get(place)
+        if heading is not None:
             _, speaker, start, end = heading
-        else:
+        if timed and timed[place].start is not None:
+            start, end = timed[place].start, timed[place].end
+        if heading is None:
             said.append(Said(line, speaker, start, end))
             start = end = None
     return said
@@ -214,7 +241,8 @@ def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, st
     match = form.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None
-    return match[1], begin_and_end(match[2])[0] if match[2] else None, line[match.end() :]
+    time = next(filter(None, match.groups()[1:]), None)
+    return match[1], begin_and_end(time)[0] if time else None, line[match.end() :]
 
 
 def begin_and_end(time: str) -> tuple[float, float | None]:

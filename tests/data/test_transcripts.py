@@ -66,6 +66,11 @@ def test_plain_text() -> None:
         "* **Ann** (1:05): Hi.",
         "- [00:01:05] Ann: Hi.",
         "Ann (1:05 - 1:05): Hi.",
+        "Ann: [00:01:05] Hi.",
+        "Ann: (1:05) Hi.",
+        "Ann [0:01:05] Hi.",
+        "**Ann** [1:05] Hi.",
+        "1. Ann (1:05): Hi.",
     ],
 )
 def test_times_of_plain_text(line: str) -> None:
@@ -95,6 +100,20 @@ def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
     assert [each.start for each in transcript.said] == [time, None, time + 4] and transcript.unit == "turn"
     for text in ("We meet at 10:30\nWho comes?\nI do.\nWhere?", f"Yes.\n{heading}\nNo.", f"{heading}\nYes."):
         assert not of_text(text, "m").speakers
+
+
+@pytest.mark.parametrize("form", ["{}: {}", "{}:\n{}", "- **{}**: {}", "1. {}: {}"])
+def test_names_between_times_alone_on_their_lines(form: str) -> None:
+    """As programs write a time every five minutes."""
+    turns = [(name, f"Part {part} of {name}.") for part in range(4) for name in ("Ann Lee", "Bob", "Ann Lee")]
+    lines = ["Weekly: 3 May", "Ann Lee, Bob"]
+    for number, turn in enumerate(turns):
+        lines += [f"00:{5 * number // 3:02}:00"] * (number % 3 == 0) + [form.format(*turn)]
+    transcript = of_text("\n\n".join(lines), "m")
+    expected = [time for minutes in (0, 5, 10, 15) for time in (60 * minutes, None, None)]
+    assert said(transcript)[-12:] == turns and [each.start for each in transcript.said][-12:] == expected
+    without = of_text("\n".join(f"0:0{number}\nNo name {number}: here\nYes." for number in range(5)), "m")
+    assert not without.speakers and [each.start for each in without.said][::2] == [0, 1, 2, 3, 4]
 
 
 def test_a_speaker_who_says_nothing_is_no_text() -> None:
