@@ -206,6 +206,13 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     ):
         assert cli.main([*common, *wrong]) == 2
         assert message in capsys.readouterr().err
+    twice = tmp_path / "twice.jsonl"
+    documents = (data / "text/test.jsonl").read_text(encoding="utf-8")
+    twice.write_text(documents * 2, encoding="utf-8")
+    id_ = json.loads(documents.splitlines()[0])["id"]
+    common[2] = str(twice)
+    assert cli.main([*common, "--out", str(tmp_path / "twice.html"), "--id", id_]) == 2
+    assert f"has {id_!r} as the id of several documents" in capsys.readouterr().err
 
 
 @pytest.mark.slow
