@@ -101,10 +101,9 @@ def main(args: argparse.Namespace) -> int:
     if args.png:
         pyplot()  # ValueError if it is not installed
     records = records_of(args, job.model.pipeline)
-    chosen = (each for each in records if args.id in (None, each.id))
-    record = next(chosen, None)
-    if args.id is not None and next(chosen, None) is not None:
-        raise ValueError(f"{args.input} has {args.id!r} as the id of several documents; give each an id of its own")
+    if args.id is not None:
+        records = list(records)  # an id that occurs twice is refused
+    record = next((each for each in records if args.id in (None, each.id)), None)
     if record is None:
         raise ValueError(f"{args.input} is empty" if args.id is None else f"{args.input} has no document {args.id!r}")
     reading.check_splitter([record], args.splitter)

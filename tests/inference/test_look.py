@@ -212,7 +212,7 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     id_ = json.loads(documents.splitlines()[0])["id"]
     common[2] = str(twice)
     assert cli.main([*common, "--out", str(tmp_path / "twice.html"), "--id", id_]) == 2
-    assert f"has {id_!r} as the id of several documents" in capsys.readouterr().err
+    assert f"document id {id_!r} was used before, in record 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow
