@@ -18,6 +18,7 @@ from hat_fairseq.data.record import Record
 SUMMARY = "summary"  # another name for the target when it is read
 OTHERS = "other_references"  # the field for the second one and the others, which follow the target in its list
 WITHOUT_ID = "; --number-ids of hat preprocess, hat generate and hat predict numbers the records"
+RENAMED = "; --columns KEY={0} of hat preprocess, hat generate and hat predict names it, ={0} leaves it out"
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
@@ -41,7 +42,7 @@ def read_records(
         for number, (where, row) in enumerate(file.rows(columns, keep_empty=True), start=1):
             if file.is_table:
                 row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
-            record = record_from_json(columns.with_id(row, where, split, number), where, kind)
+            record = record_of_row(columns.with_id(row, where, split, number), where, kind)
             if record.id in number_of:
                 raise ValueError(
                     f"{where}: document id {record.id!r} was used before, in record {number_of[record.id]}"
@@ -54,6 +55,14 @@ def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
     """Returns the names that columns of a table with records of a kind may have."""
     record: Any = (kind := kind_of(kind)).record
     return {*_written(record), *columns.key_of, *([SUMMARY] if kind.has_target else [])}
+
+
+def record_of_row(row: dict[str, Any], where: str, kind: Kind) -> Record:
+    """Makes a record of a row of a file as `record_from_json`; the error of an unknown key says how to rename it."""
+    record: Any = kind.record
+    if unknown := row.keys() - _keys(record)[0].keys() - {SUMMARY}:
+        raise ValueError(f"{where}: {_unknown(min(unknown), record)}{RENAMED.format(min(unknown))}")
+    return record_from_json(row, where, kind)
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
@@ -133,7 +142,7 @@ def decode(cls: Any, value: Any, where: str) -> Any:
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
         keys, required = _keys(cls)
         if unknown := value.keys() - keys.keys():
-            raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(_written(cls))}")
+            raise ValueError(_unknown(min(unknown), cls))
         if missing := required - value.keys():
             raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
@@ -148,6 +157,10 @@ def _plain(value: Any) -> Any:
     if type(value) is tuple and value and not isinstance(value[0], str):
         return [_plain(each) for each in value]
     return value
+
+
+def _unknown(key: str, cls: Any) -> str:
+    return f"unknown key {key!r}; known are {', '.join(_written(cls))}"
 
 
 def _written(cls: Any) -> list[str]:
