@@ -82,6 +82,7 @@ LABELS: dict[str, dict[str, str]] = {
         "search": "our search -> fairseq's loop",
         "search, one memory": "our search -> fairseq's loop, a row of the encoder's output for each document",
         "windows": "windows with a backward pass of our own -> chunks under `checkpoint`",
+        "short attention": "attention of few keys or narrow heads in fp32 -> bf16",
         "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
         "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
     },
