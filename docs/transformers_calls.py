@@ -2,8 +2,8 @@
 
     python docs/transformers_calls.py
 
-prints the table of docs/transformers.md: `yes`, `refused` with a line that names the argument, `no` for another error, and `-`
-where a model has no such use. A test compares it with the page.
+prints the table of docs/transformers.md: `yes`, `refused` with a line that names the argument, `no` for another error,
+and `-` where a model has no such use. A test compares it with the page.
 """
 
 import copy

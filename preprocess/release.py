@@ -36,11 +36,9 @@ def release_texts(folder: Path, content: str, counts: Counter[str]) -> list[Path
 
     Other files are counted, but those whose names begin with a dot.
     """
-    files = sorted(file for file in folder.glob("[!.]*") if file.is_file())
-    texts = [file for file in files if file.suffix == ".txt"]
-    if not texts:
+    if not (texts := sorted(folder.glob("*.txt"))):
         raise ValueError(f"{folder} has no .txt files; --root must be a folder with {content}")
-    if others := len(files) - len(texts):
+    if others := sum(file.is_file() and file.suffix != ".txt" for file in folder.glob("[!.]*")):
         counts[f"files_without_txt_in_{folder.name}"] += others
     return texts
 

@@ -266,7 +266,7 @@ FILES = [
         "train.csv:3: the column 'Unnamed: 2' has no name of its own, and 'x' is"),
     mlm("train.csv", "id,text,\na,b,1\nc,d,0\n",
         "train.csv:3: the column 'Unnamed: 2' has no name of its own, and '0' is"),
-    mlm("train.csv", "article,headline\na,b\n", "--columns KEY=article of hat preprocess"),
+    mlm("train.csv", "article,headline\na,b\n", "renames it (KEY=article) or leaves it out (=article)"),
     mlm("train.csv", 'id,text\na,"b', "train.csv:2: unexpected end of data"),
     mlm("train.csv", "id,meta,text\na,b\n", "train.csv:2: 2 columns instead of 3"),
     mlm("train.csv", "id,id,text,target\na,b,One.,Two.\n", "train.csv: the column 'id' occurs twice",

@@ -58,30 +58,10 @@ class Columns:
                         f"{path}: --columns names {absent[0]!r}, and the columns are {', '.join(map(repr, row))}"
                     )
                 counts["columns_left_out"] += sum(not key for key in self.key_of.values())
-            yield where, self._renamed_row(row, where)
+            yield where, self.renamed_row(row, where)
 
-    def renamed_within(self, rows: Sequence[Any], path: Path) -> list[Any]:
-        """Returns JSON values with the keys of records, in objects and in those of their lists.
-
-        Raises:
-            ValueError: a column that none of them has, or an object has a column of the name of another one's key.
-        """
-        seen: dict[str, None] = {}  # in their order
-
-        def renamed(value: Any, where: str) -> Any:
-            if not isinstance(value, dict):
-                return value
-            seen.update(dict.fromkeys(value))
-            row = self._renamed_row(value, where)
-            lists = {key: cell for key, cell in row.items() if isinstance(cell, list)}
-            return row | {key: [renamed(each, where) for each in cell] for key, cell in lists.items()}
-
-        result = [renamed(row, str(path)) for row in rows] if self.key_of else list(rows)
-        if absent := [column for column in self.key_of if column not in seen]:
-            raise ValueError(f"{path}: --columns names {absent[0]!r}, and the keys are {', '.join(map(repr, seen))}")
-        return result
-
-    def _renamed_row(self, row: dict[str, Any], where: str) -> dict[str, Any]:
+    def renamed_row(self, row: dict[str, Any], where: str) -> dict[str, Any]:
+        """Returns a row with the keys of records; ValueError for a column of the name of another one's key."""
         for column, key in self.key_of.items():
             if key not in self.key_of and {key, column} <= row.keys():
                 raise ValueError(

@@ -18,7 +18,9 @@ from hat_fairseq.data.record import Record
 SUMMARY = "summary"  # another name for the target when it is read
 OTHERS = "other_references"  # the field for the second one and the others, which follow the target in its list
 WITHOUT_ID = "; --number-ids of hat preprocess, hat generate and hat predict numbers the records"
-RENAMED = "; --columns KEY={0} of hat preprocess, hat generate and hat predict names it, ={0} leaves it out"
+RENAMED = (
+    "; --columns of hat preprocess, generate, predict, embed and look renames it (KEY={0}) or leaves it out (={0})"
+)
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 

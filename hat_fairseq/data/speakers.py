@@ -3,8 +3,8 @@
 If most lines begin with a name, `Name:`, `Name (01:23):`, `Name: (01:23)`, `Name [01:23]`, `Name, 01:23:`, `[Name]:`,
 `[Name]` or `<Name>`, these are the speakers, and a line without one goes on with the speaker before it. Or the name
 stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two spaces, `Name
-(1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or `1:23 Name` or `Name:`, if these names return. Between
-times alone on their lines, names are found as in a text without times.
+(1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or `1:23 Name`, `1:23 - Name` or `Name:`, if these
+names return. Between times alone on their lines, names that return are found as in a text without times.
 
 A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form, and all
 names: others are part of what is said. Marks of Markdown's emphasis, headings and items may be around both.
@@ -25,8 +25,9 @@ _PARTS = re.compile(rf"({CLOCK})(?:\s*(-->|[-–—/,])\s*({CLOCK}))?(?:\s?([AaP
 _BEFORE = {  # what stands before a text: a name, and perhaps a time
     form: re.compile(pattern)
     for form, pattern in {
-        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)(?:({_BRACKETED})\s+)?",
-        "name [time]": rf"(?:>>\s*)?([^\W\d_][^:：\n\[\]]{{0,59}}?)\s+({_SQUARE})(?:\s+|$)",
+        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)",
+        "name [time]": rf"(?![^\[]*\b[a-z])([^\W\d_][^:：\n\[\]]{{0,59}}?)\s+({_SQUARE})\s+(?=\S)",
+        "name: [time]": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[:：]\s*({_BRACKETED})\s+(?=\S)",
         "name, time:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[,–-]\s*({_STAMP})\s*(?::\s+|:$|：\s*)",
         "[name]:": r"\[([^\W\d_][^:：\[\]\n]{0,59})\]()\s*[:：](?:\s+|$)",
         "[name]": r"\[(?![^\]]*\b[a-z])([^\W\d_][^:：\[\]\n]{0,59})\]()\s+(?=\S)",
@@ -44,10 +45,10 @@ _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `
         "time": rf"(?P<name>)(?P<time>{_ANY_TIME})",
     }.items()
 }
-_TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?P<name>{_ALONE})\s*[:：]?\s*")
+_TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?:[-–—|]\s+)?(?P<name>{_ALONE})\s*[:：]?\s*")
 _NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
-_MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•]|\d{1,5}[.)])\s+")  # of a heading or an item in Markdown
+_MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
 _DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
 _LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
 _MOST_WORDS = 6  # of a name
@@ -87,12 +88,12 @@ def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
     if are_dense(names := names_alone(list(map(without_markup, texts))), texts):
         return with_ends(turns_after(texts, names, timed)), True
     said, speakers = turns_of_names(texts)
-    if speakers:
-        timed = [
-            replace(each, start=time.start, end=time.end) if each.start is None else each
-            for each, time in zip(said, timed, strict=True)
-        ]
-    return with_ends(timed), speakers
+    named = [each.speaker for each, text in zip(said, texts, strict=True) if each.text != text]
+    if not speakers or 2 * len(set(named)) > len(named):  # names return: else they are what is said
+        return with_ends(timed), False
+    pairs = zip(said, timed, strict=True)
+    said = [replace(each, start=time.start, end=time.end) if each.start is None else each for each, time in pairs]
+    return with_ends(said), True
 
 
 def turns_of_names(lines: Sequence[str]) -> tuple[list[Said], bool]:
@@ -230,9 +231,14 @@ def without_markup(line: str) -> str:
 
 
 def form_of_names(lines: Sequence[str]) -> re.Pattern[str]:
-    """Returns the form of names that most lines begin with, for `name_before`; a single name in brackets is none."""
+    """Returns the form of names that most lines begin with, for `name_before`; a single name in brackets is none.
+
+    `name: [time]` is `name:`, too: it is the form if all these lines have a time.
+    """
     counts = {form: sum(name_before(line, form) is not None for line in lines) for form in _BEFORE.values()}
-    return max(counts, key=lambda form: counts[form] if counts[form] > 1 else 0)
+    most = max(counts, key=lambda form: counts[form] if counts[form] > 1 else 0)
+    timed = _BEFORE["name: [time]"]
+    return timed if most is _BEFORE["name:"] and 1 < counts[timed] == counts[most] else most
 
 
 def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, str] | None:
@@ -241,8 +247,7 @@ def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, st
     match = form.match(line)
     if match is None or len(match[1].split()) > _MOST_WORDS:
         return None
-    time = next(filter(None, match.groups()[1:]), None)
-    return match[1], begin_and_end(time)[0] if time else None, line[match.end() :]
+    return match[1], begin_and_end(match[2])[0] if match[2] else None, line[match.end() :]
 
 
 def begin_and_end(time: str) -> tuple[float, float | None]:

@@ -115,7 +115,7 @@ def read_transcript(
     name = "standard input" if from_input else " ".join(path.name.split())
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
-    with opened(path, (*TURN_KEYS, *map(str.capitalize, TURN_KEYS), *columns.key_of)) as file:
+    with opened(path, (*TURN_KEYS, *columns.key_of)) as file:
         if file.format in (JSON, JSON_LINES):
             transcript = _of_json(file, name, number_of, columns)
         elif file.is_table:
@@ -172,7 +172,7 @@ def _of_json(file: DataFile, name: str, wanted: str | None, columns: Columns) ->
         if not isinstance(with_place, str):
             with_place = Fields(with_place, where).record
         rows.append(with_place)
-    rows = columns.renamed_within(rows, file.path)
+    rows = list(map(_lower, _renamed(rows, columns, file.path) if columns else rows))
     documents = [row for row in rows if isinstance(row, dict) and _is_document(row, len(rows))]
     if not documents:
         if wanted is not None:
@@ -192,6 +192,33 @@ def _of_json(file: DataFile, name: str, wanted: str | None, columns: Columns) ->
         )
     chosen = documents[ids.index(wanted) if wanted is not None else 0]
     return _of_document(chosen, str(chosen.get("id", name)), file)
+
+
+def _renamed(rows: Sequence[Any], columns: Columns, path: Path) -> list[Any]:
+    """Returns documents and turns with the keys that they have here; those of a turn are not renamed in a document.
+
+    Raises:
+        ValueError: a column that none of them has, or one of the name of another one's key.
+    """
+    seen: dict[str, None] = {}  # in their order
+    of_document = Columns(tuple(pair for pair in columns.pairs if pair.partition("=")[0] not in TURN_KEYS[1:]))
+
+    def renamed(row: Any, where: str, columns: Columns) -> Any:
+        if not isinstance(row, dict):
+            return row
+        seen.update(dict.fromkeys(row))
+        return columns.renamed_row(row, where)
+
+    result = []
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}, item {number}"
+        keys = {columns.key_of.get(key, key) for key, value in row.items() if isinstance(value, list)} & {*LIST_KEYS}
+        row = renamed(row, where, of_document if keys else columns)
+        turns = {key: [renamed(turn, f"{where}, {key}", columns) for turn in row[key]] for key in keys}
+        result.append(row | turns if turns else row)
+    if absent := [column for column in columns.key_of if column not in seen]:
+        raise ValueError(f"{path}: --columns names {absent[0]!r}, and the keys are {', '.join(map(repr, seen))}")
+    return result
 
 
 def _is_document(row: dict[str, Any], rows: int) -> bool:
@@ -220,6 +247,7 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
 
 def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
     """Reads a turn in each row. Whisper has the columns start, end and text in this order, and whole milliseconds."""
+    file.counts.pop("columns_left_out", None)  # which the user named
     rows = [_lower(row) for row in rows]
     unit = _unit(rows) if all((*row,) == WHISPER for row in rows) else 1
     turns = [{key: cell for key, cell in row.items() if cell is not None or key == "text"} for row in rows]
@@ -269,11 +297,20 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], un
 
 
 def _lower(row: Any) -> Any:
-    """A turn whose keys such as `Speaker` are written in lower case, if it has no other key of this name."""
+    """A turn or document whose keys such as `Speaker` are in lower case, each if no other is the same then.
+
+    `Start` and `End` are, if they are seconds or clocks.
+    """
     if not isinstance(row, dict):
         return row
-    named = {key: key.strip().lower() for key in row if key.strip().lower() in TURN_KEYS}
-    return {named[key] if named.get(key, key) not in row else key: value for key, value in row.items()}
+    lower = {key: key.strip().lower() for key in row}
+    count = Counter(lower.values())
+    named = {
+        key: name
+        for key, name in lower.items()
+        if name in TURN_KEYS and count[name] == 1 and (name not in ("start", "end") or _is_time(row[key]))
+    }
+    return {named.get(key, key): value for key, value in row.items()}
 
 
 def _time(fields: Fields, key: str, unit: int) -> float | None:
@@ -281,10 +318,14 @@ def _time(fields: Fields, key: str, unit: int) -> float | None:
     value = fields.record.get(key)
     if value is None:
         return None
-    if isinstance(value, str) and re.fullmatch(CLOCK, value.strip()):
-        return seconds(value.strip())
-    if isinstance(value, str) and re.fullmatch(r"\d+(?:\.\d+)?", value.strip()):
-        return float(value) / unit
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return float(value) / unit
-    raise fields.error(f"{key} must be seconds or a clock such as 00:01:23, not {value!r:.60}")
+    if not _is_time(value):
+        raise fields.error(f"{key} must be seconds or a clock such as 00:01:23, not {value!r:.60}")
+    is_clock = isinstance(value, str) and ":" in value
+    return seconds(value.strip()) if is_clock else float(value) / unit
+
+
+def _is_time(value: Any) -> bool:
+    """Whether a value is a number that is not negative, or a clock."""
+    if isinstance(value, str):
+        return re.fullmatch(rf"{CLOCK}|\d+(?:\.\d+)?", value.strip()) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

@@ -106,7 +106,7 @@ class Model:
         threshold: float | None = None,
         splitter: str | None = None,
         id: str | None = None,
-        columns: Sequence[str] = (),
+        columns: str | Sequence[str] = (),
     ) -> EvidencePrediction:
         """Finds the passages of a document that answer a question, or each of several.
 
@@ -123,7 +123,9 @@ class Model:
         check_answers(self.loaded)
         asked = list(questions) if isinstance(questions, list | tuple) else [questions]
         check_questions(asked)
-        record, said = self._with_questions(document, asked, id, Columns(tuple(columns)))
+        record, said = self._with_questions(
+            document, asked, id, Columns((columns,) if isinstance(columns, str) else tuple(columns))
+        )
         check_splitter([record], splitter)
         split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
         with logged_changes(self.pipeline):

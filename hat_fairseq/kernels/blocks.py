@@ -84,7 +84,7 @@ class _BlockAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, block_ids, added, out, logsumexp = ctx.saved_tensors
         dropout, seed = ctx.dropout
-        grad_queries, wide = torch.empty_like(q), torch.promote_types(q.dtype, torch.float32)
+        grad_queries, wide = torch.empty_like(q), torch.promote_types(q.dtype, torch.float32) if q.is_cpu else q.dtype
         grad_keys, grad_values = (torch.zeros_like(x, dtype=wide) for x in (k, v))
         product = torch.float32 if is_backward_faster_in_fp32(q, added.size(1)) else q.dtype
         for part, index, inputs, chunk_mask in _chunks(q, k, v, block_ids, added):

@@ -70,7 +70,6 @@ def test_plain_text() -> None:
         "Ann: (1:05) Hi.",
         "Ann [0:01:05] Hi.",
         "**Ann** [1:05] Hi.",
-        "1. Ann (1:05): Hi.",
     ],
 )
 def test_times_of_plain_text(line: str) -> None:
@@ -102,7 +101,7 @@ def test_names_and_times_on_lines_of_their_own(heading: str) -> None:
         assert not of_text(text, "m").speakers
 
 
-@pytest.mark.parametrize("form", ["{}: {}", "{}:\n{}", "- **{}**: {}", "1. {}: {}"])
+@pytest.mark.parametrize("form", ["{}: {}", "{}:\n{}", "- **{}**: {}"])
 def test_names_between_times_alone_on_their_lines(form: str) -> None:
     """As programs write a time every five minutes."""
     turns = [(name, f"Part {part} of {name}.") for part in range(4) for name in ("Ann Lee", "Bob", "Ann Lee")]
@@ -116,13 +115,34 @@ def test_names_between_times_alone_on_their_lines(form: str) -> None:
     assert not without.speakers and [each.start for each in without.said][::2] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Decision to launch in May [12:30]\nVote on the budget [12:45]\nEnd of the meeting [13:00]",
+        "Opening [0:00]\nBudget [0:45]\nClosing [1:30]",
+        "and my point: it works\n0:05\nthe other: it does not\n0:10\nso one thing: wait\n0:15\nfor me: no",
+        "3. Mai: Beginn um neun\n4. Mai: Ende um drei\n5. Mai: frei",
+    ],
+)
+def test_notes_with_times_and_numbers_have_no_names(text: str) -> None:
+    assert not of_text(text, "m").speakers
+
+
+def test_a_time_at_the_beginning_of_what_is_said() -> None:
+    transcript = of_text("Ann: When do we meet?\nBob: (9:30) is fine.\nAnn: Good.", "m")
+    assert transcript.said[1] == Said("(9:30) is fine.", "Bob")
+    assert of_text("Ann (0:01): (0:05) is early.\nBob (0:03): Yes.", "m").said[0] == Said(
+        "(0:05) is early.", "Ann", 1, 3
+    )
+
+
 def test_a_speaker_who_says_nothing_is_no_text() -> None:
     lines = ["Ida  1:23", "Hello.", "Ben  1:25", "Greta  1:27", "Fine.", "Ben  1:29", "Yes.", "Ida  1:30", "Ok."]
     transcript = of_text("\n\n".join(lines), "m")
     assert said(transcript) == [("Ida", "Hello."), ("Greta", "Fine."), ("Ben", "Yes."), ("Ida", "Ok.")]
 
 
-@pytest.mark.parametrize("form", ["{} {}", "[{}] {}:", "**{}** {}", "{}   {}"])
+@pytest.mark.parametrize("form", ["{} {}", "[{}] {}:", "**{}** {}", "{}   {}", "{} - {}"])
 def test_times_before_names_on_lines_of_their_own(form: str) -> None:
     """If the names return: else they are what is said. `PM` is a name, too."""
     names, turns = ["Ann Lee", "PM", "Ann Lee", "PM"], list[str]()
@@ -364,22 +384,30 @@ def test_other_names_of_keys_and_columns(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('Text;Speaker;No\n"Hi; all.";Ann;1\nYes.;Bob;2\n;Bob;3\n')
     for path in (tmp_path / "t.csv", write(tmp_path / "t.json", turns), write(tmp_path / "l.jsonl", *turns)):
         assert said(read_transcript(path)) == wanted
-    both = read_transcript(write(tmp_path / "b.json", [{"Text": "Hi.", "text": "Yes.", "start": 1}]))
-    assert said(both) == [(None, "Yes.")] and both.counts == {"values of 'Text'": 1}
-    (tmp_path / "o.csv").write_text("who,what\nAnn,Hi; all.\nBob,Yes.\nBob,\n")
+    both = read_transcript(
+        write(tmp_path / "b.json", [{"Text": "Hi.", "text": "Yes.", "Start": "9:15 AM", "start": 1}])
+    )
+    assert said(both) == [(None, "Yes.")] and both.counts == {"values of 'Text'": 1, "values of 'Start'": 1}
+    rows = [{"id": number, "Speaker": speaker, "text": text} for number, (speaker, text) in enumerate(wanted)]
+    assert said(read_transcript(write(tmp_path / "i.jsonl", *rows))) == wanted
+    assert read_transcript(write(tmp_path / "x.json", {"Text": "One. Two."})).text == "One. Two."
+    (tmp_path / "p.txt").write_text("Start\nWe begin, all of us.\nThe end\n")
+    assert [text for _, text in said(read_transcript(tmp_path / "p.txt"))][0] == "Start"
+    (tmp_path / "o.csv").write_text("who,what,no\nAnn,Hi; all.,\nBob,Yes.,\nBob,,\n")
     turns = [{"who": speaker, "what": text} for speaker, text in wanted]
-    document = write(tmp_path / "d.json", {"title": "t", "talk": turns})
+    document = write(tmp_path / "d.json", {"title": "t", "who": "Weekly", "talk": turns})
     pairs = ("text=what", "speaker=who")
     for path, columns in (
         (tmp_path / "o.csv", pairs),
+        (tmp_path / "o.csv", (*pairs, "=no")),
         (write(tmp_path / "o.json", turns), pairs),
-        (document, (*pairs, "turns=talk", "=title")),
+        (document, (*pairs, "turns=talk", "=title")),  # whose own key `who` is no speaker
     ):
         transcript = read_transcript(path, columns=Columns(columns))
-        assert said(transcript) == wanted and not +(transcript.counts - Counter(columns_left_out=1))
+        assert said(transcript) == wanted and transcript.counts == Counter({"key 'who'": path == document})
     for path, columns, message in (
-        (document, ("turns=talk", "text=other"), "names 'other', and the keys are 'title', 'talk', 'who', 'what'"),
-        (tmp_path / "o.csv", ("text=other",), "names 'other', and the columns are 'who', 'what'"),
+        (document, ("turns=talk", "text=other"), "names 'other', and the keys are 'title', 'who', 'talk', 'what'"),
+        (tmp_path / "o.csv", ("text=other",), "names 'other', and the columns are 'who', 'what', 'no'"),
         (write(tmp_path / "c.json", [{"text": "a", "what": "b"}]), ("text=what",), "it has 'text' besides 'what'"),
     ):
         with pytest.raises(ValueError, match=message):
