@@ -86,18 +86,20 @@ class _BlockAttention(torch.autograd.Function):
         dropout, seed = ctx.dropout
         grad_queries, wide = torch.empty_like(q), torch.promote_types(q.dtype, torch.float32) if q.is_cpu else q.dtype
         grad_keys, grad_values = (torch.zeros_like(x, dtype=wide) for x in (k, v))
-        product = torch.float32 if is_backward_faster_in_fp32(q, added.size(1)) else q.dtype
+        product = torch.float32 if not dropout and is_backward_faster_in_fp32(q, added.size(1)) else q.dtype
         for part, index, inputs, chunk_mask in _chunks(q, k, v, block_ids, added):
-            gradient = gradients[0][part].unsqueeze(1)
+            gradient, chunk_mask = gradients[0][part].unsqueeze(1).to(product), chunk_mask.to(product)
+            inputs = [x.to(product) for x in inputs]
             if logsumexp is None:
                 with torch.enable_grad():
                     inputs = [x.detach().requires_grad_() for x in inputs]
                     result = _attend(inputs, chunk_mask, dropout, seed + part.start)
                 grad_inputs = torch.autograd.grad(result, inputs, gradient)
             else:
-                result, sums = out[part].unsqueeze(1), logsumexp[part].unsqueeze(1)
-                arguments = (x.to(product) for x in (gradient, *inputs, result))
-                grad_inputs = flash_attention_backward(*arguments, sums, 0.0, False, attn_mask=chunk_mask.to(product))
+                result, sums = out[part].unsqueeze(1).to(product), logsumexp[part].unsqueeze(1)
+                grad_inputs = flash_attention_backward(
+                    gradient, *inputs, result, sums, 0.0, False, attn_mask=chunk_mask
+                )
             grad_queries[part] = grad_inputs[0].squeeze(1)
             for total, pieces in zip((grad_keys, grad_values), grad_inputs[1:], strict=True):
                 total.index_add_(0, index, pieces.reshape(-1, *total.shape[1:]).to(wide))
