@@ -96,4 +96,11 @@ def help_on(verb: str, words: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    try:
+        run(*sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe (`hat train --help | head`) has gone
+        from hat_fairseq.cli import EXIT_BROKEN_PIPE, discard_output
+
+        discard_output()
+        sys.exit(EXIT_BROKEN_PIPE)

@@ -25,6 +25,8 @@ RELEASE = {"train": (166916,), "valid": (18670,)}
 FILES = {"train": "tydiqa-v*-train.jsonl*", "valid": "tydiqa-v*-dev.jsonl*"}
 CONTENT = "tydiqa-v1.0-train.jsonl.gz and tydiqa-v1.0-dev.jsonl.gz"
 
+SAMPLE = "-sample."  # in the names of files
+
 Place = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
 Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
@@ -35,11 +37,22 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
 
 
 def pages(root: Path | None, pattern: str, content: str, counts: Counter[str]) -> Iterator[Fields]:
-    """Yield the questions in the files of JSON lines under `--root` that match `pattern`; ValueError for none."""
+    """Yield the questions in the files of JSON lines under `--root` that match `pattern`; ValueError for none.
+
+    Samples, which Natural Questions has beside its files, are counted. A file that is there twice, such as packed and
+    unpacked, is an error.
+    """
     folder = release_folder(root, content)
-    paths = sorted(folder.rglob(pattern))
+    found = sorted(folder.rglob(pattern))
+    paths = [path for path in found if SAMPLE not in path.name]
+    counts["sample_files_skipped"] += len(found) - len(paths)
     if not paths:
         raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
+    by_name: dict[str, Path] = {}
+    for path in paths:
+        other = by_name.setdefault(path.name.partition(".jsonl")[0], path)
+        if other != path:
+            raise ValueError(f"{other} and {path} are the same questions twice: keep one of them")
     return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path, counts))
 
 

@@ -31,13 +31,15 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Candid
     if not isinstance(questions, list):
         raise ValueError(f"{path}: expected a list of questions, found a {type(questions).__name__}; {CONTENT}")
     for number, question in enumerate(questions):
-        yield _record(Fields(question, f"{path}, question {number}"))
+        yield _record(Fields(question, f"{path}, question {number}"), counts)
 
 
-def _record(question: Fields) -> Candidates:
+def _record(question: Fields, counts: Counter[str]) -> Candidates:
     candidates, answer = question.texts("candidates"), question.text("answer")
     if answer not in candidates:
         raise question.error(f"the answer {answer!r:.80} is none of its {len(candidates)} candidates")
+    if len(set(candidates)) < len(candidates):
+        counts["questions_with_equal_candidates"] += 1
     return Candidates(
         id=question.text("id"),
         question=question.text("query"),

@@ -599,6 +599,8 @@ SCORED: list[tuple[str, list[Any], list[Any], str, str]] = [
     ("triviaqa", [QUESTION], [ANSWER], "", "meta of TriviaQA: expected a JSON object, found None"),
     ("triviaqa", TRIVIA, [ANSWER, {**ANSWER, "id": "b"}], "", "several answers to a question, none with a"),
     ("natural_questions", [NATURAL], [{**ANSWERED, "id": "2"}], "", "h.jsonl lacks 1 of 1 ids, the first is '1'"),
+    ("natural_questions", [NATURAL], [{**ANSWERED, "paragraph": -1}], "", "h.jsonl:1: ... paragraph is -1"),
+    ("natural_questions", [NATURAL], [{**ANSWERED, "answer_score": "high"}], "", "h.jsonl:1: no prediction"),
     ("natural_questions", [NATURAL], [{**ANSWERED, "paragraph": 5}], "", "h.jsonl:1: no prediction of hat predict for"),
     ("natural_questions", [TYDI], [ANSWERED], "", "is not from natural_questions"),
     ("tydi_qa", [TYDI], [ANSWERED], "", "no annotations: answers can be scored only"),

@@ -121,7 +121,7 @@ def _choose(cfg: Any, trainer: Any) -> str | None:
         if not _problem_of(path):
             logger.warning(f"{last} {problem}: goes on from {path}, after update {updates}")
             return str(path)
-    if _checkpoints_in(folder):
+    if checkpoints_in(folder):
         raise CheckpointError(f"{last} {problem}, and no other is whole: copy one there, or choose another --save-dir")
     return None
 
@@ -163,13 +163,14 @@ def _problem_of(path: Path) -> str:
 def newest_first(folder: Path) -> list[tuple[int, Path]]:
     """Lists the readable checkpoints of a run with their numbers of updates; their tensors are not read."""
     readable = []
-    for path in _checkpoints_in(folder):
+    for path in checkpoints_in(folder):
         with contextlib.suppress(OSError, ValueError):
             readable.append((_updates_in(path), path))
     return sorted(readable, reverse=True)
 
 
-def _checkpoints_in(folder: Path) -> list[Path]:
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Lists the files that a training names as its checkpoints."""
     return [path for path in folder.glob("*.pt") if CHECKPOINT_NAME.fullmatch(path.name)]
 
 

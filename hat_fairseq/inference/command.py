@@ -51,7 +51,12 @@ def say_precision(wanted: str, chosen: str) -> None:
 
 
 def workers_of(args: argparse.Namespace) -> Workers:
-    """Returns the workers of the arguments; each has a GPU unless `--device` names another device."""
+    """Returns the workers of the arguments; each has a GPU unless `--device` names another device.
+
+    ValueError for a precision that each machine would choose by itself.
+    """
+    if args.cluster and getattr(args, "precision", None) == "auto":
+        raise ValueError("--precision auto may choose another one on each machine of --cluster: name one, e.g. fp32")
     return Workers(args.workers, args.cluster, with_models=True, on_gpus=args.device in (None, "cuda"))
 
 

@@ -114,7 +114,8 @@ class Embedder:
             raise ValueError(
                 f"{loaded.paths[0]} reads roles beside the text, which hat embed does not: use another model"
             )
-        if options.of == "sentence" and options.pooling == "marker" and settings.segments != "sentences":
+        without_markers = settings.segments != "sentences" and not options.alone
+        if options.of == "sentence" and options.pooling == "marker" and without_markers:
             raise ValueError("sentences of this model have no markers of their own: --of segment, or --pooling mean")
         self.loaded, self.options, self.model = loaded, options, loaded.models[0]
         self.pipeline, self.encoder = loaded.pipeline, loaded.pipeline.encoder()

@@ -86,6 +86,10 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
     read = reading.read_input(args, pipeline)
     official = official_files(kind.name, read.records[0])
+    datasets = list(dict.fromkeys(map(dataset_of, read.records)))
+    if to_file and len(datasets) > 1:
+        names = " and ".join(name or "no dataset" for name in datasets)
+        raise ValueError(f"{args.input} has questions of {names}, whose official files differ: give them one by one")
     for name in official if to_file else ():
         check_output(args.out.with_name(name), args.overwrite, inputs)
     if official and not to_file:

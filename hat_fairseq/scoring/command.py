@@ -117,6 +117,8 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
             raise ValueError(f"{option} names a file twice")
     if len(args.references) > 1 and metric.references != TARGETS:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
+    if args.overwrite and not args.json:
+        raise ValueError("--overwrite has no effect without --json: remove it")
     if args.json:
         others = [getattr(args, name, None) for name in ("valid", "train")]
         check_output(args.json, args.overwrite, [*args.hypotheses, *args.references, *others], "--json")

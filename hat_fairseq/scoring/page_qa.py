@@ -282,7 +282,7 @@ def _prediction(dataset: str, record: Record, fields: Fields) -> Prediction:
     try:
         scores = float(fields.record["paragraph_score"]), float(fields.record["answer_score"])
         return Prediction(page_answer(dataset, record, fields.record), *scores)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise fields.error(f"no prediction of hat predict for this question ({error!r})") from error
 
 

@@ -311,9 +311,19 @@ def _annotated_figures(golds: Mapping[str, Gold], texts: Mapping[str, str], line
     if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
         figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
     if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
-        right = (lines[i].record.get("paragraph") in (each or {None}) for i, each in paragraphs.items())
+        right = (_paragraph(lines[i]) in (each or {None}) for i, each in paragraphs.items())
         figures["paragraph"] = 100 * sum(right) / len(paragraphs)
     return figures
+
+
+def _paragraph(fields: Fields) -> int | None:
+    """The number of the predicted paragraph, which a table has as text."""
+    value = fields.record.get("paragraph")
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    if value is not None and type(value) is not int:
+        raise fields.error(f"paragraph must be a number, not {value!r:.60}")
+    return value
 
 
 def _resampled(args: argparse.Namespace) -> dict[str, int]:

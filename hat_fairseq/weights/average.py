@@ -1,6 +1,7 @@
 """Average the weights of the last, or of the best, checkpoints of a training."""
 
 import argparse
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from ..data.outputs import atomic_file, check_folder, check_output
 from ..fairseq_fixes.checkpoints import check_file
-from ..fairseq_fixes.resuming import newest_first
+from ..fairseq_fixes.resuming import CHECKPOINT_NAME, checkpoints_in, newest_first
 from ..model_folder import bare_checkpoint
 from ..register import register
 
@@ -36,7 +37,11 @@ def main(args: argparse.Namespace) -> int:
     if number < 2:
         raise ValueError(f"an average needs at least 2 checkpoints, not {number}")
     check_folder(args.out)
+    if args.out.resolve().parent == args.folder.resolve() and CHECKPOINT_NAME.fullmatch(args.out.name):
+        raise ValueError(f"--out {args.out}: a training names its own checkpoints so; choose a name such as average.pt")
     readable = newest_first(args.folder)
+    if damaged := {*checkpoints_in(args.folder)} - {path for _, path in readable}:
+        print(f"left out, because they cannot be read: {', '.join(sorted(map(str, damaged)))}", file=sys.stderr)
     check_output(args.out, args.overwrite, [path for _, path in readable])
     paths = dict(reversed(readable))  # of equal updates, such as checkpoint_best.pt, one
     chosen, kind = [_read(path) for path in reversed(paths.values())], "checkpoints"

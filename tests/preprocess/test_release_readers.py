@@ -230,6 +230,18 @@ def test_what_is_no_text_beside_the_texts_is_counted(tmp_path: Path) -> None:
     assert counts["files_without_txt_in_middle"] == counts["questions_with_equal_choices"] == 1
 
 
+def test_samples_of_natural_questions_are_counted_and_files_are_not_read_twice(tmp_path: Path) -> None:
+    folder, counts = write_release("natural_questions", tmp_path), Counter[str]()
+    before = read("natural_questions", "train", folder)
+    path = next(folder.rglob("*nq-train*"))
+    (folder / "sample").mkdir()
+    shutil.copy(path, folder / "sample" / "nq-train-sample.jsonl.gz")
+    assert read("natural_questions", "train", folder, counts) == before and counts["sample_files_skipped"] == 1
+    (folder / "sample" / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+    with pytest.raises(ValueError, match="are the same questions twice: keep one of them"):
+        read("natural_questions", "train", folder)
+
+
 def test_copies_of_a_paper_of_arxiv_are_in_one_split(tmp_path: Path) -> None:
     write_release("arxiv_categories", tmp_path)
     for folder in tmp_path.iterdir():

@@ -64,6 +64,7 @@ def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path) -> No
     before, command = (files / "r.jsonl").read_text(), words("rouge", files / "a.txt", files / "r.jsonl", "--json")
     assert "is also an input of this command" in refusal(*command, files / "r.jsonl", "--overwrite")
     (files / "model.pt").write_text("weights")
+    assert "--overwrite has no effect without --json" in refusal(*command[:-1], "--overwrite")
     assert "exists; name another file, or replace it with --overwrite" in refusal(*command, files / "model.pt")
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
     with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):  # nobody reads the table

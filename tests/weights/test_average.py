@@ -86,6 +86,11 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> No
         (trained, ["--last", "2", "--out", str(tmp_path / "no/a.pt")], str(tmp_path / "no")),
         (trained, ["--last", "2", "--out", output, "--overwrite"], "checkpoint_1_2.pt"),  # it is an input
         (trained, ["--last", "2", "--out", str(trained / "checkpoint_best.pt"), "--overwrite"], "checkpoint_best.pt"),
+        (
+            trained,
+            ["--last", "2", "--out", str(trained / "checkpoint99.pt")],
+            "a training names its own checkpoints so",
+        ),
         (tmp_path / "no", ["--last", "2", "--out", out], "no has 0 checkpoints"),
     ):
         assert message in refusal("average", folder, *words) and not (tmp_path / "mean.pt").exists()
