@@ -60,9 +60,12 @@ def workers_of(args: argparse.Namespace) -> Workers:
     return Workers(args.workers, args.cluster, with_models=True, on_gpus=args.device in (None, "cuda"))
 
 
-def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Declares what all commands read: MODEL and INPUT; `default`: what is read without INPUT."""
-    parser.add_argument("model", metavar="MODEL", help=MODEL)
+def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = None, model: str = MODEL) -> None:
+    """Declares what all commands read: MODEL and INPUT.
+
+    `default`: what is read without INPUT; `model`: which models the command reads.
+    """
+    parser.add_argument("model", metavar="MODEL", help=model)
     text = INPUT if default is None else f"{INPUT} (default: {default})"
     parser.add_argument("input", metavar="INPUT", type=Path, nargs="?" if default else None, help=text)
     add_split(parser)

@@ -248,7 +248,7 @@ class Vectors(jobs.Job):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_model_and_input(parser)
+    command.add_model_and_input(parser, model="the checkpoint or folder of an encoder of texts without roles")
     command.add_out(
         parser, "write the vectors to this file: .npz with arrays of numpy, or .jsonl with one vector a line"
     )
@@ -256,8 +256,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "write a vector for each of these; a segment begins with a marker and may hold several sentences "
     text += "(default: %(default)s)"
     group.add_argument("--of", choices=UNITS, default="sentence", help=text)
-    text = "compute a vector as the mean of the states of its tokens, or take the state of its marker <s> (default: "
-    text += "%(default)s)"
+    text = (
+        "compute a vector as the mean of the states of its tokens, or take the state of its marker <s>, which is that "
+    )
+    text += "of the first row of a longer document (default: %(default)s)"
     group.add_argument("--pooling", choices=POOLINGS, default="mean", help=text)
     group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
     group.add_argument("--raw", action="store_true", help="do not scale the vectors to length 1")

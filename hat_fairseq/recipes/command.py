@@ -48,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run this step of a recipe; or list all recipes, show one, or copy one to a file",
     )
     parser.set_defaults(print_help=parser.print_help)
+    parser.epilog = (
+        "DRY_RUN=1 hat recipe train NAME only prints the command. --FLAG=null removes a flag of the recipe. --gpus, "
+        "--update-batch-size and --update-max-tokens state the size of an update of a training. hat recipe copy tutorial "
+        "[DIR] writes the data of the tutorials."
+    )
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"a YAML file, or one of {', '.join(files.names())}")
     parser.add_argument(
         "flags", nargs=argparse.REMAINDER, metavar="...", help="flags for the command; they replace those of the recipe"
