@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -100,7 +101,5 @@ if __name__ == "__main__":
         run(*sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe (`hat train --help | head`) has gone
-        from hat_fairseq.cli import EXIT_BROKEN_PIPE, discard_output
-
-        discard_output()
-        sys.exit(EXIT_BROKEN_PIPE)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)

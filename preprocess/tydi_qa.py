@@ -43,9 +43,9 @@ def pages(root: Path | None, pattern: str, content: str, counts: Counter[str]) -
     unpacked, is an error.
     """
     folder = release_folder(root, content)
-    found = sorted(folder.rglob(pattern))
-    paths = [path for path in found if SAMPLE not in path.name]
-    counts["sample_files_skipped"] += len(found) - len(paths)
+    matching = sorted(folder.rglob(pattern))
+    paths = [path for path in matching if SAMPLE not in path.name]
+    counts["sample_files_skipped"] += len(matching) - len(paths)
     if not paths:
         raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
     by_name: dict[str, Path] = {}

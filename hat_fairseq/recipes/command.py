@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(print_help=parser.print_help)
     parser.epilog = (
         "DRY_RUN=1 hat recipe train NAME only prints the command. --FLAG=null removes a flag of the recipe. --gpus, "
-        "--update-batch-size and --update-max-tokens state the size of an update of a training. hat recipe copy tutorial "
-        "[DIR] writes the data of the tutorials."
+        "--update-batch-size and --update-max-tokens state the size of an update of a training. hat recipe copy "
+        "tutorial [DIR] writes the data of the tutorials."
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"a YAML file, or one of {', '.join(files.names())}")
     parser.add_argument(
