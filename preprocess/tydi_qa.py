@@ -45,7 +45,8 @@ def pages(root: Path | None, pattern: str, content: str, counts: Counter[str]) -
     folder = release_folder(root, content)
     matching = sorted(folder.rglob(pattern))
     paths = [path for path in matching if SAMPLE not in path.name]
-    counts["sample_files_skipped"] += len(matching) - len(paths)
+    if samples := len(matching) - len(paths):
+        counts["sample_files_skipped"] += samples
     if not paths:
         raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
     by_name: dict[str, Path] = {}
