@@ -256,10 +256,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "write a vector for each of these; a segment begins with a marker and may hold several sentences "
     text += "(default: %(default)s)"
     group.add_argument("--of", choices=UNITS, default="sentence", help=text)
-    text = (
-        "compute a vector as the mean of the states of its tokens, or take the state of its marker <s>, which is that "
-    )
-    text += "of the first row of a longer document (default: %(default)s)"
+    text = "compute a vector as the mean of the states of its tokens, or take the state of its marker <s>; a document "
+    text += "that is longer than the model's limit has that of its first row (default: %(default)s)"
     group.add_argument("--pooling", choices=POOLINGS, default="mean", help=text)
     group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
     group.add_argument("--raw", action="store_true", help="do not scale the vectors to length 1")

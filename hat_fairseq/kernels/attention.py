@@ -6,7 +6,7 @@ four cases differ:
     chunks  with dropout, for which SDPA has no fused kernel: SDPA for a chunk of queries at a time
     rows    padded self-attention in bf16, which int8 models have too: SDPA for each row alone, without its padding
     step    the few queries of a decoding step in bf16: two products, twice as fast
-    short   a training in bf16 with few keys or narrow heads: in fp32, whose backward pass is up to 5 times as fast
+    short   training in bf16 without dropout, K x E small: SDPA in fp32, whose backward pass is up to 5 times as fast
 
 In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
 queries, so no key is copied.

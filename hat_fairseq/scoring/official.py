@@ -89,7 +89,7 @@ def _gold_answer(dataset: str, annotation: Fields) -> PageAnswer:
 
 
 def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> PageAnswer:
-    """Returns a prediction in the offsets of the dataset; IndexError for a number that is none of a place."""
+    """Returns a prediction in the offsets of the dataset; IndexError for a negative number."""
     for name in ("paragraph", "answer_paragraph", "start"):
         number = prediction.get(name)
         if number is not None and (type(number) is not int or number < 0):
