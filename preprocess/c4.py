@@ -32,6 +32,8 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Pretra
     files = sorted(path for ending in ("json", "json.gz") for path in folder.glob(f"{NAMES[split]}.*.{ending}"))
     if not files:
         raise ValueError(f"{folder} has no {NAMES[split]}.*.json.gz; it must be a folder with {CONTENT}")
+    if others := len({*folder.glob(f"{NAMES[split]}.*")} - {*files}):
+        counts["files_without_json_or_json_gz_not_read"] += others
     for path in files:
         for number, record in read_json_lines(path, counts):
             where = f"{path}:{number}"

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.kinds import LabelledText
-from release import read_tsv, release_file, release_folder
+from release import count_other_release, read_tsv, release_file, release_folder
 
 KIND = "classification"
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
@@ -36,7 +36,10 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Labell
     """Yield the pairs of a split that have a label."""
     folder = release_folder(root, CONTENT)
     own = folder / f"multinli_1.0_{FILES[split]}.txt"
-    path = own if own.is_file() else release_file(folder / f"{FILES[split]}.tsv", CONTENT)
+    glue = folder / f"{FILES[split]}.tsv"
+    path = own if own.is_file() else release_file(glue, CONTENT)
+    if path == own:
+        count_other_release([glue], counts)
     for number, row in read_tsv(path, COLUMNS):
         if row["gold_label"] == UNDECIDED:
             counts["pairs_without_agreed_label_dropped"] += 1

@@ -72,8 +72,7 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
 
     `otherwise`: another form that the folder might have had, for the message.
     """
-    files = [file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*"))]
-    files = [file for file in files if ending_of(file.name) in ENDINGS]
+    files = tables(folder, split)
     if len(files) != 1:
         name = NAMES[split][0]
         raise ValueError(
@@ -81,6 +80,18 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
             f"found {' and '.join(map(str, files)) or 'none'}"
         )
     return files[0]
+
+
+def tables(folder: Path, split: str) -> list[Path]:
+    """List the files that may be the table of a split."""
+    files = [file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*"))]
+    return [file for file in files if ending_of(file.name) in ENDINGS]
+
+
+def count_other_release(files: Sequence[Path], counts: Counter[str]) -> None:
+    """Count the files of another release of the same data set beside those that are read."""
+    if number := sum(file.is_file() for file in files):
+        counts["files_of_another_release_not_read"] += number
 
 
 def read_table(path: Path, columns: Sequence[str], counts: Counter[str]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_lines
 from hat_fairseq.data.kinds import Document
-from release import find_table, read_table, release_file, release_folder
+from release import count_other_release, find_table, read_table, release_file, release_folder, tables
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (204045,), "valid": (11332,), "test": (11334,)}
@@ -49,6 +49,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     """Yield the articles of a split, first sentences as targets."""
     folder = release_folder(root, f"{SUMMARIES}the files of the Hugging Face release")
     if (folder / "bbc-summary-data").is_dir():
+        count_other_release(tables(folder, split), counts)
         return (_article(folder / "bbc-summary-data", name, counts) for name in _names(folder / SPLIT_FILE, split))
     rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS, counts)
     return (

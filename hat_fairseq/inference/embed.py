@@ -277,6 +277,7 @@ def main(args: argparse.Namespace) -> int:
     read = reading.read_input(args, pipeline)
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
+        command.check_lines(args.out, args.overwrite, ())  # a run that had the lock may have written it
         if args.out.suffix == ".npz":
             number = write_arrays(
                 args.out,

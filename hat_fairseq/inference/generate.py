@@ -67,18 +67,21 @@ def main(args: argparse.Namespace) -> int:
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
     read = reading.read_input(args, pipeline)
-    write_texts(job, read, args.out, workers)
+    write_texts(job, read, args.out, workers, args.overwrite)
     return 0 if read.score is None else read.score.write()
 
 
-def write_texts(job: Texts, read: reading.Input, out: Path, workers: Workers) -> None:
+def write_texts(job: Texts, read: reading.Input, out: Path, workers: Workers, overwrite: bool) -> None:
     """Writes the line of each record in order, with an empty text for those without text.
+
+    ValueError if `out` exists, unless `overwrite`.
 
     Documents of similar length are in a batch, the longest ones first.
     """
     order = longest_first(read.with_text)
     size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
     with jobs.results_of(job, order, size, f"{out.stem}: generate", out, workers) as (results, counts):
+        command.check_lines(out, overwrite, ())  # a run that had the lock may have written it
         by_id = {line["id"]: line for line in results}
         rows = read.in_order((by_id[record.id] for record in read.with_text), text="")
         command.write_lines(out, rows)

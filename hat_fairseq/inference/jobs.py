@@ -19,6 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
+
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.dictionary import DICTIONARIES
 from ..data.files import json_text, replaced_json, sha256_of
@@ -41,16 +43,18 @@ class ModelFiles:
     """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`.
 
     `content` and `stats` are those of the files when `pipeline` read them. `content` is in `repr`, and so in the keys
-    of results: what the files hold decides, not their times.
+    of results: what the files hold decides, not their times. So is the type of the device, which on a cluster is
+    unknown.
     """
 
     path: str  # a result of `local_paths`
     data: Path | None
-    device: str | None
+    device: str | None = field(repr=False)
     precision: str
     splitter: str | None
     content: str | None = field(default=None, init=False)
     stats: str | None = field(default=None, init=False, repr=False)
+    device_type: str | None = field(default=None, init=False)
 
     def pipeline(self, workers: Workers) -> TextPipeline:
         """Loads the pipeline of the models alone, and records what is in their files.
@@ -58,9 +62,9 @@ class ModelFiles:
         ValueError for a mistake that is known without the models.
         """
         if workers.cluster is None:  # whose machines may have other devices
-            _, precision, _ = checked(self.path, self.data, self.device, self.precision)
+            device, precision, _ = checked(self.path, self.data, self.device, self.precision)
             say_precision(self.precision, precision)
-            self.precision = precision
+            self.precision, self.device_type = precision, torch.device(device).type
         self.stats, self.content = self.stats_now(), self.content_now()
         folder = self.path.split(os.pathsep)[0]
         pipeline = TextPipeline.load(self.data) if self.data else pipeline_of(ModelFolder.open(folder))

@@ -90,26 +90,33 @@ def main(args: argparse.Namespace) -> int:
     if to_file and len(datasets) > 1:
         names = " and ".join(name or "no dataset" for name in datasets)
         raise ValueError(f"{args.input} has questions of {names}, whose official files differ: give them one by one")
-    for name in official if to_file else ():
-        check_output(args.out.with_name(name), args.overwrite, inputs)
     if official and not to_file:
         print("with --out - the files for official scorers are not written", file=sys.stderr)
+
+    def check_outputs() -> None:
+        command.check_lines(args.out, args.overwrite, inputs)
+        for name in official if to_file else ():
+            check_output(args.out.with_name(name), args.overwrite, inputs)
+
+    check_outputs()
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
+        check_outputs()  # a run that had the lock may have written them
         predictions = list(results)
+        check_outputs()  # so may a run with another --out in this folder: files for official scorers have fixed names
         lines = read.in_order(iter(predictions), empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
+        if official and to_file:  # before the results are removed, which have more than the lines
+            answers = read.in_order(iter(predictions), **null_answer(predictions))
+            if (dataset := datasets[0]) is not None:
+                path = write_official_answers(args.out.parent, dataset, zip(read.records, answers, strict=True))
+                print(f"{path}: for the official scorer of {dataset}")
+            else:
+                write_squad_answers(args.out.parent, answers)
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    if official and to_file:
-        answers = read.in_order(iter(predictions), **null_answer(predictions))
-        if (dataset := dataset_of(read.records[0])) is not None:
-            path = write_official_answers(args.out.parent, dataset, zip(read.records, answers, strict=True))
-            print(f"{path}: for the official scorer of {dataset}")
-        else:
-            write_squad_answers(args.out.parent, answers)
     return 0 if read.score is None else read.score.write()
 
 

@@ -1,6 +1,7 @@
 """`hat predict` on real meetings: every batch gives the same, answers are the best spans, mistakes are refused."""
 
 import csv
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -205,3 +206,34 @@ def test_an_unreadable_document_does_not_stop_the_others(
     with pytest.raises(ValueError, match="most tokens of each document are not in the dictionary"):
         model.predict([chinese])
     assert [each.id for each in model.predict([chinese, readable[0]])] == ["1", readable[0]["id"]]
+
+
+@pytest.mark.fault(
+    "Generation and prediction",
+    "two hat predict with other --out in one folder",
+    "the later one writes nothing, and goes on elsewhere",
+)
+def test_files_for_official_scorers_are_not_replaced_by_another_run(
+    fine_tuned: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their names are fixed, so the other run may have written them since this one began."""
+    made, other = fine_tuned("qa"), tmp_path / "predictions.json"
+    predictions = Predictor.predictions
+
+    def while_another_run_ends(*args: Any) -> Any:
+        other.write_text("theirs")
+        return predictions(*args)
+
+    command = ["predict", made.checkpoint, made.data, "--device", "cpu", "--out", tmp_path / "a.jsonl"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Predictor, "predictions", while_another_run_ends)
+        assert f"{other} exists" in refusal(*command)
+    assert other.read_text() == "theirs" and not (tmp_path / "a.jsonl").exists()
+    kept = sorted((tmp_path / ".a.jsonl.blocks").iterdir())
+    assert kept
+    other.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Predictor, "predictions", None)  # nothing is computed again
+        assert hat(*command) == 0
+    assert json.loads(other.read_text()).keys() == {line["id"] for line in read_lines(tmp_path / "a.jsonl")}
+    assert not kept[0].exists()

@@ -230,6 +230,24 @@ def test_what_is_no_text_beside_the_texts_is_counted(tmp_path: Path) -> None:
     assert counts["files_without_txt_in_middle"] == counts["questions_with_equal_choices"] == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [("cnn_dm", "validation.csv"), ("xsum", "val.jsonl.gz"), ("mnli", "dev_matched.tsv")],
+)
+def test_files_of_another_release_are_counted(name: str, beside: str, tmp_path: Path) -> None:
+    folder, counts = write_release(name, tmp_path), Counter[str]()
+    before = read(name, "valid", folder)
+    (folder / beside).touch()
+    assert read(name, "valid", folder, counts) == before and counts["files_of_another_release_not_read"] == 1
+
+
+def test_files_of_c4_in_other_forms_are_counted(tmp_path: Path) -> None:
+    folder, counts = write_release("c4", tmp_path), Counter[str]()
+    before = read("c4", "train", folder)
+    (folder / "c4-train.00001-of-01024.json.xz").touch()
+    assert read("c4", "train", folder, counts) == before and counts["files_without_json_or_json_gz_not_read"] == 1
+
+
 def test_samples_of_natural_questions_are_counted_and_files_are_not_read_twice(tmp_path: Path) -> None:
     folder, counts = write_release("natural_questions", tmp_path), Counter[str]()
     before = read("natural_questions", "train", folder)
