@@ -6,8 +6,9 @@ stands on a line of its own before what is said, as programs for meetings write 
 (1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or `1:23 Name`, `1:23 - Name` or `Name:`, if these
 names return. Between times alone on their lines, names that return are found as in a text without times.
 
-A time may have an end, `[0:01 - 0:05]`, or be one of the day, `9:15 AM`. All times of a text have one form, and all
-names: others are part of what is said. Marks of Markdown's emphasis, headings and items may be around both.
+A time may have an end, `[0:01 - 0:05]` or in seconds `[1.50s -> 5.25s]`, or be one of the day, `9:15 AM`. One with a
+date, as programs for chats write it, is of the day, too, and its date is not read. All times of a text have one form,
+and all names: others are part of what is said. Marks of Markdown's emphasis, headings and items may be around both.
 """
 
 import re
@@ -17,15 +18,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d\d(?:[.,]\d{1,3})?"
-_STAMP = rf"{CLOCK}(?:\s*(?:-->|[-–—/,])\s*{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+_DATE = r"(?:\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})"
+_TO = r"\s*(?:--?>|[-–—/,])\s*"
+_STAMP = rf"(?:{_DATE},?\s)?{CLOCK}(?:{_TO}{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+_SECONDS = r"\d{1,6}\.\d{1,3}s?"
 _SQUARE, _ROUND = rf"\[\s*{_STAMP}\s*\]", rf"\(\s*{_STAMP}\s*\)"
+_SPAN = rf"\[\s*{_SECONDS}{_TO}{_SECONDS}\s*\]"
 _BRACKETED = rf"{_SQUARE}|{_ROUND}"
-_TIME_FIRST = re.compile(rf"\s*(?:(?P<square>{_SQUARE})|(?P<round>{_ROUND})|(?P<bare>{_STAMP}))(?:\s*[-–]\s+|\s+|$)")
-_PARTS = re.compile(rf"({CLOCK})(?:\s*(-->|[-–—/,])\s*({CLOCK}))?(?:\s?([AaPp]))?")
+_FORMS = rf"(?P<square>{_SQUARE})|(?P<span>{_SPAN})|(?P<round>{_ROUND})|(?P<bare>{_STAMP})"
+_TIME_FIRST = re.compile(rf"\s*(?:{_FORMS})(?:\s*[-–]\s+|\s+|$)")
+_PARTS = re.compile(rf"({_DATE},?\s)?({CLOCK})(?:(?P<to>{_TO})({CLOCK}))?(?:\s?([AaPp]))?")
+_PARTS_OF_SPAN = re.compile(rf"({_SECONDS}){_TO}({_SECONDS})")
 _BEFORE = {  # what stands before a text: a name, and perhaps a time
     form: re.compile(pattern)
     for form, pattern in {
-        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED})?\s*(?::\s+|:$|：\s*)",
+        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED}|{_SPAN})?\s*(?::\s+|:$|：\s*)",
         "name [time]": rf"(?![^\[]*\b[a-z])([^\W\d_][^:：\n\[\]]{{0,59}}?)\s+({_SQUARE})\s+(?=\S)",
         "name: [time]": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[:：]\s*({_BRACKETED})\s+(?=\S)",
         "name, time:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[,–-]\s*({_STAMP})\s*(?::\s+|:$|：\s*)",
@@ -252,28 +259,28 @@ def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, st
 
 def begin_and_end(time: str) -> tuple[float, float | None]:
     """Converts `[0:01 - 0:05]`, `9:15 AM` and the like to seconds; of `0:01 / 12:00` the latter is the whole length."""
+    if span := _PARTS_OF_SPAN.search(time):
+        begin, end = (float(each.removesuffix("s")) for each in span.groups())
+        return begin, end
     match = _PARTS.search(time)
     assert match is not None
-    end = match[3] if match[2] != "/" else None
-    if match[4] is None:
-        return seconds(match[1]), None if end is None else seconds(end)
-    begin, until = (None if each is None else of_day(each, match[4]) for each in (match[1], end))
-    assert begin is not None
-    return begin, until
+    date, first, to, last, half = match.groups()
+    is_of_day = bool(date or half)
+    until = last if last and to.strip() != "/" else None
+    return seconds(first, is_of_day, half), None if until is None else seconds(until, is_of_day, half)
 
 
-def of_day(clock: str, half: str) -> float:
-    """Converts hours and minutes, and perhaps seconds, of a half of the day, `A` or `P`, to seconds."""
-    time = seconds(clock) * (1 if clock.count(":") > 1 else 60)
-    return time % _HALF_DAY + (_HALF_DAY if half in "Pp" else 0)
+def seconds(clock: str, is_of_day: bool = False, half: str | None = None) -> float:
+    """Converts `1:02:03.5`, `02:03,5` and the like to seconds.
 
-
-def seconds(clock: str) -> float:
-    """Converts `1:02:03.5`, `02:03,5` and the like to seconds."""
+    `is_of_day`: two numbers are hours and minutes; `half`: of the day, `A` or `P`.
+    """
     total = 0.0
     for part in clock.replace(",", ".").split(":"):
         total = 60 * total + float(part)
-    return total
+    if is_of_day and clock.count(":") == 1:
+        total *= 60
+    return total if half is None else total % _HALF_DAY + (_HALF_DAY if half in "Pp" else 0)
 
 
 def clock(time: float) -> str:

@@ -68,6 +68,8 @@ def test_plain_text() -> None:
         "Ann (1:05 - 1:05): Hi.",
         "Ann: [00:01:05] Hi.",
         "Ann: (1:05) Hi.",
+        "[03.05.24, 00:01:05] Ann: Hi.",
+        "\u200e[2024-05-03, 00:01:05] Ann: Hi.",
         "Ann [0:01:05] Hi.",
         "**Ann** [1:05] Hi.",
     ],
@@ -75,6 +77,38 @@ def test_plain_text() -> None:
 def test_times_of_plain_text(line: str) -> None:
     transcript = of_text(f"{line}\n{line.replace(':05', ':07').replace('Ann', 'Bob')}", "m")
     assert transcript.said == (Said("Hi.", "Ann", 65, 67), Said("Hi.", "Bob", 67))
+
+
+@pytest.mark.parametrize("form", ["[{0}s -> {1}s] {2}: {3}", "{2} [{0} - {1}]: {3}", "[{0} --> {1}] {2}: {3}"])
+def test_times_in_seconds(form: str) -> None:
+    turns = [(65.25, 67.5, "Ann", "Hi."), (67.5, 70.0, "Bob", "Yes: [0.1 - 0.5] is the interval.")]
+    transcript = of_text("\n".join(form.format(*turn) for turn in turns), "m")
+    assert [(each.start, each.speaker, each.text) for each in transcript.said] == [
+        turn[:1] + turn[2:] for turn in turns
+    ]
+    in_text = of_text("Ann: [0.1 - 0.5] is an interval.\nBob: [0.2 - 0.3] as well.", "m")
+    assert not in_text.has_times and in_text.said[0].text == "[0.1 - 0.5] is an interval."
+
+
+@pytest.mark.parametrize(
+    ("form", "times"),
+    [
+        ("[{day}.05.24, {}] {}: {}", ["09:15:01", "21:17:30", "08:01:02"]),
+        ("\u200e[{day}/5/2024, {}] {}: {}", ["9:15:01\u202fAM", "9:17:30\u202fPM", "8:01:02\u202fAM"]),
+        ("{day}/05/2024, {} - {}: {}", ["09:15", "21:17", "08:01"]),
+        ("2024-05-{day} {} {}: {}", ["09:15:01", "21:17:30", "08:01:02"]),
+    ],
+)
+def test_chats_with_dates(form: str, times: list[str]) -> None:
+    """As programs for chats export them: times are of the day."""
+    turns = [("Ann Lee", "Hi: all."), ("Bob", "Hello."), ("Ann Lee", "Next day.")]
+    lines = [
+        form.format(time, *turn, day=day) for time, turn, day in zip(times, turns, ("13", "13", "14"), strict=True)
+    ]
+    transcript = of_text("\n".join([*lines[:2], "a second line", lines[2]]), "m")
+    assert said(transcript) == [*turns[:2], ("Bob", "a second line"), turns[2]]
+    starts = [each.start for each in transcript.said]
+    assert [start and int(start // 60) for start in starts] == [555, 1277, None, 481]
 
 
 @pytest.mark.parametrize(
