@@ -6,11 +6,12 @@
 examinations remain their authors'.
 
 A choice becomes one text, and is the second part of the input. As in fairseq's RACE example of RoBERTa: where the
-question has a blank `_`, the choice is put in its place, in all of them if there are several; otherwise it follows
-the question. Both kinds are counted. Middle and high school go together; the id says which, `high/12-0` is the first
-question of `high/12.txt`.
+question has a blank, `_` or several in a row, the choice is put in its place, in all of them if there are several;
+otherwise it follows the question. Both kinds are counted. Middle and high school go together; the id says which,
+`high/12-0` is the first question of `high/12.txt`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ RELEASE = {"train": (87866,), "valid": (4887,), "test": (4934,)}
 FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 LEVELS = ("middle", "high")
 CONTENT = "train, dev and test, in each of them middle and high, as RACE.tar.gz has them"
-BLANK = "_"
+BLANK = re.compile("_+")
 LETTERS = "ABCD"
 
 
@@ -36,6 +37,10 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Choice
         files = release_texts(folder / level, CONTENT, counts)
         for path in sorted(files, key=lambda file: (len(file.stem), file.stem)):  # 2.txt before 10.txt
             yield from _questions(path, level, counts)
+
+
+def _filled(question: str, choice: str) -> str:
+    return BLANK.sub(lambda _: choice, question)
 
 
 def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]:
@@ -51,12 +56,12 @@ def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]
             raise ValueError(f"{path}, question {number}: the answer is {answer!r:.60}, not A, B, C or D")
         if len(set(choices)) < len(choices):
             counts["questions_with_equal_choices"] += 1
-        has_blank = BLANK in question
+        has_blank = BLANK.search(question) is not None
         counts["questions_with_a_blank" if has_blank else "questions_without_blank"] += 1
         yield Choice(
             id=f"{level}/{path.stem}-{number}",
             text=article,
-            choices=tuple(question.replace(BLANK, each) if has_blank else f"{question} {each}" for each in choices),
+            choices=tuple(_filled(question, each) if has_blank else f"{question} {each}" for each in choices),
             label=LETTERS.index(answer),
             origin=f"{path}, question {number}",
         )

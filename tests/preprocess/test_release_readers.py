@@ -224,9 +224,12 @@ def test_what_is_no_text_beside_the_texts_is_counted(tmp_path: Path) -> None:
     (folder / "notes").mkdir()
     path = next(iter(folder.glob("*.txt")))
     examination = json.loads(path.read_text(encoding="utf-8"))
-    examination["options"][0] = ["Yes.", "No.", "Yes.", "Both."]
+    examination["questions"][0] = "Does ____ mean _?"
+    examination["options"][0] = ["Yes.", r"\1.", "Yes.", "Both."]
     path.write_text(json.dumps(examination), encoding="utf-8")
-    assert len(read("race", "train", tmp_path, counts)) == len(before)
+    records = read("race", "train", tmp_path, counts)
+    assert len(records) == len(before)
+    assert any(each.choices and each.choices[1] == r"Does \1. mean \1.?" for each in records)
     assert counts["files_without_txt_in_middle"] == counts["questions_with_equal_choices"] == 1
 
 
