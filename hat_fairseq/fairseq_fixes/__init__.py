@@ -47,6 +47,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
     # writing one
     (checkpoint_utils, "save_checkpoint", best.save_checkpoint),
+    (Trainer, "save_checkpoint", best.save_state),
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),
     (PathManager, "copy", checkpoints.copy),
     # data, and the place of a training in them

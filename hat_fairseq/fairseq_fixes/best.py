@@ -1,12 +1,15 @@
 """The figure that chooses the best checkpoint: its direction and its name are checked, and `--keep-best-checkpoints N`.
 
+A resumed training also goes on counting for `--patience`; fairseq begins to count anew.
+
 A resumed training compares with the best figure of its checkpoint only if the metric and the validation data are the
 same. fairseq keeps a checkpoint only if it is better than one of those that are kept, also while they are fewer than N.
 """
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from .checkpoints import CheckpointError
 logger = logging.getLogger(__name__)
 SMALLER = re.compile(r"(.*_)?(loss|ppl|bpc)")  # the whole name of a figure
 LARGER = re.compile(r"accuracy|precision|recall|f1|rouge|bleu|exact", re.IGNORECASE)  # a part of it
+PATIENCE = "patience"  # in the extra state of a checkpoint
 METRIC, MAXIMIZE = "--best-checkpoint-metric", "--maximize-best-checkpoint-metric"
 _figures: list[Mapping[str, Any]] = []  # those of the last validation
 
@@ -51,20 +55,49 @@ def unknown_figure(error: KeyError, settings: Any) -> CheckpointError | None:
     )
 
 
+def _early_stopping() -> Iterator[Any]:
+    """Yields fairseq's function that counts for `--patience`, in its attributes; torchrun runs it as a script."""
+    for module in (sys.modules.get("fairseq_cli.train"), sys.modules["__main__"]):
+        if (function := getattr(module, "should_stop_early", None)) is not None:
+            yield function
+
+
+def save_state(original: Callable[..., Any], trainer: Any, filename: str, extra_state: dict[str, Any]) -> Any:
+    """Saves with a checkpoint the validations in a row that were not better than the best one."""
+    for function in _early_stopping():
+        if hasattr(function, "best"):
+            extra_state = extra_state | {PATIENCE: {"best": function.best, "validations": function.num_runs}}
+    return original(trainer, filename, extra_state)
+
+
+def restore_patience(extra_state: Mapping[str, Any] | None) -> int:
+    """Restores what `save_state` has saved, if fairseq has restored the best figure, and returns the validations."""
+    state = (extra_state or {}).get(PATIENCE)
+    if state is None or not hasattr(fairseq.checkpoint_utils.save_checkpoint, "best"):
+        return 0
+    for function in _early_stopping():
+        function.best, function.num_runs = state["best"], state["validations"]
+    return int(state["validations"])
+
+
 def forget(reason: str) -> None:
     """Forgets the best figure of the checkpoint."""
+    for function in _early_stopping():
+        vars(function).pop("best", None)
     if hasattr(save := fairseq.checkpoint_utils.save_checkpoint, "best"):
         del save.best
         logger.info("%s, so checkpoint_best.pt is chosen among the new checkpoints alone", reason)
 
 
-def forget_if_other_metric(saved: Any, settings: Any) -> None:
+def forget_if_other_metric(saved: Any, settings: Any) -> bool:
     """Forgets the best figure if it was one of another metric; `saved`: the settings of the checkpoint."""
     for flag in (METRIC, MAXIMIZE):
         name = flag[2:].replace("-", "_")
         before, now = getattr(saved, name, None), getattr(settings, name)
         if before is not None and before != now:
-            return forget(f"{flag} is {now}, and was {before} in the checkpoint")
+            forget(f"{flag} is {now}, and was {before} in the checkpoint")
+            return True
+    return False
 
 
 def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:

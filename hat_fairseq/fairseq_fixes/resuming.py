@@ -44,7 +44,9 @@ _locks: list[IO[str]] = []  # POSIX locks end with the process, and processes th
 
 
 def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-    """Restores a training; ends the process if it already has `--max-update` updates; in fairseq it would do one more.
+    """Restores a training; ends the process if it already has `--max-update` updates, or has stopped by `--patience`.
+
+    In fairseq it would go on.
 
     CheckpointError for a `--restore-file` that does not exist, which in fairseq trains from scratch, and for weights
     that do not fit, with the names of the tensors.
@@ -80,7 +82,15 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         raise
     finally:
         current_trainer.reset(token)
-    best.forget_if_other_metric(getattr(trainer, "saved_checkpoint_settings", None), cfg)
+    validations = best.restore_patience(restored[0])
+    if best.forget_if_other_metric(getattr(trainer, "saved_checkpoint_settings", None), cfg):
+        validations = 0
+    if 0 < cfg.patience <= validations:
+        logger.info(
+            f"the training has stopped after {validations} validations in a row without a better one: nothing to train "
+            f"(--patience {cfg.patience}; a larger one goes on)"
+        )
+        sys.exit(0)
     max_update = trainer.cfg.optimization.max_update
     if 0 < max_update <= trainer.get_num_updates():
         logger.info(f"the checkpoint has {trainer.get_num_updates()} updates: nothing to train (--max-update)")

@@ -85,6 +85,29 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
 
 
 @pytest.mark.slow
+@pytest.mark.fault(
+    "Training", "a training with --patience is interrupted", "it goes on counting, and stops as if it were not"
+)
+def test_early_stopping_goes_on_counting(quick, tmp_path: Path) -> None:
+    """Nothing is learned, so the first validation is the best one."""
+    words = ["--lr", "1e-30", "--validate-interval-updates", "2", "--save-interval-updates", "2"]
+
+    def updates(*flags: object) -> tuple[int, str]:
+        status, output = quick(tmp_path, *words, *flags)
+        assert status == 0
+        return checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"], output
+
+    assert updates("--patience", 3, "--max-update", 4)[0] == 4  # one validation in a row is not better
+    number, output = updates("--patience", 3, "--max-update", 60)
+    assert "hasn't improved for last 3 runs" in output and number < 12
+    again, output = updates("--patience", 3, "--max-update", 60)
+    assert again == number and "after 3 validations in a row without a better one: nothing to train" in output
+    assert number < updates("--patience", 4, "--max-update", 60)[0] < number + 4
+    more, output = updates("--patience", 4, "--max-update", 60, "--reset-meters")
+    assert more > number + 4 and "nothing to train" not in output
+
+
+@pytest.mark.slow
 @pytest.mark.fault("Training", "SIGHUP to a training under nohup", "it goes on")
 def test_nohup(train, background, tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("fairseq-train")
