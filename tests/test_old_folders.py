@@ -12,6 +12,7 @@ from commands import hat, read_lines, refusal, write_lines
 from fairseq import checkpoint_utils
 
 from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.inference.jobs import ModelFiles
 from hat_fairseq.model_folder import ModelFolder, check_files
 from hat_fairseq.register import register
 
@@ -56,6 +57,14 @@ def test_labels_are_the_recorded_ones_also_after_an_export(
         scores = peer(**tokenizer(texts, return_tensors="pt")).logits.softmax(dim=-1)
     for row, each in zip(scores.tolist(), expected[name], strict=True):
         assert {peer.config.id2label[i]: x for i, x in enumerate(row)} == pytest.approx(each, abs=1e-5)
+
+
+def test_a_killed_command_goes_on(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links to the files of these folders are elsewhere in each process."""
+    files = ModelFiles(str(folders / "v0.5" / "export"), None, "cpu", "fp32", None)
+    before, places = files.content_now(), files.files()
+    monkeypatch.setattr("hat_fairseq.model_folder._LINKED", {})
+    assert files.files() != places and files.content_now() == before
 
 
 def test_texts_are_the_recorded_ones(folders: Path, expected: dict[str, Any], tmp_path: Path) -> None:

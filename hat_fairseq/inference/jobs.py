@@ -83,8 +83,8 @@ class ModelFiles:
         return loaded
 
     def content_now(self) -> str:
-        """Returns a digest of what is in the files, and of the versions of packages."""
-        return digest(versions(), [(str(path), sha256_of(path)) for path in self.files()])
+        """Returns a digest of names and contents of the files, wherever they are, and of the versions of packages."""
+        return digest(versions(), [(path.name, sha256_of(path)) for path in self.files()])
 
     def stats_now(self) -> str:
         """Returns a digest of the inode numbers, sizes and times of the files, and of the versions of packages."""
