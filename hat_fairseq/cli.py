@@ -101,6 +101,8 @@ def import_verb(verb: str) -> ModuleType:
     try:
         return importlib.import_module(f"{PACKAGE}.{VERBS[verb]}")
     except ImportError as error:
+        if is_fairseq_missing(error):
+            raise
         raise ValueError(f"`hat {verb}` cannot be loaded ({error}); `hat doctor` says what to install") from error
 
 
@@ -200,9 +202,18 @@ def refuse_dash(args: argparse.Namespace) -> None:
             raise ValueError(f"{flag} -: `hat {args.verb}` does not write this to the standard output; name a file")
 
 
+def is_fairseq_missing(error: Exception) -> bool:
+    """Returns whether fairseq cannot be imported, or a package that comes with it."""
+    package = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return package in ("fairseq", "fairseq_cli", "hydra", "omegaconf")
+
+
 def describe(error: Exception) -> str:
     """Returns one line of printable characters for `error`, without the number that OSError prints."""
-    if isinstance(error, OSError) and error.strerror:
+    if is_fairseq_missing(error):
+        text = "this needs fairseq, which is not installed: pip install 'hat_fairseq[train]', or the command that "
+        text += "`hat doctor` prints"
+    elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)

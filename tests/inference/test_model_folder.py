@@ -291,6 +291,25 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
         assert message in text
 
 
+OTHERS = """
+import sys
+from hat_fairseq import cli
+P, checkpoint, out = sys.argv[1:]
+sys.stderr = sys.stdout
+for words in (["export", P, "--out", f"{out}/E"], ["export", checkpoint, "--data", f"{P}/bin", "--out", f"{out}/E"],
+              ["import", "bert", P, "--out", f"{out}/b.pt"], ["plan", "ami_small"]):
+    assert cli.main(words) == 2, words
+"""
+
+
+@pytest.mark.slow
+def test_other_commands_say_that_they_need_fairseq(made: Path, without_fairseq, tmp_path: Path) -> None:
+    lines = without_fairseq(OTHERS, made / "P", made / "model.pt", tmp_path).splitlines()
+    for line in lines:
+        assert "fairseq" in line and "hat_fairseq[train]" in line and "HAT_TRACEBACK" not in line, line
+    assert len(lines) == 4 and not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) -> None:
     state = torch.load(shutil.copy(made / "model.pt", tmp_path / "other.pt"))
