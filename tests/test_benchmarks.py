@@ -148,7 +148,7 @@ def test_contenders_compute_the_same(script: str, index: int, sizes: str, senten
 @pytest.mark.slow
 def test_load(tmp_path: Path) -> None:
     """A small version of benchmarks/load.py, which compares order, number, and each document with the same alone."""
-    flags = ["--documents", 40, "--tokens", 1000, "--updates", 4, "--out", tmp_path / "load.json"]
+    flags = ["--documents", 20, "--tokens", 500, "--updates", 2, "--out", tmp_path / "load.json"]
     run_command(sys.executable, BENCHMARKS / "load.py", *flags)
     rows = {run["run"]: run for run in json.loads((tmp_path / "load.json").read_text())["runs"]}
     assert {"preprocess text", "train text", "generate", "train classification", "predict"} <= rows.keys()

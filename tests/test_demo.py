@@ -87,9 +87,8 @@ def test_a_part_that_a_signal_ends_has_the_status_of_shells(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [[], ["summaries"]])
-def test_a_flag_that_no_training_has(part: list[str], tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "hat_fairseq.cli", "demo", *part, "--max-updte", "2"]
+def test_a_flag_that_no_training_has(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "hat_fairseq.cli", "demo", "--max-updte", "2"]
     run = run_command(*words, cwd=tmp_path, check=False)
     assert run.returncode == 2 and "unrecognized arguments: --max-updte 2" in run.stderr
     assert not run.stdout and not list(tmp_path.iterdir())

@@ -40,9 +40,8 @@ for _ in range(2):
         AS_USER_DIR,
         "import fairseq, hat_fairseq",
         "from hat_fairseq.register import register\nregister()\nregister()",
-        "import hat_fairseq.tasks.encoder_task",
+        "import hat_fairseq.tasks.encoder_task, hat_fairseq.criterions.labels",
         "import hat_fairseq.models.hat_transformer",
-        "import hat_fairseq.criterions.labels",
     ],
 )
 def test_registered_with_fairseq(first: str) -> None:

@@ -10,6 +10,7 @@ from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import EMAConfig
 from fairseq.models.ema.ema import EMA
 from torch import nn
+from warm import WarmPython
 
 from hat_fairseq.kernels import cpu_precisions
 from hat_fairseq.register import register
@@ -72,14 +73,16 @@ def test_averages_start_from_those_of_a_checkpoint_only(run, ami: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_the_evaluation_of_a_language_model_takes_a_shard(run, tmp_path: Path) -> None:
+def test_the_evaluation_of_a_language_model_takes_a_shard(warm: WarmPython, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b c d\nb c\nc d e\ne a\n")
     text, data, model = tmp_path / "text", tmp_path / "bin", tmp_path / "model"
     files = ["--trainpref", text, "--validpref", text, "--destdir", data]
-    run("fairseq-preprocess", "--only-source", *files)
+    log = tmp_path / "log"
+    warm.run(["fairseq_cli.preprocess", "--only-source", *map(str, files)], tmp_path, log)
     shared = [data, "--user-dir", USER_DIR, "--task", "language_modeling", "--cpu", "--sample-break-mode", "eos"]
     words = "--arch transformer_lm --optimizer adam --decoder-layers 1 --tokens-per-sample 16 --batch-size 2"
-    run("fairseq-train", *shared, *words.split(), "--save-dir", model, "--max-update", 1)
+    training = [*shared, *words.split(), "--save-dir", model, "--max-update", 1]
+    warm.run(["fairseq_cli.train", *map(str, training)], tmp_path, log)
     words = ["--path", model / "checkpoint_last.pt", "--gen-subset", "valid", "--batch-size", 1]
     counts = []
     for flags in ([], ["--num-shards", 2], ["--num-shards", 2, "--shard-id", 1]):
