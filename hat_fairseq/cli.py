@@ -173,7 +173,7 @@ def refuse_what_left(arguments: Sequence[str]) -> None:
     verb, options = arguments[0], [word.partition("=")[0] for word in arguments[1:] if word.startswith("--")]
     for name in [verb, *(f"{verb} {word}" for word in [*options, *arguments[1:2]])]:
         if name in LEFT:
-            raise ValueError(f"`hat {name}` left; instead: {LEFT[name]}")
+            raise ValueError(f"`hat {name}` was removed; instead: {LEFT[name]}")
 
 
 def renamed(arguments: Sequence[str]) -> list[str]:
