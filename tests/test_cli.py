@@ -119,7 +119,8 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
 def test_what_left_says_what_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
     """The page on upgrading has each name, and no command takes it."""
     assert cli.main(["look", "--input=1"]) == 2
-    assert capsys.readouterr().err == "hat: error: `hat look --input` was removed; instead: hat look MODEL INPUT --out FILE\n"
+    message = "hat: error: `hat look --input` was removed; instead: hat look MODEL INPUT --out FILE\n"
+    assert capsys.readouterr().err == message
     page = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
     for name in cli.LEFT:
         verb, word = name.split()
