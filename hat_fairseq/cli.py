@@ -10,6 +10,7 @@ and `hat doctor` work in a broken installation.
 import argparse
 import ast
 import importlib
+import importlib.util
 import logging
 import os
 import shutil
@@ -66,7 +67,7 @@ LEFT = {  # verbs and options of 0.5, and what replaces them; docs/upgrading.md 
     "generate --results-path": "--out FILE",
     "generate --gen-subset": "--split SPLIT",
     "generate --generation": "flags such as --beam 4",
-    "import hat_fairseq": "nothing, commands, --path and --finetune-from-model take the folder itself",
+    "import hat_fairseq": "commands, --path and --finetune-from-model take the folder itself",
     "look --generation": "flags such as --beam 4",
     "look --input": "hat look MODEL INPUT --out FILE",
 }
@@ -203,9 +204,10 @@ def refuse_dash(args: argparse.Namespace) -> None:
 
 
 def is_fairseq_missing(error: Exception) -> bool:
-    """Returns whether fairseq cannot be imported, or a package that comes with it."""
+    """Returns whether an import failed because fairseq, or a package that comes with it, is not installed."""
     package = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
-    return package in ("fairseq", "fairseq_cli", "hydra", "omegaconf")
+    names = "fairseq", "fairseq_cli", "hydra", "omegaconf"
+    return package in names and importlib.util.find_spec("fairseq") is None
 
 
 def describe(error: Exception) -> str:

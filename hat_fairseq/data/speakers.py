@@ -6,9 +6,9 @@ stands on a line of its own before what is said, as programs for meetings write 
 (1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or `1:23 Name`, `1:23 - Name` or `Name:`, if these
 names return. Between times alone on their lines, names that return are found as in a text without times.
 
-A time may have an end, `[0:01 - 0:05]` or in seconds `[1.50s -> 5.25s]`, or be one of the day, `9:15 AM`. One with a
-date, as programs for chats write it, is of the day, too, and its date is not read. All times of a text have one form,
-and all names: others are part of what is said. Marks of Markdown's emphasis, headings and items may be around both.
+A time may have an end, `[0:01 - 0:05]` or in seconds `[1.50s -> 5.25s]`, or be one of the day, `9:15 AM`. All times
+of a text have one form, and all names: others are part of what is said. Marks of Markdown's emphasis, headings and
+items may be around both.
 """
 
 import re
@@ -18,17 +18,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d\d(?:[.,]\d{1,3})?"
-_DATE = r"(?:\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})"
 _TO = r"\s*(?:--?>|[-–—/,])\s*"
-_STAMP = rf"(?:{_DATE},?\s)?{CLOCK}(?:{_TO}{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+_STAMP = rf"{CLOCK}(?:{_TO}{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
 _SECONDS = r"\d{1,6}\.\d{1,3}s?"
 _SQUARE, _ROUND = rf"\[\s*{_STAMP}\s*\]", rf"\(\s*{_STAMP}\s*\)"
-_SPAN = rf"\[\s*{_SECONDS}{_TO}{_SECONDS}\s*\]"
+_SPAN = rf"\[\s*{_SECONDS}\s*--?>\s*{_SECONDS}\s*\]"  # with an arrow: `[0.1 - 0.5]` may be a number's interval
 _BRACKETED = rf"{_SQUARE}|{_ROUND}"
 _FORMS = rf"(?P<square>{_SQUARE})|(?P<span>{_SPAN})|(?P<round>{_ROUND})|(?P<bare>{_STAMP})"
 _TIME_FIRST = re.compile(rf"\s*(?:{_FORMS})(?:\s*[-–]\s+|\s+|$)")
-_PARTS = re.compile(rf"({_DATE},?\s)?({CLOCK})(?:(?P<to>{_TO})({CLOCK}))?(?:\s?([AaPp]))?")
-_PARTS_OF_SPAN = re.compile(rf"({_SECONDS}){_TO}({_SECONDS})")
+_PARTS = re.compile(rf"({CLOCK})(?:({_TO})({CLOCK}))?(?:\s?([AaPp]))?")
+_PARTS_OF_SPAN = re.compile(rf"({_SECONDS})\s*--?>\s*({_SECONDS})")
 _BEFORE = {  # what stands before a text: a name, and perhaps a time
     form: re.compile(pattern)
     for form, pattern in {
@@ -56,9 +55,9 @@ _TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?:[-–—|]\s+)?(?P<
 _NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
 _MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
-_DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
+DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
 _LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
-_MOST_WORDS = 6  # of a name
+MOST_WORDS = 6  # of a name
 _HALF_DAY = 12 * 3600
 
 
@@ -83,7 +82,7 @@ class Heading(NamedTuple):
 
 def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
     """Returns the turns of plain text, and whether the lines have names."""
-    lines = [line.lstrip(_DIRECTIONS) for line in lines]
+    lines = [line.lstrip(DIRECTIONS) for line in lines]
     headings = headings_of(lines)
     if any(each.name for each in headings):
         return with_ends(turns_after(lines, headings)), True
@@ -145,7 +144,7 @@ def are_dense(headings: Sequence[Heading], lines: Sequence[str]) -> bool:
 def of_form(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[Heading]:
     """Yields the lines of a form of `_HEADINGS`."""
     for place, line in enumerate(lines):
-        if (match := pattern.fullmatch(line)) and len(match["name"].split()) <= _MOST_WORDS:
+        if (match := pattern.fullmatch(line)) and len(match["name"].split()) <= MOST_WORDS:
             yield Heading(place, match["name"] or None, *begin_and_end(match["time"]))
 
 
@@ -190,7 +189,7 @@ def names_alone(lines: Sequence[str]) -> list[Heading]:
     for place, name in matches:
         follows = bool(headings) and headings[-1].place == place - 1
         is_name = counts[name] > 1 or not (follows or any(word[0].islower() for word in name.split()))
-        if is_name and len(name.split()) <= _MOST_WORDS:
+        if is_name and len(name.split()) <= MOST_WORDS:
             headings.append(Heading(place, name))
     headings = with_text(headings, [each for each in headings if counts[str(each.name)] > 1], len(lines))
     names = Counter(each.name for each in headings)
@@ -252,7 +251,7 @@ def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, st
     """Returns the name at the beginning of a line, the time after it, and what follows; None if there is no name."""
     line = without_markup(line)
     match = form.match(line)
-    if match is None or len(match[1].split()) > _MOST_WORDS:
+    if match is None or len(match[1].split()) > MOST_WORDS:
         return None
     return match[1], begin_and_end(match[2])[0] if match[2] else None, line[match.end() :]
 
@@ -264,10 +263,9 @@ def begin_and_end(time: str) -> tuple[float, float | None]:
         return begin, end
     match = _PARTS.search(time)
     assert match is not None
-    date, first, to, last, half = match.groups()
-    is_of_day = bool(date or half)
+    first, to, last, half = match.groups()
     until = last if last and to.strip() != "/" else None
-    return seconds(first, is_of_day, half), None if until is None else seconds(until, is_of_day, half)
+    return seconds(first, half is not None, half), None if until is None else seconds(until, half is not None, half)
 
 
 def seconds(clock: str, is_of_day: bool = False, half: str | None = None) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data.chats import CHAT, turns_of_chat
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.files import Fields, of_type, parse_json
 from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, VTT_HEAD, DataFile, opened
@@ -72,7 +73,8 @@ class Transcript:
             number, names = len(self.said), len(self.speakers)
             of = f" of {names:,} speaker{'s' * (names != 1)}" if names else ""
             parts.append(f"{number:,} {self.unit}{'s' * (number != 1)}{of}")
-        if ends := [time for each in self.said for time in (each.start, each.end) if time is not None]:
+        ends = [time for each in self.said for time in (each.start, each.end) if time is not None]
+        if ends and self.format != CHAT:  # whose times are of several days
             parts.append(f"up to {clock(max(ends))}")
         changed = f"; left out or joined: {listed(self.counts)}" if +self.counts else ""
         return f"{self.name}: {', '.join(parts)}{changed}"
@@ -155,6 +157,9 @@ def of_text(text: str, name: str, running: bool = False, has_turns: bool = True)
     if not has_turns:
         return Transcript(name, TEXT, text=text)
     visible = [line.strip() for line in lines if not is_blank(line)]
+    if (messages := turns_of_chat(visible)) is not None:
+        dates = sum(each.start is not None for each in messages)
+        return Transcript(name, CHAT, tuple(messages), counts=Counter({"dates": dates}))
     said, speakers = turns_of_lines(visible)
     if not speakers and not any(each.start is not None for each in said) and (running or len(visible) == 1):
         return Transcript(name, TEXT, text=text)

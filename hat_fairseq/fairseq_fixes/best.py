@@ -63,41 +63,43 @@ def _early_stopping() -> Iterator[Any]:
 
 
 def save_state(original: Callable[..., Any], trainer: Any, filename: str, extra_state: dict[str, Any]) -> Any:
-    """Saves with a checkpoint the validations in a row that were not better than the best one."""
+    """Saves with a checkpoint the validations in a row that were not better than the best one, with `--patience`."""
+    settings = trainer.cfg.checkpoint
     for function in _early_stopping():
-        if hasattr(function, "best"):
-            extra_state = extra_state | {PATIENCE: {"best": function.best, "validations": function.num_runs}}
+        if settings.patience > 0 and hasattr(function, "best"):
+            counted = {"best": function.best, "validations": function.num_runs, "chosen": _chosen_by(settings)}
+            extra_state = extra_state | {PATIENCE: counted}
     return original(trainer, filename, extra_state)
 
 
-def restore_patience(extra_state: Mapping[str, Any] | None) -> int:
-    """Restores what `save_state` has saved, if fairseq has restored the best figure, and returns the validations."""
-    state = (extra_state or {}).get(PATIENCE)
-    if state is None or not hasattr(fairseq.checkpoint_utils.save_checkpoint, "best"):
-        return 0
+def restore_patience(state: Mapping[str, Any] | None, settings: Any) -> int:
+    """Restores what `save_state` has saved with the same metric, and returns the validations; None begins to count."""
+    is_same = state is not None and state["chosen"] == _chosen_by(settings)
     for function in _early_stopping():
-        function.best, function.num_runs = state["best"], state["validations"]
-    return int(state["validations"])
+        vars(function).pop("best", None)  # of another training in this process
+        if state is not None and is_same:
+            function.best, function.num_runs = state["best"], state["validations"]
+    return int(state["validations"]) if state is not None and is_same else 0
+
+
+def _chosen_by(settings: Any) -> list[Any]:
+    return [settings.best_checkpoint_metric, settings.maximize_best_checkpoint_metric]
 
 
 def forget(reason: str) -> None:
     """Forgets the best figure of the checkpoint."""
-    for function in _early_stopping():
-        vars(function).pop("best", None)
     if hasattr(save := fairseq.checkpoint_utils.save_checkpoint, "best"):
         del save.best
         logger.info("%s, so checkpoint_best.pt is chosen among the new checkpoints alone", reason)
 
 
-def forget_if_other_metric(saved: Any, settings: Any) -> bool:
+def forget_if_other_metric(saved: Any, settings: Any) -> None:
     """Forgets the best figure if it was one of another metric; `saved`: the settings of the checkpoint."""
     for flag in (METRIC, MAXIMIZE):
         name = flag[2:].replace("-", "_")
         before, now = getattr(saved, name, None), getattr(settings, name)
         if before is not None and before != now:
-            forget(f"{flag} is {now}, and was {before} in the checkpoint")
-            return True
-    return False
+            return forget(f"{flag} is {now}, and was {before} in the checkpoint")
 
 
 def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:

@@ -64,7 +64,10 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     if is_model_folder(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to go on with")
     signals.watch()
-    if (instead := _chosen_by_first_process(cfg, trainer)) is not None:
+    instead = _chosen_by_first_process(cfg, trainer)
+    has_own = cfg.restore_file == LAST and (instead is not None or last.exists())
+    goes_on = has_own and not any(cfg[flag] for flag in signals.RESETS)
+    if instead is not None:
         cfg = copy.deepcopy(cfg)
         cfg.restore_file, cfg.finetune_from_model = instead, None
     token = current_trainer.set(trainer)
@@ -82,13 +85,12 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         raise
     finally:
         current_trainer.reset(token)
-    validations = best.restore_patience(restored[0])
-    if best.forget_if_other_metric(getattr(trainer, "saved_checkpoint_settings", None), cfg):
-        validations = 0
+    best.forget_if_other_metric(getattr(trainer, "saved_checkpoint_settings", None), cfg)
+    validations = best.restore_patience(_patience_of(*restored) if goes_on else None, cfg)
     if 0 < cfg.patience <= validations:
         logger.info(
-            f"the training has stopped after {validations} validations in a row without a better one: nothing to train "
-            f"(--patience {cfg.patience}; a larger one goes on)"
+            f"there were {validations} validations in a row without a better one: nothing to train (--patience "
+            f"{cfg.patience}; a larger one goes on, and --reset-meters counts anew)"
         )
         sys.exit(0)
     max_update = trainer.cfg.optimization.max_update
@@ -96,6 +98,14 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         logger.info(f"the checkpoint has {trainer.get_num_updates()} updates: nothing to train (--max-update)")
         sys.exit(0)
     return restored
+
+
+def _patience_of(extra_state: Any, epoch_itr: Any) -> Any:
+    """Returns what `best.save_state` has saved; None if there is nothing, or if the validation data are others."""
+    position = (extra_state or {}).get("train_iterator", {}).get("position") or {}
+    valid_data = getattr(epoch_itr, "valid_data", None)
+    same_data = position.get("valid", valid_data) == valid_data
+    return extra_state.get(best.PATIENCE) if extra_state and same_data else None
 
 
 def _chosen_by_first_process(cfg: Any, trainer: Any) -> str | None:

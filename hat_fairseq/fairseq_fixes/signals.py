@@ -27,6 +27,7 @@ from torch import distributed
 from . import best
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+RESETS = ("reset_dataloader", "reset_lr_scheduler", "reset_meters", "reset_optimizer")
 SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
 _asked: list[tuple[int, float]] = []  # [(signal, time)] of the first signal, else empty
 _save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
@@ -89,6 +90,8 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
         if not saved:
             fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
         raise problem from None
+    if saved and losses[0] is not None and cfg.checkpoint.patience > 0:  # which has counted since it was written
+        fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
     save()
     _save.clear()
     if saved and not should_stop:
@@ -106,8 +109,7 @@ def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: An
 def _end(settings: Any, trainer: Any, signum: int) -> None:
     for each in SIGNALS:  # fairseq ends the other processes as soon as one has left
         signal.signal(each, signal.SIG_IGN)
-    flags = ("reset_dataloader", "reset_lr_scheduler", "reset_meters", "reset_optimizer")
-    is_other = settings.restore_file != "checkpoint_last.pt" or any(settings[flag] for flag in flags)
+    is_other = settings.restore_file != "checkpoint_last.pt" or any(settings[flag] for flag in RESETS)
     how = "without --restore-file and --reset-* " if is_other else ""
     outcome = f"which is in {settings.save_dir}; the same command {how}goes on"
     if settings.no_save or settings.no_last_checkpoints:

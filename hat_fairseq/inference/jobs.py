@@ -19,8 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
-
 from ..data.blocks import Block, Members, blocks_of, digest, read_member
 from ..data.dictionary import DICTIONARIES
 from ..data.files import json_text, replaced_json, sha256_of
@@ -43,8 +41,8 @@ class ModelFiles:
     """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`.
 
     `content` and `stats` are those of the files when `pipeline` read them. `content` is in `repr`, and so in the keys
-    of results: what the files hold decides, not their times. So is the type of the device, which on a cluster is
-    unknown.
+    of results: what the files hold decides, not their times. So is the type of the device, which is unknown on a
+    cluster unless it is named.
     """
 
     path: str  # a result of `local_paths`
@@ -61,10 +59,12 @@ class ModelFiles:
 
         ValueError for a mistake that is known without the models.
         """
+        device = self.device
         if workers.cluster is None:  # whose machines may have other devices
             device, precision, _ = checked(self.path, self.data, self.device, self.precision)
             say_precision(self.precision, precision)
-            self.precision, self.device_type = precision, torch.device(device).type
+            self.precision = precision
+        self.device_type = device and device.partition(":")[0]
         self.stats, self.content = self.stats_now(), self.content_now()
         folder = self.path.split(os.pathsep)[0]
         pipeline = TextPipeline.load(self.data) if self.data else pipeline_of(ModelFolder.open(folder))

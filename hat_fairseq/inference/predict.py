@@ -95,8 +95,11 @@ def main(args: argparse.Namespace) -> int:
 
     def check_outputs() -> None:
         command.check_lines(args.out, args.overwrite, inputs)
-        for name in official if to_file else ():
-            check_output(args.out.with_name(name), args.overwrite, inputs)
+        for path in map(args.out.with_name, official if to_file else ()):
+            if path.is_file() and not args.overwrite:  # its name is fixed
+                ways = f"choose another folder for {args.out.name}, or replace it with --overwrite"
+                raise ValueError(f"{path}, a file for official scorers, exists: {ways}")
+            check_output(path, args.overwrite, inputs)
 
     check_outputs()
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)

@@ -68,8 +68,6 @@ def test_plain_text() -> None:
         "Ann (1:05 - 1:05): Hi.",
         "Ann: [00:01:05] Hi.",
         "Ann: (1:05) Hi.",
-        "[03.05.24, 00:01:05] Ann: Hi.",
-        "\u200e[2024-05-03, 00:01:05] Ann: Hi.",
         "Ann [0:01:05] Hi.",
         "**Ann** [1:05] Hi.",
     ],
@@ -79,36 +77,56 @@ def test_times_of_plain_text(line: str) -> None:
     assert transcript.said == (Said("Hi.", "Ann", 65, 67), Said("Hi.", "Bob", 67))
 
 
-@pytest.mark.parametrize("form", ["[{0}s -> {1}s] {2}: {3}", "{2} [{0} - {1}]: {3}", "[{0} --> {1}] {2}: {3}"])
+@pytest.mark.parametrize("form", ["[{0}s -> {1}s] {2}: {3}", "{2} [{0} -> {1}]: {3}", "[{0} --> {1}] {2}: {3}"])
 def test_times_in_seconds(form: str) -> None:
     turns = [(65.25, 67.5, "Ann", "Hi."), (67.5, 70.0, "Bob", "Yes: [0.1 - 0.5] is the interval.")]
     transcript = of_text("\n".join(form.format(*turn) for turn in turns), "m")
     assert [(each.start, each.speaker, each.text) for each in transcript.said] == [
         turn[:1] + turn[2:] for turn in turns
     ]
-    in_text = of_text("Ann: [0.1 - 0.5] is an interval.\nBob: [0.2 - 0.3] as well.", "m")
-    assert not in_text.has_times and in_text.said[0].text == "[0.1 - 0.5] is an interval."
+    alone = of_text("[0.00s -> 5.00s] Hello there\n[5.00s -> 7.50s] and good bye\n", "m")
+    assert alone.said == (Said("Hello there", None, 0, 5), Said("and good bye", None, 5, 7.5))
 
 
 @pytest.mark.parametrize(
     ("form", "times"),
     [
         ("[{day}.05.24, {}] {}: {}", ["09:15:01", "21:17:30", "08:01:02"]),
-        ("\u200e[{day}/5/2024, {}] {}: {}", ["9:15:01\u202fAM", "9:17:30\u202fPM", "8:01:02\u202fAM"]),
+        ("\u200e[{day}/5/2024, {}] {}: \u200e{}", ["9:15:01\u202fAM", "9:17:30\u202fPM", "8:01:02\u202fAM"]),
         ("{day}/05/2024, {} - {}: {}", ["09:15", "21:17", "08:01"]),
-        ("2024-05-{day} {} {}: {}", ["09:15:01", "21:17:30", "08:01:02"]),
+        ("{day}/5/24, {} - {}: {}", ["9:15 a. m.", "9:17 p. m.", "8:01 a. m."]),
     ],
 )
-def test_chats_with_dates(form: str, times: list[str]) -> None:
-    """As programs for chats export them: times are of the day."""
-    turns = [("Ann Lee", "Hi: all."), ("Bob", "Hello."), ("Ann Lee", "Next day.")]
+def test_chats(form: str, times: list[str]) -> None:
+    """As WhatsApp exports them: a message of its own has no speaker, and numbers are names, too."""
+    turns = [("Ann Lee", "Hi: all."), ("+49 170 1234567", "Hello."), ("Ann Lee", "Next day.")]
     lines = [
         form.format(time, *turn, day=day) for time, turn, day in zip(times, turns, ("13", "13", "14"), strict=True)
     ]
-    transcript = of_text("\n".join([*lines[:2], "a second line", lines[2]]), "m")
-    assert said(transcript) == [*turns[:2], ("Bob", "a second line"), turns[2]]
+    note = form.partition("{}: ")[0].format(times[0], day="13") + "Messages are encrypted."
+    transcript = of_text("\n".join([note, *lines[:2], "a second line", lines[2]]), "m")
+    said_by_the_program = (None, "Messages are encrypted.")
+    assert said(transcript) == [said_by_the_program, *turns[:2], (turns[1][0], "a second line"), turns[2]]
     starts = [each.start for each in transcript.said]
-    assert [start and int(start // 60) for start in starts] == [555, 1277, None, 481]
+    assert [start and int(start // 60) for start in starts] == [555, 555, 1277, None, 481]
+    assert transcript.describe() == "m: chat, 5 turns of 2 speakers; left out or joined: dates (4)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "03.05.2024 09:15 Dentist\n04.05.2024 10:00 School",
+        "03.05.2024 18:00 Training\nHall A\n10.05.2024 18:00 Training\nHall B\n17.05.2024 18:00 Training\nHall A",
+        "Concert - 03.05.2024 11:00\nIn the hall.\nConcert - 04.05.2024 11:00\nIn the garden.",
+        "2024-05-03 09:15:01 error: disk full\n2024-05-03 09:15:02 warning: slow\n2024-05-03 09:15:03 error: ended",
+        "[52.52, 13.40] Berlin\n[48.85, 2.35] Paris\n[51.50, -0.12] London",
+        "[0.12 - 0.45] effect of age\n[0.20 - 0.61] effect of sex",
+        "03.05.2024, 18:00 - Training: Hall A\n10.05.2024, 18:00 - Match: Hall B",
+    ],
+)
+def test_dates_and_intervals_stay_in_the_text(text: str) -> None:
+    transcript = of_text(text, "m")
+    assert [each.text for each in transcript.said] == text.split("\n") and not transcript.has_times
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_an_unreadable_document_does_not_stop_the_others(
 @pytest.mark.fault(
     "Generation and prediction",
     "two hat predict with other --out in one folder",
-    "the later one writes nothing, and goes on elsewhere",
+    "the later one writes nothing, and keeps its results for the next run",
 )
 def test_files_for_official_scorers_are_not_replaced_by_another_run(
     fine_tuned: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -227,7 +227,7 @@ def test_files_for_official_scorers_are_not_replaced_by_another_run(
     command = ["predict", made.checkpoint, made.data, "--device", "cpu", "--out", tmp_path / "a.jsonl"]
     with monkeypatch.context() as patch:
         patch.setattr(Predictor, "predictions", while_another_run_ends)
-        assert f"{other} exists" in refusal(*command)
+        assert f"{other}, a file for official scorers, exists: choose another folder" in refusal(*command)
     assert other.read_text() == "theirs" and not (tmp_path / "a.jsonl").exists()
     kept = sorted((tmp_path / ".a.jsonl.blocks").iterdir())
     assert kept

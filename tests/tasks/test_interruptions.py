@@ -97,14 +97,29 @@ def test_early_stopping_goes_on_counting(quick, tmp_path: Path) -> None:
         assert status == 0
         return checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"], output
 
-    assert updates("--patience", 3, "--max-update", 4)[0] == 4  # one validation in a row is not better
+    assert updates("--patience", 3, "--max-update", 4)[0] == 4  # validations after updates 2, 3 and 4
     number, output = updates("--patience", 3, "--max-update", 60)
-    assert "hasn't improved for last 3 runs" in output and number < 12
+    assert number == 6 and "hasn't improved for last 3 runs" in output
     again, output = updates("--patience", 3, "--max-update", 60)
-    assert again == number and "after 3 validations in a row without a better one: nothing to train" in output
-    assert number < updates("--patience", 4, "--max-update", 60)[0] < number + 4
-    more, output = updates("--patience", 4, "--max-update", 60, "--reset-meters")
-    assert more > number + 4 and "nothing to train" not in output
+    assert again == 6 and "there were 3 validations in a row without a better one: nothing to train" in output
+    assert updates("--patience", 4, "--max-update", 60)[0] == 8
+    other = ["--patience", 2, "--best-checkpoint-metric", "ppl"]
+    assert updates(*other, "--max-update", 60)[0] == 12, "10 is the best by another metric"
+    assert updates("--max-update", 14)[0] == 14
+    number, output = updates(*other, "--max-update", 60)
+    assert number > 14 and "nothing to train" not in output, "without --patience nothing was counted"
+    number, output = updates(*other, "--max-update", 60, "--reset-meters")
+    assert "nothing to train" not in output
+
+
+@pytest.mark.slow
+def test_early_stopping_of_another_training_does_not_count(quick, tmp_path: Path) -> None:
+    words = ["--lr", "1e-30", "--validate-interval-updates", "2", "--patience", 1]
+    first, log = tmp_path / "first", "hasn't improved for last 1 runs"
+    assert log in quick(first, *words)[1] and "nothing to train" in quick(first, *words)[1]
+    last = ["--restore-file", first / "checkpoint_last.pt"]
+    for number, flags in enumerate((last, [*last, "--reset-dataloader"], ["--finetune-from-model", last[1]])):
+        assert log in quick(tmp_path / f"{number}", *words, *flags)[1]
 
 
 @pytest.mark.slow
