@@ -265,18 +265,18 @@ def begin_and_end(time: str) -> tuple[float, float | None]:
     assert match is not None
     first, to, last, half = match.groups()
     until = last if last and to.strip() != "/" else None
-    return seconds(first, half is not None, half), None if until is None else seconds(until, half is not None, half)
+    return seconds(first, half), None if until is None else seconds(until, half)
 
 
-def seconds(clock: str, is_of_day: bool = False, half: str | None = None) -> float:
+def seconds(clock: str, half: str | None = None, of_day: bool = False) -> float:
     """Converts `1:02:03.5`, `02:03,5` and the like to seconds.
 
-    `is_of_day`: two numbers are hours and minutes; `half`: of the day, `A` or `P`.
+    Of a time of the day two numbers are hours and minutes: with `half`, which is `A` or `P`, or `of_day`.
     """
     total = 0.0
     for part in clock.replace(",", ".").split(":"):
         total = 60 * total + float(part)
-    if is_of_day and clock.count(":") == 1:
+    if (half or of_day) and clock.count(":") == 1:
         total *= 60
     return total if half is None else total % _HALF_DAY + (_HALF_DAY if half in "Pp" else 0)
 
