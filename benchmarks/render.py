@@ -272,6 +272,7 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("upper", "S", "upper", "chunks"),
         ("upper", "SD", "upper", "S"),
         ("upper", "HAT", "upper", "window"),
+        ("upper", "HAT", "upper", "chunks"),
         ("upper", "representatives", "upper", "blocks"),
         ("upper", "two levels", "upper", "window"),
     ],
@@ -289,6 +290,7 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("upper", "S", "upper", "chunks"),
         ("upper", "SD", "upper", "S"),
         ("upper", "HAT", "upper", "window"),
+        ("upper", "HAT", "upper", "chunks"),
     ],
     "markers": [
         ("head", "untrained", "head", "no hierarchy"),
@@ -321,6 +323,7 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
             ("upper", "S", "upper", "chunks"),
             ("upper", "SD", "upper", "S"),
             ("upper", "HAT", "upper", "window"),
+            ("upper", "HAT", "upper", "chunks"),
         ],
     ),
 }

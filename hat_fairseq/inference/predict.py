@@ -113,13 +113,14 @@ def main(args: argparse.Namespace) -> int:
         if official and to_file:  # before the results are removed, which have more than the lines
             answers = read.in_order(iter(predictions), **null_answer(predictions))
             if (dataset := datasets[0]) is not None:
-                path = write_official_answers(args.out.parent, dataset, zip(read.records, answers, strict=True))
-                print(f"{path}: for the official scorer of {dataset}")
+                write_official_answers(args.out.parent, dataset, zip(read.records, answers, strict=True))
             else:
                 write_squad_answers(args.out.parent, answers)
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
+    if to_file and datasets[0] is not None:
+        print(f"{args.out.with_name(official[0])}: for the official scorer of {datasets[0]}")
     return 0 if read.score is None else read.score.write()
 
 
