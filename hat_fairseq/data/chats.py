@@ -32,11 +32,8 @@ def turns_of_chat(lines: Sequence[str]) -> list[Said] | None:
     for line, match in zip(lines, matches, strict=True):
         start, text = None, line
         if match is not None:
-            start, speaker, text = (
-                seconds(match["time"], match["half"], of_day=True),
-                match["name"],
-                line[match.end() :],
-            )
+            start, speaker = seconds(match["time"], match["half"], of_day=True), match["name"]
+            text = line[match.end() :]
             if speaker is not None and len(speaker.split()) > MOST_WORDS:  # a message of the program with a colon
                 speaker, text = None, line[match.start("name") :]
         said.append(Said(text, speaker, start))
