@@ -2,6 +2,7 @@
 
     [03.05.24, 09:15:01] Name: text
     03/05/2024, 09:15 - Name: text
+    03/05/2024 09:15 - Name: text
 
 A line without a date goes on with the message before it. A message without a name is one of the program.
 """
@@ -14,9 +15,10 @@ from hat_fairseq.data.speakers import DIRECTIONS, MOST_WORDS, Said, seconds
 
 CHAT = "chat"  # the format
 _DAY = r"(?:\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})"
+_AT = r"(?:(?:at|à|às|um|a las|alle)\s)?"
 _TIME = r"(?P<time>\d{1,2}:\d\d(?::\d\d)?)(?:\s?(?P<half>[AaPp])\.?\s?[Mm]\.?)?"
 _NAME = rf"(?:(?P<name>[^\s:][^:\n]{{0,59}}):(?:\s+[{DIRECTIONS}]*|$))?"
-_MESSAGE = re.compile(rf"[{DIRECTIONS}]*(?P<open>\[)?{_DAY},\s{_TIME}(?(open)\]|\s[-–])\s+[{DIRECTIONS}]*{_NAME}")
+_MESSAGE = re.compile(rf"[{DIRECTIONS}]*(?P<open>\[)?{_DAY},?\s{_AT}{_TIME}(?(open)\]|\s[-–])\s+[{DIRECTIONS}]*{_NAME}")
 
 
 def turns_of_chat(lines: Sequence[str]) -> list[Said] | None:

@@ -118,8 +118,8 @@ def turns_of_names(lines: Sequence[str]) -> tuple[list[Said], bool]:
     for match, rest, named in zip(times, rests, names, strict=True):
         start, end = (None, None) if match is None else begin_and_end(match[0])
         if speakers and named is not None:
-            speaker, time, rest = named
-            start = start if time is None else time
+            speaker, (time, until), rest = named
+            start, end = (start, end) if time is None else (time, until)
         said.append(Said(rest, speaker, start, end))
     return said, speakers
 
@@ -247,13 +247,13 @@ def form_of_names(lines: Sequence[str]) -> re.Pattern[str]:
     return timed if most is _BEFORE["name:"] and 1 < counts[timed] == counts[most] else most
 
 
-def name_before(line: str, form: re.Pattern[str]) -> tuple[str, float | None, str] | None:
-    """Returns the name at the beginning of a line, the time after it, and what follows; None if there is no name."""
+def name_before(line: str, form: re.Pattern[str]) -> tuple[str, tuple[float | None, float | None], str] | None:
+    """Returns the name at the beginning of a line, begin and end after it, and what follows; None without a name."""
     line = without_markup(line)
     match = form.match(line)
     if match is None or len(match[1].split()) > MOST_WORDS:
         return None
-    return match[1], begin_and_end(match[2])[0] if match[2] else None, line[match.end() :]
+    return match[1], begin_and_end(match[2]) if match[2] else (None, None), line[match.end() :]
 
 
 def begin_and_end(time: str) -> tuple[float, float | None]:

@@ -12,7 +12,7 @@ import argparse
 import base64
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from torch import Tensor
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
+from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text
 from ..data.sentences import Divider
 from ..data.text import BOS_TOKEN
@@ -108,12 +109,7 @@ class Embedder:
         if len(loaded.models) != 1:
             raise ValueError("vectors are those of one model, not of an ensemble: give one")
         settings = loaded.pipeline.settings
-        if not loaded.pipeline.kind.is_text:
-            raise ValueError(f"{loaded.paths[0]} reads the kind {settings.kind}, which is no text")
-        if loaded.roles is not None or settings.role_in_text:
-            raise ValueError(
-                f"{loaded.paths[0]} reads roles beside the text, which hat embed does not: use another model"
-            )
+        check_reads_text(loaded.pipeline, loaded.paths[0], loaded.roles is not None)
         without_markers = settings.segments != "sentences" and not options.alone
         if options.of == "sentence" and options.pooling == "marker" and without_markers:
             raise ValueError("sentences of this model have no markers of their own: --of segment, or --pooling mean")
@@ -225,6 +221,17 @@ class Embedder:
         return means if self.options.raw else F.normalize(means, dim=1)
 
 
+def check_reads_text(pipeline: TextPipeline, path: str, roles: bool = False) -> None:
+    """Checks that a model reads texts, and neither questions nor roles beside them; ValueError for others."""
+    settings = pipeline.settings
+    asked = {each.name for each in fields(pipeline.kind.record) if each.default is MISSING} & {"question", "questions"}
+    if asked or not pipeline.kind.is_text:
+        what = "has questions beside the text" if asked else "is no text"
+        raise ValueError(f"{path} reads the kind {settings.kind}, which {what}: hat embed is for models of one text")
+    if roles or settings.role_in_text:
+        raise ValueError(f"{path} reads roles beside the text, which hat embed does not: use another model")
+
+
 def text_of(record: Record) -> Text:
     """Returns the only text of a record; ValueError for a record with several."""
     if len(record.texts()) != 1:
@@ -274,6 +281,7 @@ def main(args: argparse.Namespace) -> int:
     options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
+    check_reads_text(pipeline, str(args.model))
     read = reading.read_input(args, pipeline)
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):

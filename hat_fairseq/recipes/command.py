@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the commands of a recipe and, unless DRY_RUN=1, runs them; the last one replaces this process."""
-    if args.name is None and not {"-h", "--help"}.isdisjoint(args.flags):
+    if (args.name is None or args.step not in COMMANDS) and not {"-h", "--help"}.isdisjoint(args.flags):
         args.print_help()
         return 0
     if args.step == "list":

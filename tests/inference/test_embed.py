@@ -196,7 +196,7 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
         assert 1e-6 < np.abs(vectors_of(half) - vectors_of(lines)).max() < 0.1
     asked = fine_tuned("qa")
     words = refusal("embed", asked.checkpoint, asked.data, "--out", tmp_path / "d.jsonl")
-    assert "has 2 texts, such as a question: hat embed is for one" in words
+    assert "reads the kind qa, which has questions beside the text" in words
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "Hello."}]}])
     words = refusal("embed", "demo", tmp_path / "in.jsonl", "--out", tmp_path / "d.jsonl")
     assert "reads roles beside the text, which hat embed does not" in words and not (tmp_path / "d.jsonl").exists()
