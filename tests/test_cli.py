@@ -67,7 +67,9 @@ def test_verbs_of_one_module_have_help_of_their_own() -> None:
     assert len(set(texts)) == len(texts)
 
 
-@pytest.mark.parametrize("words", ["recipe train --help", "recipe list -h", "recipe show qmsum --help", "recipe --help"])
+@pytest.mark.parametrize(
+    "words", ["recipe train --help", "recipe list -h", "recipe show qmsum --help", "recipe --help"]
+)
 def test_the_help_of_a_recipe_needs_no_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with contextlib.suppress(SystemExit):  # with which argparse ends after a help of its own
         assert cli.main(words.split()) == 0

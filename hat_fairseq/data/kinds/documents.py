@@ -142,6 +142,8 @@ class DocumentKind(Kind):
         settings, record = encoder.settings, prepared.record
         units = encoder.units(*prepared.texts)
         encoder.count_undivided(units)
+        if not (settings.roles or settings.role_in_text):
+            encoder.counts["roles_left_out"] += len(record.roles or ())
         target = None if prepared.target is None else encoder.target(prepared.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
