@@ -5,6 +5,7 @@ A model that equals BART or RoBERTa of transformers is written as that; every ot
 """
 
 import argparse
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +81,8 @@ def main(args: argparse.Namespace) -> int:
     stated, chosen = stated_options(args), parse_object(args.card, "--card")
     scores = dict(Fields.read(Path(args.score)).record) if args.score else None
     model = Path(local_path(args.model))
+    if os.pathsep in args.model and not model.exists():
+        raise ValueError(f"{args.model} is an ensemble, and hat export writes one model: give one")
     if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
     data = args.data or ModelFolder.open(model).data

@@ -1,6 +1,7 @@
 """`hat export` of encoders: from the same texts transformers computes our logits; and back."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,8 @@ def test_other_options_are_refused(
         ([], "is no folder of a model: give --data"),
     ):
         assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
+    words[1] += os.pathsep + words[1]
+    assert cli.main(words) == 2 and "hat export writes one model" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
