@@ -6,8 +6,9 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -55,12 +56,41 @@ def _opened(name: str, file: io.BufferedReader, path: Path) -> Any:
     if name == "gzip":
         return gzip.GzipFile(fileobj=file)
     if name == "bzip2":
-        return bz2.BZ2File(file)
+        return _Streams(file, bz2.BZ2Decompressor)
     if name == "xz":
-        # The first block says how much memory it takes.
-        lzma.LZMADecompressor(memlimit=MOST_MEMORY).decompress(file.peek(1), max_length=1)
-        return lzma.LZMAFile(file)
+        return _Streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=MOST_MEMORY))
     return _zstandard(file, path)
+
+
+class _Streams(io.RawIOBase):
+    """The content of all streams of a bzip2 or xz file, between which null bytes may stand.
+
+    Python's own classes end without a word where something follows that begins no stream.
+    """
+
+    def __init__(self, file: BinaryIO, stream: Callable[[], Any]) -> None:
+        self.file, self.stream, self.current = file, stream, stream()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while not data:
+            if self.current.eof:
+                rest = self.current.unused_data.lstrip(b"\0")
+                while not rest:
+                    if not (read := self.file.read(AT_ONCE)):
+                        return 0
+                    rest = read.lstrip(b"\0")
+                self.current = self.stream()
+            elif self.current.needs_input and not (rest := self.file.read(AT_ONCE)):
+                raise EOFError("it ends in the middle")
+            else:
+                rest = rest if self.current.needs_input else b""
+            data = self.current.decompress(rest, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _zstandard(file: BinaryIO, path: Path) -> Any:

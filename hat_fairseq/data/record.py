@@ -13,7 +13,11 @@ DEEPEST_META = 100  # levels; others that read the predictions have limits, too
 
 
 def _storable(meta: Any) -> Any:
-    if is_deeper(meta, DEEPEST_META) or not is_unicode(json_text(meta)):
+    try:
+        is_text = not is_deeper(meta, DEEPEST_META) and is_unicode(json_text(meta))
+    except TypeError as error:  # of a table
+        raise ValueError(f"meta has a value that JSON does not have ({error})") from error
+    if not is_text:
         raise ValueError(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
     return meta
 

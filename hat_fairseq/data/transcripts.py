@@ -293,7 +293,8 @@ def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], un
                 f"and a document has {', '.join(LIST_KEYS)} or text: name yours with --columns, e.g. text=utterance"
             )
         text = "" if fields.record["text"] is None else fields.text("text")
-        speaker = fields.record.get("speaker", fields.record.get("role"))
+        role = fields.record.get("role")  # which replaces the speaker, as in `record.roles_of`
+        speaker = fields.record.get("speaker") if role is None else role
         if isinstance(speaker, int) and not isinstance(speaker, bool):  # as programs that recognise speech count them
             speaker = str(speaker)
         speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None

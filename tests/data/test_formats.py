@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import lzma
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from commands import hat, refusal
 from pyarrow import ipc, parquet
 
 from hat_fairseq.data import json_stream
+from hat_fairseq.data.compression import decompressed
 from hat_fairseq.data.formats import read_rows
 from hat_fairseq.data.records_json import read_records
 
@@ -91,6 +93,20 @@ TEXTS = [lines, with_blank_lines, one_line, pretty_list, list_of_lines, pretty_o
 TEXTS += [table(","), table(";", "\r\n"), table("\t"), table("|"), excel]
 COMPRESSIONS: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, lzma.compress, bz2.compress, zstandard]
 NAMES = ("jsonl", "NDJSON", "json", "csv", "tsv", "txt", "data", "jsonl.gz", "json.XZ", "csv.zst", "bz2")
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress, gzip.compress])
+def test_files_of_several_streams(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """As `cat` and parallel compressors make them: all streams are read, and one whose beginning is damaged is seen."""
+    parts = [random.Random(number).randbytes(200_000) for number in range(3)]
+    first, second, last = map(compress, parts)
+    for name, content in (("whole", [first, second, last]), ("padded", [first, bytes(8), second, last, bytes(4)])):
+        (path := tmp_path / name).write_bytes(b"".join(content))
+        with decompressed(path) as file:
+            assert file.read() == b"".join(parts)
+        path.write_bytes(b"".join([first, bytes([second[0] ^ 4]), second[1:], last]))
+        with pytest.raises(ValueError, match="damaged"), decompressed(path) as file:
+            file.read()
 
 
 def as_parquet(path: Path, rows: Sequence[Row]) -> None:

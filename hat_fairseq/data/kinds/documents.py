@@ -143,7 +143,7 @@ class DocumentKind(Kind):
         units = encoder.units(*prepared.texts)
         encoder.count_undivided(units)
         if not (settings.roles or settings.role_in_text):
-            encoder.counts["roles_left_out"] += len(record.roles or ())
+            encoder.counts["roles_left_out"] += len(self.roles(record))
         target = None if prepared.target is None else encoder.target(prepared.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
