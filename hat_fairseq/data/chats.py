@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from hat_fairseq.data.speakers import DIRECTIONS, MOST_WORDS, Said, seconds
+from hat_fairseq.data.speakers import DIRECTIONS, Said, is_short, seconds
 
 CHAT = "chat"  # the format
 _DAY = r"(?:\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})"
@@ -36,7 +36,12 @@ def turns_of_chat(lines: Sequence[str]) -> list[Said] | None:
         if match is not None:
             start, speaker = seconds(match["time"], match["half"], of_day=True), match["name"]
             text = line[match.end() :]
-            if speaker is not None and len(speaker.split()) > MOST_WORDS:  # a message of the program with a colon
+            if speaker is not None and (not is_short(speaker) or about_another(speaker, names)):
                 speaker, text = None, line[match.start("name") :]
         said.append(Said(text, speaker, start))
     return said
+
+
+def about_another(name: str, names: Counter[str]) -> bool:
+    """Returns whether what stands before a colon is a message of the program, such as `Ann renamed the group “A`."""
+    return names[name] == 1 and any(name.startswith(f"{other} ") for other in names if other != name)

@@ -132,6 +132,19 @@ def is_other_alphabet(texts: Iterable[str]) -> bool:
     return other > LEAST_UNSPACED * total
 
 
+def join_pieces(pieces: Iterable[str]) -> str:
+    """Returns pieces of a text that was cut anywhere, with spaces between them where its script has spaces.
+
+    Between two letters or wide marks of scripts without spaces there is none. White space becomes a space.
+    """
+    text, unspaced = "", rf"[{UNSPACED}[{_WIDE}&&\p{{P}}]]"
+    for piece in pieces:
+        piece = " ".join(piece.split())
+        is_apart = text and piece and not pattern(rf"{unspaced}{{2}}").fullmatch(text[-1] + piece[0])
+        text += (" " if is_apart else "") + piece
+    return text
+
+
 def separate_unspaced(text: str) -> str:
     """Puts a space on each side of a character of a script without spaces between words, with its marks."""
     return text if text.isascii() else str(pattern(rf"[{UNSPACED}&&\p{{L}}]\p{{M}}*+").sub(r" \g<0> ", text))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d\d(?:[.,]\d{1,3})?"
+CLOCK = r"\d{1,3}(?::\d{1,2})?:\d\d(?:[.,]\d{1,6})?"
 _TO = r"\s*(?:--?>|[-–—/,])\s*"
 _STAMP = rf"{CLOCK}(?:{_TO}{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
 _SECONDS = r"\d{1,6}\.\d{1,3}s?"
@@ -28,36 +28,39 @@ _FORMS = rf"(?P<square>{_SQUARE})|(?P<span>{_SPAN})|(?P<round>{_ROUND})|(?P<bare
 _TIME_FIRST = re.compile(rf"\s*(?:{_FORMS})(?:\s*[-–]\s+|\s+|$)")
 _PARTS = re.compile(rf"({CLOCK})(?:({_TO})({CLOCK}))?(?:\s?([AaPp]))?")
 _PARTS_OF_SPAN = re.compile(rf"({_SECONDS})\s*--?>\s*({_SECONDS})")
+_NAME = r"[^\W\d_][^:：\n]{0,99}?"
 _BEFORE = {  # what stands before a text: a name, and perhaps a time
     form: re.compile(pattern)
     for form, pattern in {
-        "name:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*({_BRACKETED}|{_SPAN})?\s*(?::\s+|:$|：\s*)",
-        "name [time]": rf"(?![^\[]*\b[a-z])([^\W\d_][^:：\n\[\]]{{0,59}}?)\s+({_SQUARE})\s+(?=\S)",
-        "name: [time]": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[:：]\s*({_BRACKETED})\s+(?=\S)",
-        "name, time:": rf"(?:>>\s*)?([^\W\d_][^:：\n]{{0,59}}?)\s*[,–-]\s*({_STAMP})\s*(?::\s+|:$|：\s*)",
+        "name:": rf"(?:>>\s*)?({_NAME})\s*+({_BRACKETED}|{_SPAN})?\s*+(?::\s+|:$|：\s*)",
+        "name [time]": rf"(?![^\[]*\b[a-z])([^\W\d_][^:：\n\[\]]{{0,59}}?)\s++({_SQUARE})\s+(?=\S)",
+        "name: [time]": rf"(?:>>\s*)?({_NAME})\s*+[:：]\s*+({_BRACKETED})\s+(?=\S)",
+        "name, time:": rf"(?:>>\s*)?({_NAME})\s*+[,–-]\s*+({_STAMP})\s*+(?::\s+|:$|：\s*)",
         "[name]:": r"\[([^\W\d_][^:：\[\]\n]{0,59})\]()\s*[:：](?:\s+|$)",
         "[name]": r"\[(?![^\]]*\b[a-z])([^\W\d_][^:：\[\]\n]{0,59})\]()\s+(?=\S)",
         "<name>": r"<([^\W\d_][^:：<>\n]{0,59})>()[:：]?\s+(?=\S)",
     }.items()
 }
-_ALONE = r"[^\W\d_][^:：\n\[\]]{0,59}?"
+_ALONE = r"[^\W\d_][^:：\n\[\]]{0,99}?"
 _ANY_TIME = rf"{_BRACKETED}|{_STAMP}"
 _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `We meet at 10:30` is text
-    form: re.compile(rf"\s*{pattern}\s*[:：]?\s*")
+    form: re.compile(rf"\s*+{pattern}\s*+[:：]?\s*+")
     for form, pattern in {
-        "[name] time": rf"\[(?P<name>{_ALONE})\]\s+(?P<time>{_ANY_TIME})",
-        "name (time)": rf"(?P<name>{_ALONE})\s+(?P<time>{_BRACKETED})",
-        "name  time": rf"(?P<name>{_ALONE})(?:\s\s+|\t|\s[-–—|]\s)(?P<time>{_STAMP})",
+        "[name] time": rf"\[(?P<name>{_ALONE})\]\s++(?P<time>{_ANY_TIME})",
+        "name (time)": rf"(?P<name>{_ALONE})\s++(?P<time>{_BRACKETED})",
+        "name  time": rf"(?P<name>{_ALONE})(?:\s\s++|\t|\s[-–—|]\s)(?P<time>{_STAMP})",
         "time": rf"(?P<name>)(?P<time>{_ANY_TIME})",
     }.items()
 }
-_TIME_AND_NAME = re.compile(rf"\s*(?P<time>{_ANY_TIME})\s+(?:[-–—|]\s+)?(?P<name>{_ALONE})\s*[:：]?\s*")
-_NAME_ALONE = re.compile(rf"\s*({_ALONE})\s*[:：]\s*")
+_TIME_AND_NAME = re.compile(rf"\s*+(?P<time>{_ANY_TIME})\s++(?:[-–—|]\s++)?(?P<name>{_ALONE})\s*+[:：]?\s*+")
+_NAME_ALONE = re.compile(rf"\s*+({_ALONE})\s*+[:：]\s*+")
+_ADDED = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\s[-–—|]\s.*")  # such as `Ann (Kiel, SPD)`, `Ann - School of Law`
+_WITH_NAME = re.compile(r"\S[^:：]{0,99}[:：]\s")  # a line that begins with what may be a name
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
 _MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
 DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
 _LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
-MOST_WORDS = 6  # of a name
+MOST_WORDS = 6  # of a name, without those in brackets and after a dash
 _HALF_DAY = 12 * 3600
 
 
@@ -120,6 +123,8 @@ def turns_of_names(lines: Sequence[str]) -> tuple[list[Said], bool]:
         if speakers and named is not None:
             speaker, (time, until), rest = named
             start, end = (start, end) if time is None else (time, until)
+        elif speakers and match is not None and may_begin_with_name(rest):
+            speaker = None  # unknown, but not the one before
         said.append(Said(rest, speaker, start, end))
     return said, speakers
 
@@ -130,7 +135,9 @@ def headings_of(lines: Sequence[str]) -> list[Heading]:
     timed = [list(of_form(plain, pattern)) for pattern in _HEADINGS.values()]
     headings = max(*timed, names_that_return(of_form(plain, _TIME_AND_NAME), len(lines)), key=len)
     headings = in_order(with_names_known(headings, with_text(headings, headings, len(lines))))
-    if len(headings) >= _LEAST_HEADINGS or are_dense(headings, lines):
+    times = [plain[each.place].strip() for each in headings if each.name is None]
+    are_times = len(times) == len(headings) and times[:1] in (["0:00:00"], ["00:00:00"])  # every 5 minutes, as in Meet
+    if len(headings) >= _LEAST_HEADINGS or are_dense(headings, lines) or are_times:
         return headings
     headings = names_alone(plain)
     return headings if are_dense(headings, lines) else []
@@ -144,7 +151,7 @@ def are_dense(headings: Sequence[Heading], lines: Sequence[str]) -> bool:
 def of_form(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[Heading]:
     """Yields the lines of a form of `_HEADINGS`."""
     for place, line in enumerate(lines):
-        if (match := pattern.fullmatch(line)) and len(match["name"].split()) <= MOST_WORDS:
+        if (match := pattern.fullmatch(line)) and is_short(match["name"]):
             yield Heading(place, match["name"] or None, *begin_and_end(match["time"]))
 
 
@@ -168,12 +175,16 @@ def with_names_known(headings: Sequence[Heading], spoken: Sequence[Heading]) -> 
 
 
 def in_order(headings: Sequence[Heading]) -> list[Heading]:
-    """Returns the headings without those whose time is later than the next one's, but the one before is not."""
-    ordered = list[Heading]()
+    """Returns the headings without those whose time is later than the next one's, but the one before is not.
+
+    One whose name returns stays: people talk over each other.
+    """
+    ordered, names = list[Heading](), Counter(each.name for each in headings if each.name)
     for number, each in enumerate(headings):
         after = headings[number + 1].start if number + 1 < len(headings) else None
         before = ordered[-1].start if ordered else None
-        if None in (before, after, each.start) or not before <= after < each.start:  # type: ignore[operator]
+        is_name = names[each.name or ""] > 1
+        if is_name or None in (before, after, each.start) or not before <= after < each.start:  # type: ignore[operator]
             ordered.append(each)
     return ordered
 
@@ -189,7 +200,7 @@ def names_alone(lines: Sequence[str]) -> list[Heading]:
     for place, name in matches:
         follows = bool(headings) and headings[-1].place == place - 1
         is_name = counts[name] > 1 or not (follows or any(word[0].islower() for word in name.split()))
-        if is_name and len(name.split()) <= MOST_WORDS:
+        if is_name and is_short(name):
             headings.append(Heading(place, name))
     headings = with_text(headings, [each for each in headings if counts[str(each.name)] > 1], len(lines))
     names = Counter(each.name for each in headings)
@@ -217,12 +228,17 @@ def turns_after(lines: Sequence[str], headings: Sequence[Heading], timed: Sequen
 
 
 def with_ends(said: list[Said]) -> list[Said]:
-    """Returns turns that end where the next one begins, unless they have an end."""
+    """Returns turns that end where the next one begins, unless they have an end, or the next one begins before."""
     following = [*said[1:], Said("")]
     return [
-        each if each.end is not None else replace(each, end=after.start)
+        each if each.end is not None or is_before(after, each) else replace(each, end=after.start)
         for each, after in zip(said, following, strict=False)
     ]
+
+
+def is_before(one: Said, other: Said) -> bool:
+    """Returns whether a turn begins before another one; after midnight, hours of the day begin anew."""
+    return one.start is not None and other.start is not None and 0 < other.start - one.start < _HALF_DAY
 
 
 def most_are_there(values: Iterable[Any]) -> bool:
@@ -251,9 +267,20 @@ def name_before(line: str, form: re.Pattern[str]) -> tuple[str, tuple[float | No
     """Returns the name at the beginning of a line, begin and end after it, and what follows; None without a name."""
     line = without_markup(line)
     match = form.match(line)
-    if match is None or len(match[1].split()) > MOST_WORDS:
+    if match is None or not is_short(match[1]):
         return None
     return match[1], begin_and_end(match[2]) if match[2] else (None, None), line[match.end() :]
+
+
+def is_short(name: str) -> bool:
+    """Returns whether a name has at most `MOST_WORDS` words, and 60 characters, without what is added to it."""
+    plain = _ADDED.sub("", name)
+    return len(plain.split()) <= MOST_WORDS and len(plain) <= 60
+
+
+def may_begin_with_name(line: str) -> bool:
+    """Returns whether a line begins with something before a colon that may be the name of another speaker."""
+    return _WITH_NAME.match(line) is not None and not line[0].islower()
 
 
 def begin_and_end(time: str) -> tuple[float, float | None]:

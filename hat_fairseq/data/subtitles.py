@@ -8,27 +8,40 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import filterfalse, islice, pairwise
 
-from hat_fairseq.data.speakers import CLOCK, Said, form_of_names, most_are_there, name_before, seconds
+from hat_fairseq.data.language import join_pieces, pattern
+from hat_fairseq.data.speakers import (
+    CLOCK,
+    Said,
+    form_of_names,
+    is_short,
+    may_begin_with_name,
+    most_are_there,
+    name_before,
+    seconds,
+)
 from hat_fairseq.data.text import is_blank, unescape
 
 PAUSE = 3.0  # seconds
 LONGEST = 400  # characters of cues that are joined, where no sentence ends
 
-_TIMING = re.compile(rf"[ \t]*({CLOCK})[ \t]*-->[ \t]*({CLOCK})[ \t]*(.*)")
+_CLOCK = rf"{CLOCK}|\d{{1,3}}:\d{{1,2}}:\d{{1,2}}(?:[.,]\d{{1,6}})?"  # Teams has written 0:0:5.12
+_TIMING = re.compile(rf"[ \t]*({_CLOCK})[ \t]*-->[ \t]*({_CLOCK})[ \t]*(.*)")
+_NAMED = re.compile(r'\d+\s+"([^"]+)"(?:\s+\(\d+\))?\s*')  # an identifier of Webex
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^<>]*)>|</v>")
-_SETTINGS = re.compile(r"(?:[^\W\d]\w*:\S+\s*)*")  # such as `align:start position:0%`, `X1:40 X2:600`
+_SETTINGS = re.compile(r"(?:[^\W\d]\w*:\S+(?:\s+|$))*")  # such as `align:start position:0%`, `X1:40 X2:600`
 _NAMES = "c|v|lang|ruby|rt|i|b|u|s|em|strong|font|span|small|big|sub|sup|mark|del|ins|strike|a|(?P<line>br|p|div)"
 _TAG = re.compile(rf"</?(?:{_NAMES})(?:[.\s/][^<>]*)?>|<\d[\d:.]*>|\{{\\[^{{}}\n]*\}}", re.IGNORECASE)
 _BLOCK = re.compile(r"(NOTE|STYLE|REGION)(?:\s|$)")
-_END = re.compile(r"[.!?…。！？؟।]['\"”’»)\]]*$")
+_END = r"""[\p{Sentence_Terminal}…]['"\p{Pe}\p{Pf}\p{Pi}]*+$"""  # for `pattern`
+FIRST = 5  # lines that show something, among which the first cue of a text without a header begins
 _BLOCKS = {"NOTE": "notes", "STYLE": "styles", "REGION": "regions"}
 
 
 def has_cues(lines: Iterable[str]) -> bool:
-    """Tells whether one of some lines has the times of a cue."""
-    return any(map(_TIMING.fullmatch, lines))
+    """Tells whether one of the first lines has the times of a cue; a text may show some further on."""
+    return any(map(_TIMING.fullmatch, islice(filterfalse(is_blank, lines), FIRST)))
 
 
 @dataclass
@@ -36,6 +49,7 @@ class _Cue:
     start: float
     end: float
     lines: list[str] = field(default_factory=list)
+    speaker: str | None = None  # named before the times
 
 
 def turns_of_cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> list[Said]:
@@ -48,7 +62,7 @@ def turns_of_cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> list[
     said = [each for voice in voices for each in voice]
     if not any(each.speaker for each in said):
         said = _with_names(said)
-    joined = list(_joined([replace(each, text=" ".join(each.text.split())) for each in said]))
+    joined = list(_joined([replace(each, text=join_pieces(each.text.split("\n"))) for each in said]))
     counts["cues joined to turns"] = len(said) - len(joined)
     return joined
 
@@ -62,7 +76,8 @@ def _cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> Iterator[_Cue
     begins = [*(_begin_of_cue(lines, number, is_vtt) for number, _ in timings), len(lines)]
     _count_outside(lines[: begins[0]], is_vtt, counts)
     for (number, timing), (begin, following) in zip(timings, pairwise(begins), strict=True):
-        counts["cue identifiers"] += begin < number
+        named = _NAMED.fullmatch(lines[begin]) if begin < number else None
+        counts["cue identifiers"] += begin < number and named is None
         is_text = _SETTINGS.fullmatch(timing[3]) is None
         counts["cue settings"] += bool(timing[3].strip()) and not is_text
         end = number + 1
@@ -70,7 +85,8 @@ def _cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> Iterator[_Cue
             end += 1
         _count_outside(lines[end:following], is_vtt, counts)
         inside = [*([timing[3]] if is_text else []), *lines[number + 1 : end]]
-        yield _Cue(seconds(timing[1]), seconds(timing[2]), [line for line in inside if not is_blank(line)])
+        inside = [line for line in inside if not is_blank(line)]
+        yield _Cue(seconds(timing[1]), seconds(timing[2]), inside, named and named[1])
 
 
 def _begin_of_cue(lines: list[str], number: int, is_vtt: bool) -> int:
@@ -98,11 +114,11 @@ def _count_outside(lines: list[str], is_vtt: bool, counts: Counter[str]) -> None
 
 def _without_repeated(cues: list[_Cue], counts: Counter[str]) -> list[_Cue]:
     """Leaves out the first line of cues that repeats the last one before, if many do: captions that roll."""
-    texts = [[plain for line in cue.lines if (plain := _plain(line)[0].strip())] for cue in cues]
-    last, repeats = "", list[bool]()
-    for lines in texts:
-        repeats.append(bool(lines) and lines[0] == last)
-        last = lines[-1] if lines else last
+    last, repeats = None, list[bool]()
+    for cue in cues:
+        said = [(cue.speaker, _VOICE.findall(line), text) for line in cue.lines if (text := _plain(line)[0].strip())]
+        repeats.append(bool(said) and said[0] == last)
+        last = said[-1] if said else last
     if 3 * sum(repeats) <= len(cues):
         return cues
     counts["lines that repeat the one before"] += sum(repeats)
@@ -116,7 +132,7 @@ def _without_repeated(cues: list[_Cue], counts: Counter[str]) -> list[_Cue]:
 
 def _voices(cue: _Cue, is_vtt: bool, counts: Counter[str]) -> Iterator[Said]:
     """Yields what each voice says in a cue, without tags."""
-    text, speaker = "\n".join(cue.lines), None
+    text, speaker = "\n".join(cue.lines), cue.speaker
     pieces = _VOICE.split(text) if is_vtt else [text]
     for number, piece in enumerate(pieces):
         if number % 2:  # the name, or None at the end of a voice
@@ -135,17 +151,23 @@ def _plain(text: str) -> tuple[str, int]:
 
 
 def _with_names(said: list[Said]) -> list[Said]:
-    """Takes the names out of the texts, if most cues begin with one."""
+    """Takes the names out of the texts, if most cues begin with one, or each has one that returns as its first line."""
     texts = [each.text.strip() for each in said]
     form = form_of_names(texts)
     if not most_are_there([name_before(text, form) for text in texts]):
-        return said
+        firsts = [text.partition("\n")[0] for text in texts if "\n" in text]
+        if len(firsts) < max(len(said), 2) or 2 * len({*firsts}) > len(firsts) or not all(map(is_short, firsts)):
+            return said
+        pairs = zip(said, firsts, texts, strict=True)
+        return [replace(each, speaker=first, text=text.partition("\n")[2]) for each, first, text in pairs]
     turns, speaker = list[Said](), None
     for each in said:
         for number, line in enumerate(each.text.split("\n")):
             named = name_before(line.strip(), form)
             if named is not None:
                 speaker, _, line = named
+            elif not number and may_begin_with_name(line.strip()):
+                speaker = None  # unknown, but not the one before
             if number and named is None:
                 turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line}")
             else:
@@ -162,8 +184,8 @@ def _joined(said: Iterable[Said]) -> Iterator[Said]:
             continue
         assert last.end is not None and each.start is not None
         is_near = each.start - last.end <= PAUSE and len(last.text) + len(each.text) < LONGEST
-        if each.speaker == last.speaker and is_near and not _END.search(last.text):
-            last = replace(last, text=f"{last.text} {each.text}".strip(), end=each.end)
+        if each.speaker == last.speaker and is_near and not pattern(_END).search(last.text):
+            last = replace(last, text=join_pieces((last.text, each.text)), end=each.end)
         else:
             yield last
             last = each

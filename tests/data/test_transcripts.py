@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -527,3 +528,107 @@ def test_clocks() -> None:
 def test_webvtt_under_any_name(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(VTT, encoding="utf-8")
     assert read_transcript(tmp_path / name).format == "WebVTT"
+
+
+def of_cues(
+    *cues: str, times: str = "00:0{}.000 --> 00:0{}.900", head: str = "WEBVTT\n\n"
+) -> list[tuple[str | None, str]]:
+    """What is said in cues at 0, 1, 2 and so on."""
+    blocks = [f"{times.format(number, number)}\n{cue}\n" for number, cue in enumerate(cues)]
+    return said(of_text(head + "\n".join(blocks), "m"))
+
+
+def test_names_with_additions() -> None:
+    """What is in brackets or after a dash does not make a name too long for one; other long names leave it unknown."""
+    chair = "The Chair (Hon. Anthony Rota (Nipissing-Timiskaming, Lib.))"
+    university = "Maria Lopez (she/her) - University of North Carolina at Chapel Hill"
+    turns = [("Ann", "We begin."), (chair, "Order."), (university, "I want red."), ("Ann", "Fine."), (chair, "No.")]
+    text = "\n".join(f"[00:01:{10 + number}] {name}: {words}" for number, (name, words) in enumerate(turns))
+    assert said(of_text(text, "m")) == turns
+    assert of_cues(*(f"{name}: {words}" for name, words in turns)) == turns
+    unknown = text.replace(university, "4F Meeting Room")
+    assert said(of_text(unknown, "m"))[2] == (None, "4F Meeting Room: I want red.")
+    cues = of_cues(
+        "Ann: We meet.",
+        "4F Room: No, we go.",
+        "Ann: Well,",
+        "so what we said in the first meeting: yes.",
+        "Bob: Right.",
+    )
+    assert cues[1] == (None, "4F Room: No, we go.") and cues[2] == (
+        "Ann",
+        "Well, so what we said in the first meeting: yes.",
+    )
+
+
+def test_times_of_people_who_talk_over_each_other() -> None:
+    lines = "Ann  0:10\nHello.\nBob  0:15\nHi.\nAnn  0:12\nSo.\nBob  0:20\nYes.\nAnn  100:25\nBye."
+    transcript = of_text(lines, "m")
+    assert said(transcript) == [("Ann", "Hello."), ("Bob", "Hi."), ("Ann", "So."), ("Bob", "Yes."), ("Ann", "Bye.")]
+    assert [(each.start, each.end) for each in transcript.said][1:] == [(15, None), (12, 20), (20, 6025), (6025, None)]
+
+
+@pytest.mark.parametrize("times", [["00:00:00"], ["0:00:00", "0:05:00"]])
+def test_short_meetings_with_a_time_every_five_minutes(times: list[str]) -> None:
+    turns = [(("Ann", "Bob")[number % 2], f"This is turn {number}.") for number in range(12)]
+    parts = [f"{time}\n\n" + "".join(f"{name}: {text}\n" for name, text in turns) for time in times]
+    transcript = of_text("Weekly\n" + "\n".join(parts), "m")
+    assert said(transcript) == [(None, "Weekly"), *(turns * len(times))]
+    assert [each.start for each in transcript.said if each.start is not None] == [0, 300][: len(times)]
+
+
+def test_cues_with_the_name_on_a_line_of_its_own() -> None:
+    """As old transcripts of Teams, whose seconds have one digit up to nine; and as Webex, before the times."""
+    turns = [("Ann Lee", "Hello."), ("Bob", "Hi, all."), ("Ann Lee", "The budget\nis ten."), ("Bob", "Yes.")]
+    expected = [(name, " ".join(text.split())) for name, text in turns]
+    for times in ("0:0:{}.1 --> 0:0:{}.9", "00:00:0{}.100 --> 00:00:0{}.900"):
+        assert of_cues(*(f"{name}\n{text}" for name, text in turns), times=times, head="") == expected
+    assert of_cues("We met on\nMonday.", "It was\nfine.", "We met on\nFriday.") == [
+        (None, "We met on Monday."),
+        (None, "It was fine."),
+        (None, "We met on Friday."),
+    ]
+    cues = [f'{number} "{name}" (39{number})\n00:0{number}.000 --> 00:0{number}.900\n{text}\n'
+            for number, (name, text) in enumerate(turns)]  # fmt: skip
+    assert said(of_text("WEBVTT\n\n" + "\n".join(cues), "m")) == expected
+
+
+def test_cues_in_other_scripts() -> None:
+    """Sentences end at the marks of every script, and pieces are joined as the script writes its words."""
+    for sentences in (["یہ پہلا ہے۔", "یہ دوسرا ہے۔"], ["ሰላም ነው።", "እሺ ነው።"], ["「晴れです。」", "「はい。」"]):
+        assert [text for _, text in of_cues(*sentences)] == sentences
+    assert of_cues("我们今天讨论预", "算的问题。") == [(None, "我们今天讨论预算的问题。")]
+    assert of_cues("오늘 회의는", "내일 합니다.") == [(None, "오늘 회의는 내일 합니다.")]
+    assert of_cues("今天是 A", "B 组") == [(None, "今天是 A B 组")]
+
+
+def test_the_same_words_of_several_voices_are_no_captions_that_roll() -> None:
+    cues = ["<v Ann>Agreed.</v>", "<v Bob>Agreed.</v>", "<v Carl>Agreed.</v>"]
+    assert of_cues(*cues) == [("Ann", "Agreed."), ("Bob", "Agreed."), ("Carl", "Agreed.")]
+
+
+def test_a_text_that_shows_the_times_of_a_cue_is_no_subrip() -> None:
+    lines = [*(f"Line {number} of a manual." for number in range(6)), "00:00:01,000 --> 00:00:02,000", "Hello."]
+    assert [each.text for each in of_text("\n".join(lines), "m").said] == lines
+
+
+@pytest.mark.parametrize(
+    "line", ["00:00:01,000 --> 00:00:02,000 " + "ab:" * 200 + " !", "Budget" + " " * 3000 + "1 euros"]
+)
+def test_long_lines_take_no_time(line: str) -> None:
+    start = process_time()
+    of_text(f"{line}\nHello.\n{line}\nYes.", "m")
+    assert process_time() - start < 5
+
+
+def test_a_message_of_the_program_with_a_colon() -> None:
+    messages = ["Ann changed the subject to “Project: phase 2”", "Ann: Hi", "Bob: Hi", "Ann: ok"]
+    transcript = of_text("\n".join(f"12/05/2024, 9:15 - {message}" for message in messages), "m")
+    assert said(transcript) == [(None, messages[0]), ("Ann", "Hi"), ("Bob", "Hi"), ("Ann", "ok")]
+
+
+def test_a_role_replaces_a_speaker(tmp_path: Path) -> None:
+    """As in records, which the other commands read."""
+    turns = [{"role": "PM", "speaker": "Ann", "text": "Hi."}, {"role": "ID", "speaker": None, "text": "Yes."}]
+    path = write(tmp_path / "m.json", {"id": "a", "turns": turns})
+    assert said(read_transcript(path)) == [("PM", "Hi."), ("ID", "Yes.")]
