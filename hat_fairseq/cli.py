@@ -195,12 +195,14 @@ def renamed(arguments: Sequence[str]) -> list[str]:
     return [new, *(word for word in (known.path, known.input) if word), *others]
 
 
-def refuse_dash(args: argparse.Namespace) -> None:
-    """Raises ValueError for an output `-`, the standard output, of a verb that writes files only."""
+def refuse_dash(args: argparse.Namespace, closed: Sequence[str] = ()) -> None:
+    """Raises ValueError for an output `-`, the standard output, if it is closed, or the verb writes files only."""
     for name in OUTPUTS:
         if str(getattr(args, name, None)) == "-" and not (name == "out" and args.writes_stdout):
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag} -: `hat {args.verb}` does not write this to the standard output; name a file")
+    if str(getattr(args, "out", None)) == "-" and "stdout" in closed:
+        raise ValueError("--out -: the standard output is closed")
 
 
 def is_fairseq_missing(error: Exception) -> bool:
@@ -258,13 +260,18 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def replace_closed_streams() -> None:
-    """Opens /dev/null for each standard stream that the caller has closed: else the next file gets its number."""
+def replace_closed_streams() -> list[str]:
+    """Opens /dev/null for each standard stream that the caller has closed: else the next file gets its number.
+
+    Returns their names.
+    """
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
+        if name in closed:
             stream = open(os.devnull, mode)  # noqa: SIM115 until the process ends
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
+    return closed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -273,7 +280,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     An error becomes one line on stderr and status 2; HAT_TRACEBACK=1 shows the traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    replace_closed_streams()
+    closed = replace_closed_streams()
     logging.basicConfig(format="%(message)s")  # before packages that a verb may import choose another format
     try:
         if arguments and (arguments[0] in RENAMED or (arguments[0] == "export" and "--path" in arguments)):
@@ -289,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if others and not args.passes_flags_on:
             parser.error(f"unrecognized arguments: {' '.join(others)}")
         args.others = others
-        refuse_dash(args)
+        refuse_dash(args, closed)
         with ending_signals():
             status = int(args.run(args))
         flush_output()

@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -166,6 +167,12 @@ def test_a_closed_pipe_ends_quietly() -> None:
     run = subprocess.run([*MODULE, "recipe", "list"], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert run.returncode == 141 and "Traceback" not in run.stderr and "BrokenPipe" not in run.stderr
+
+
+def test_lines_to_a_standard_output_that_is_closed_are_refused() -> None:
+    command = shlex.join([*MODULE, "embed", "minilm", "in.jsonl", "--out", "-"])
+    run = subprocess.run(f"{command} >&-", shell=True, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert run.returncode == 2 and "--out -: the standard output is closed" in run.stderr
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.long_input import group_within
+from hat_fairseq.data.outputs import named_errors
 from hat_fairseq.versions import versions
 from hat_fairseq.workers import Workers
 
@@ -177,7 +178,7 @@ def _keep(folder: Path, function: Callable[[Any], Members], block: Block) -> Pat
     if not _is_whole(path):
         members = function(block.argument)
         unfinished = path.with_suffix(f".{uuid4().hex}.partial")
-        with zipfile.ZipFile(unfinished, "x") as archive:
+        with named_errors(unfinished), zipfile.ZipFile(unfinished, "x") as archive:
             for name, content in members.items():
                 archive.writestr(name, content)
         unfinished.replace(path)

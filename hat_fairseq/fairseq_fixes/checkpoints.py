@@ -203,10 +203,10 @@ def update_averages(original: Callable[..., Any], self: Any, new_model: Any, upd
     """
     stored = self.model.state_dict()  # the tensors themselves
     averages = self.fp32_params if self.config.ema_fp32 else stored
-    averaged: set[int] = set()
+    averaged, buffers = set[int](), dict(new_model.named_buffers())  # a buffer is copied, such as a threshold
     for name, weights in new_model.state_dict().items():
         average = averages[name]
-        if not weights.is_floating_point() or name in self.skip_keys:
+        if not weights.is_floating_point() or name in self.skip_keys or name in buffers:
             average.copy_(weights)
         elif average.data_ptr() not in averaged:
             average.lerp_(weights.to(average.dtype), 1 - self.decay)

@@ -233,11 +233,14 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         return input_ids.repeat_interleave(expand_size, dim=0), others
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **kwargs: Any) -> LogitsProcessorList:
-        """At the greatest length fairseq allows `</s>` only, and counts its probability; transformers counts 1."""
+        """Forbids `<pad>`; at the greatest length allows `</s>` only, as fairseq does.
+
+        There transformers takes 1 as its probability.
+        """
         processors = super()._get_logits_processor(generation_config, *args, **kwargs)
         forced = ForcedEOSTokenLogitsProcessor
         return LogitsProcessorList(
-            OnlyEos(p.max_length, p.eos_token_id) if isinstance(p, forced) else p for p in processors
+            (WithoutPad(), *(OnlyEos(p.max_length, p.eos_token_id) if isinstance(p, forced) else p for p in processors))
         )
 
 
@@ -265,6 +268,13 @@ def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:
             "and generate continues beginnings of one length"
         )
     return tokens.masked_fill(mask[:, -tokens.size(1) :] == 0, PAD)
+
+
+class WithoutPad(LogitsProcessor):
+    """Forbids `<pad>`, which would be no part of a text."""
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        return scores.index_fill(-1, torch.tensor([PAD], device=scores.device), -math.inf)
 
 
 class OnlyEos(LogitsProcessor):

@@ -227,7 +227,12 @@ class HatForSequenceClassification(HatForHead):
     """An encoder with one head about documents; labels (B,) are classes, or as `config.problem_type` says."""
 
     def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
-        return ForSequenceClassificationLoss(labels, logits, self.config, **loss)
+        value = ForSequenceClassificationLoss(labels, logits, self.config, **loss)
+        number = loss.get("num_items_in_batch")
+        config: Any = self.config
+        if number is None or config.problem_type == "single_label_classification":
+            return value
+        return value * labels.numel() / number  # transformers has the mean of these rows
 
 
 class HatForSegmentClassification(HatForHead):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..data.outputs import atomic_file, check_folder, check_output
-from ..fairseq_fixes.checkpoints import check_file
+from ..fairseq_fixes.checkpoints import CheckpointError, check_file, named_failures
 from ..fairseq_fixes.resuming import CHECKPOINT_NAME, checkpoints_in, newest_first
 from ..model_folder import bare_checkpoint
 from ..register import register
@@ -48,8 +48,12 @@ def main(args: argparse.Namespace) -> int:
     if args.best is not None:
         kind = "checkpoints that were validated when they were saved"
         chosen = [state for state in chosen if state["extra_state"].get("val_loss") is not None]
-        larger_is_better = any(state["cfg"]["checkpoint"]["maximize_best_checkpoint_metric"] for state in chosen)
-        chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=larger_is_better)
+        metrics = list(map(_metric, chosen))  # of a training that was resumed with another one: that of the newest
+        if others := [state["path"].name for state, each in zip(chosen, metrics, strict=True) if each != metrics[0]]:
+            kind += f" by its metric now, {metrics[0][0]}"
+            print(f"left out, because they were validated by another metric: {', '.join(others)}", file=sys.stderr)
+        chosen = [state for state, each in zip(chosen, metrics, strict=True) if each == metrics[0]]
+        chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=bool(metrics) and metrics[0][1])
     if len(chosen) < number:
         raise ValueError(f"{args.folder} has {len(chosen)} {kind}, {number} were asked for; keep more of them")
     averaged = average(chosen[:number])
@@ -61,9 +65,19 @@ def main(args: argparse.Namespace) -> int:
 
 def _read(path: Path) -> dict[str, Any]:
     """A checkpoint, with its `path`; its tensors are read when they are needed. ValueError if it is not whole."""
-    check_file(str(path))
-    state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
+    with named_failures(str(path)):
+        try:
+            check_file(str(path))
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
     return {**state, "path": path}
+
+
+def _metric(state: dict[str, Any]) -> tuple[str, bool]:
+    """What a checkpoint was validated by, and whether larger is better."""
+    settings = state["cfg"]["checkpoint"]
+    return settings["best_checkpoint_metric"], settings["maximize_best_checkpoint_metric"]
 
 
 def average(states: list[dict[str, Any]]) -> dict[str, Any]:

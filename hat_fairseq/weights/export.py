@@ -95,6 +95,9 @@ def main(args: argparse.Namespace) -> int:
     for read in (model, data):
         if read.resolve().is_relative_to(args.out.resolve()):
             raise ValueError(f"--out {args.out} is also an input of this command; choose another directory")
+    for parent in args.out.resolve().parents:  # which would no longer be what its manifest says
+        if (parent / MANIFEST).is_file() and is_model_folder(parent):
+            raise ValueError(f"--out {args.out} is in {parent}, the folder of a model; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
         trained = Trained.load(model, data)
         if stated and not trained.writes_texts:

@@ -273,6 +273,23 @@ def test_a_head_and_its_loss(auto: str | None, level: str, tmp_path: Path) -> No
     assert level == "document" or torch.allclose(halved, out.loss / 2)
 
 
+@pytest.mark.parametrize("problem", ["regression", "multi_label_classification", "single_label_classification"])
+def test_the_loss_of_batches_that_are_accumulated(problem: str) -> None:
+    """Trainer gives the number of all labels of an update: the sum over its batches is the loss of one batch."""
+    tokens = documents(LENGTHS)
+    config = encoder("means", {"it": "document"})[1]
+    config.num_labels, config.problem_type = 3, problem
+    model = hf.HatForSequenceClassification(config).eval()
+    labels = torch.rand(len(tokens), 3).round() if problem != "single_label_classification" else None
+    labels = torch.arange(len(tokens)) % 3 if labels is None else labels
+    whole = model(tokens, labels=labels).loss
+    parts = [
+        model(tokens[rows], labels=labels[rows], num_items_in_batch=torch.tensor(labels.numel())).loss
+        for rows in (slice(1), slice(1, None))
+    ]
+    assert_close(sum(parts), whole)
+
+
 def test_answers_and_choices() -> None:
     tokens = documents(LENGTHS)
     config = encoder("window", {})[1]

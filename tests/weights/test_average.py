@@ -77,6 +77,30 @@ def test_of_different_models(trained: Path, tmp_path: Path, change: str) -> None
 
 
 @pytest.mark.slow
+def test_checkpoints_validated_by_another_metric_are_left_out(trained: Path, tmp_path: Path, capsys) -> None:
+    """As after a training was resumed with another one: of the newest checkpoint."""
+    (folder := tmp_path / "run").mkdir()
+    figures = [("loss", False, 6.5), ("accuracy", True, 90.0), ("loss", False, 6.0), ("loss", False, 6.2)]
+    for number, (metric, maximize, figure) in enumerate(figures, start=1):
+        state = load(trained / "checkpoint_1_2.pt")
+        settings = {"best_checkpoint_metric": metric, "maximize_best_checkpoint_metric": maximize}
+        state["cfg"]["checkpoint"].update(settings)
+        state["optimizer_history"][-1]["num_updates"] = number
+        state["extra_state"]["val_loss"] = figure
+        torch.save(state, folder / f"checkpoint_1_{number}.pt")
+    assert hat("average", folder, "--best", 2, "--out", tmp_path / "mean.pt") == 0
+    printed = capsys.readouterr()
+    assert "the mean of checkpoint_1_3.pt, checkpoint_1_4.pt" in printed.out
+    assert "validated by another metric: checkpoint_1_2.pt" in printed.err
+    words = refusal("average", folder, "--best", 4, "--out", tmp_path / "more.pt")
+    assert "when they were saved by its metric now, loss, 4 were asked for" in words
+    content = bytearray((path := folder / "checkpoint_1_3.pt").read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert f"{path}" in refusal("average", folder, "--last", 2, "--out", tmp_path / "more.pt")
+
+
+@pytest.mark.slow
 def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> None:
     out, output = str(tmp_path / "mean.pt"), str(trained / "checkpoint_1_2.pt")
     for folder, words, message in (
