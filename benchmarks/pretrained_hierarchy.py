@@ -27,8 +27,8 @@ over papers of the mean F1 of the roles.
 `articles`: is an article hyperpartisan (SemEval-2019 Task 4, 645 articles). Seeds 1 to 5 each test another fifth, so
 that each article is tested once, and a tenth of the others validates. The texts are those of the elements `<p>` of the
 release, without what stands beside them: 380 articles lack words, 6 % of all. Figures: accuracy, and that of the
-articles of more than 512 tokens. `papers`: the group of organisms that a paper studies (human, animal, plant or microbe; 951 papers
-of SumPubmed, cut at 4,096 tokens; 317 are tested and 64 validate). Its labels are weak: words of the abstract, which
+articles of more than 512 tokens. `papers`: the group of organisms that a paper studies (human, animal, plant or
+microbe; 951 papers of SumPubmed, cut at 4,096 tokens; 317 are tested and 64 validate). Its labels are weak: words of the abstract, which
 the model does not read. Figure: accuracy. In both, the head takes the mean of the sentences after its layers; that of
 `mean of chunks` has no layers, but a linear layer on the mean of the vectors.
 

@@ -54,7 +54,8 @@ _HEADINGS = {  # lines with nothing else; a space before a time is not enough: `
 }
 _TIME_AND_NAME = re.compile(rf"\s*+(?P<time>{_ANY_TIME})\s++(?:[-–—|]\s++)?(?P<name>{_ALONE})\s*+[:：]?\s*+")
 _NAME_ALONE = re.compile(rf"\s*+({_ALONE})\s*+[:：]\s*+")
-_ADDED = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\s[-–—|]\s.*")  # such as `Ann (Kiel, SPD)`, `Ann - School of Law`
+_IN_BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # beside a name: `Ann Lee (Kiel, SPD)`
+_AFTER_DASH = re.compile(r"\s[-–—|]\s+(?=\S)")  # `Ann Lee - School of Law`
 _WITH_NAME = re.compile(r"\S[^:：]{0,99}[:：]\s")  # a line that begins with what may be a name
 _EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
 _MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
@@ -274,7 +275,10 @@ def name_before(line: str, form: re.Pattern[str]) -> tuple[str, tuple[float | No
 
 def is_short(name: str) -> bool:
     """Returns whether a name has at most `MOST_WORDS` words, and 60 characters, without what is added to it."""
-    plain = _ADDED.sub("", name)
+    plain = _IN_BRACKETS.sub(lambda match: "" if len(match[1].split()) <= MOST_WORDS else match[0], name)
+    dash = _AFTER_DASH.search(plain)
+    if dash and not plain[dash.end()].islower():  # else it is a sentence
+        plain = plain[: dash.start()]
     return len(plain.split()) <= MOST_WORDS and len(plain) <= 60
 
 

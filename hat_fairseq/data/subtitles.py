@@ -35,7 +35,7 @@ _NAMES = "c|v|lang|ruby|rt|i|b|u|s|em|strong|font|span|small|big|sub|sup|mark|de
 _TAG = re.compile(rf"</?(?:{_NAMES})(?:[.\s/][^<>]*)?>|<\d[\d:.]*>|\{{\\[^{{}}\n]*\}}", re.IGNORECASE)
 _BLOCK = re.compile(r"(NOTE|STYLE|REGION)(?:\s|$)")
 _END = r"""[\p{Sentence_Terminal}…]['"\p{Pe}\p{Pf}\p{Pi}]*+$"""  # for `pattern`
-FIRST = 5  # lines that show something, among which the first cue of a text without a header begins
+FIRST = 8  # lines that show something, among which the first cue of a text without a header begins
 _BLOCKS = {"NOTE": "notes", "STYLE": "styles", "REGION": "regions"}
 
 

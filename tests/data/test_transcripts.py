@@ -546,6 +546,11 @@ def test_names_with_additions() -> None:
     text = "\n".join(f"[00:01:{10 + number}] {name}: {words}" for number, (name, words) in enumerate(turns))
     assert said(of_text(text, "m")) == turns
     assert of_cues(*(f"{name}: {words}" for name, words in turns)) == turns
+    for sentence in (
+        "Well - as I said in the long meeting of last week: no.",
+        "This (of which we spoke a week or so ago): no.",
+    ):
+        assert said(of_text(f"Ann: Hi.\n{sentence}\nBob: Ho.\nAnn: Yes.", "m"))[1] == ("Ann", sentence)
     unknown = text.replace(university, "4F Meeting Room")
     assert said(of_text(unknown, "m"))[2] == (None, "4F Meeting Room: I want red.")
     cues = of_cues(
@@ -608,7 +613,7 @@ def test_the_same_words_of_several_voices_are_no_captions_that_roll() -> None:
 
 
 def test_a_text_that_shows_the_times_of_a_cue_is_no_subrip() -> None:
-    lines = [*(f"Line {number} of a manual." for number in range(6)), "00:00:01,000 --> 00:00:02,000", "Hello."]
+    lines = [*(f"Line {number} of a manual." for number in range(9)), "00:00:01,000 --> 00:00:02,000", "Hello."]
     assert [each.text for each in of_text("\n".join(lines), "m").said] == lines
 
 
