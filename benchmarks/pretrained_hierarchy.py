@@ -28,9 +28,9 @@ over papers of the mean F1 of the roles.
 that each article is tested once, and a tenth of the others validates. The texts are those of the elements `<p>` of the
 release, without what stands beside them: 380 articles lack words, 6 % of all. Figures: accuracy, and that of the
 articles of more than 512 tokens. `papers`: the group of organisms that a paper studies (human, animal, plant or
-microbe; 951 papers of SumPubmed, cut at 4,096 tokens; 317 are tested and 64 validate). Its labels are weak: words of the abstract, which
-the model does not read. Figure: accuracy. In both, the head takes the mean of the sentences after its layers; that of
-`mean of chunks` has no layers, but a linear layer on the mean of the vectors.
+microbe; 951 papers of SumPubmed, cut at 4,096 tokens; 317 are tested and 64 validate). Its labels are weak: words of
+the abstract, which the model does not read. Figure: accuracy. In both, the head takes the mean of the sentences after
+its layers; that of `mean of chunks` has no layers, but a linear layer on the mean of the vectors.
 
 With `--longest 1024` only the first 1,024 tokens of a document are read. The last sentence or turn may reach beyond
 them, and a window looks into the chunk that follows.
