@@ -44,4 +44,5 @@ def turns_of_chat(lines: Sequence[str]) -> list[Said] | None:
 
 def about_another(name: str, names: Counter[str]) -> bool:
     """Returns whether what stands before a colon is a message of the program, such as `Ann renamed the group “A`."""
-    return names[name] == 1 and any(name.startswith(f"{other} ") for other in names if other != name)
+    rests = [name.removeprefix(f"{other} ") for other in names if name.startswith(f"{other} ")]
+    return names[name] == 1 and any(rest[0].islower() for rest in rests)  # `Ann Lee` is somebody else than `Ann`

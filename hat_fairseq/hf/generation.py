@@ -233,9 +233,9 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         return input_ids.repeat_interleave(expand_size, dim=0), others
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **kwargs: Any) -> LogitsProcessorList:
-        """Forbids `<pad>`; at the greatest length allows `</s>` only, as fairseq does.
+        """Forbids `<pad>`, and at the greatest length everything but `</s>`, as fairseq does.
 
-        There transformers takes 1 as its probability.
+        The score counts the probability of this `</s>`; transformers counts 1.
         """
         processors = super()._get_logits_processor(generation_config, *args, **kwargs)
         forced = ForcedEOSTokenLogitsProcessor
@@ -271,7 +271,7 @@ def masked_targets(tokens: Tensor, mask: Tensor) -> Tensor:
 
 
 class WithoutPad(LogitsProcessor):
-    """Forbids `<pad>`, which would be no part of a text."""
+    """Forbids `<pad>`, which is not part of a text."""
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return scores.index_fill(-1, torch.tensor([PAD], device=scores.device), -math.inf)

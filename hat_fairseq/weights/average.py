@@ -48,9 +48,9 @@ def main(args: argparse.Namespace) -> int:
     if args.best is not None:
         kind = "checkpoints that were validated when they were saved"
         chosen = [state for state in chosen if state["extra_state"].get("val_loss") is not None]
-        metrics = list(map(_metric, chosen))  # of a training that was resumed with another one: that of the newest
+        metrics = list(map(_metric, chosen))  # a training may have been resumed with another one: the newest decides
         if others := [state["path"].name for state, each in zip(chosen, metrics, strict=True) if each != metrics[0]]:
-            kind += f" by its metric now, {metrics[0][0]}"
+            kind = f"checkpoints that were validated by {metrics[0][0]}, the metric of the newest one"
             print(f"left out, because they were validated by another metric: {', '.join(others)}", file=sys.stderr)
         chosen = [state for state, each in zip(chosen, metrics, strict=True) if each == metrics[0]]
         chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=bool(metrics) and metrics[0][1])

@@ -630,6 +630,8 @@ def test_a_message_of_the_program_with_a_colon() -> None:
     messages = ["Ann changed the subject to “Project: phase 2”", "Ann: Hi", "Bob: Hi", "Ann: ok"]
     transcript = of_text("\n".join(f"12/05/2024, 9:15 - {message}" for message in messages), "m")
     assert said(transcript) == [(None, messages[0]), ("Ann", "Hi"), ("Bob", "Hi"), ("Ann", "ok")]
+    text = "\n".join(f"12/05/2024, 9:15 - {name}: Hi" for name in ("Ann", "Ann Lee", "Ann"))
+    assert of_text(text, "m").speakers == ["Ann", "Ann Lee"]
 
 
 def test_a_role_replaces_a_speaker(tmp_path: Path) -> None:

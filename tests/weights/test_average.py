@@ -93,7 +93,7 @@ def test_checkpoints_validated_by_another_metric_are_left_out(trained: Path, tmp
     assert "the mean of checkpoint_1_3.pt, checkpoint_1_4.pt" in printed.out
     assert "validated by another metric: checkpoint_1_2.pt" in printed.err
     words = refusal("average", folder, "--best", 4, "--out", tmp_path / "more.pt")
-    assert "when they were saved by its metric now, loss, 4 were asked for" in words
+    assert "that were validated by loss, the metric of the newest one, 4 were asked for" in words
     content = bytearray((path := folder / "checkpoint_1_3.pt").read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
