@@ -178,7 +178,7 @@ def _keep(folder: Path, function: Callable[[Any], Members], block: Block) -> Pat
     if not _is_whole(path):
         members = function(block.argument)
         unfinished = path.with_suffix(f".{uuid4().hex}.partial")
-        with named_errors(unfinished), zipfile.ZipFile(unfinished, "x") as archive:
+        with named_errors(folder), zipfile.ZipFile(unfinished, "x") as archive:
             for name, content in members.items():
                 archive.writestr(name, content)
         unfinished.replace(path)

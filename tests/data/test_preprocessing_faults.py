@@ -152,7 +152,7 @@ def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
     ended = shell('ulimit -n 12; exec "$@"', *words, "out", "--workers", 4, cwd=tmp_path)
     assert ended == (2, "hat: error: Too many open files\n")
     ended = shell('ulimit -f 50; exec "$@"', *words, "out", cwd=tmp_path)
-    assert ended == (2, f"hat: error: {tmp_path}/out: File too large\n") and not list(tmp_path.glob("*out*"))
+    assert ended == (2, f"hat: error: {tmp_path}/.out.blocks: File too large\n") and not list(tmp_path.glob("*out*"))
     mount = 'mkdir disk; unshare --mount bash -c \'mount -t tmpfs -o size=64k no disk || exit 77; exec "$@"\' bash "$@"'
     status, error = shell(mount, *words, "disk/out", cwd=tmp_path)
     if status in (1, 77):
