@@ -19,7 +19,12 @@ WITHOUT_MANIFEST = ("*.json", "*.safetensors", f"{BIN}/*", "dict.*.txt", "bpe.co
 
 
 def local_paths(checkpoints: str | Path) -> str:
-    """Returns checkpoints with colons between them, names of the Hub as the folders that they were downloaded to."""
+    """Returns checkpoints with colons between them, names of the Hub as the folders that they were downloaded to.
+
+    ValueError for one path that exists and has a colon in it.
+    """
+    if os.pathsep in str(checkpoints) and Path(checkpoints).exists():
+        raise ValueError(f"{checkpoints}: {os.pathsep!r} stands between the models of an ensemble; rename this one")
     return os.pathsep.join(map(local_path, str(checkpoints).split(os.pathsep)))
 
 

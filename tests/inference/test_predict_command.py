@@ -145,9 +145,11 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
     made, others, reader = map(fine_tuned, ("segments", "classification", "qa"))
     data, path, out, empty = made.data, made.checkpoint, tmp_path / "p.jsonl", tmp_path / "empty.jsonl"
     empty.write_text("")
+    (colon := tmp_path / "a:b").mkdir()
     bin_flag = ["--data", data / "bin"]
     for words, message in (
         ([tmp_path / "no.pt", data, "--out", out], "no.pt does not exist: has it been trained?"),
+        ([colon, data, "--out", out], "a:b: ':' stands between the models of an ensemble; rename this one"),
         (["meetng", data, "--out", out], "meetng does not exist; did you mean meeting?"),
         ([path, tmp_path / "no.jsonl", "--out", out], "no folder of hat export: give the bin directory"),
         ([path, tmp_path / "no.jsonl", *bin_flag, "--out", out], "no.jsonl"),
