@@ -12,7 +12,7 @@ tuned. `lead` is the first 21 words of an article, and `constant` the training s
 difference of two such models says nothing on what they read.
 
 Figures: ROUGE F of `hat score rouge`, mean over the test articles. Every run is a JSON file with the figures of each
-test article; a run whose file exists is not repeated. Intervals (95 %) resample articles, after the mean over seeds.
+test article; a run whose file exists is not repeated. Intervals (95 %) resample articles and trainings.
 The predictions, written before the runs: [predictions.md](predictions.md).
 """
 

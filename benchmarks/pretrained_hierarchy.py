@@ -16,8 +16,8 @@ document. In `alone`, all six layers read each turn or sentence by itself. `firs
 the head starts from that of `chunks` with the same seed. It runs on a GPU if there is one. Products are in bf16 there
 and where the CPU has instructions for it, else in fp32. The epoch with the best first figure on the validation part is
 taken. Every run is a JSON file with the sums of each test document; a run whose file exists is not repeated. Intervals
-(95 %) resample documents, after the mean over seeds. The predictions, written before the runs:
-[predictions.md](predictions.md).
+(95 %) resample test documents and trainings; of a single training they do not contain its variance. The predictions,
+written before the runs: [predictions.md](predictions.md).
 
 `evidence`: which turns of a meeting answer a question (QMSum; 162, 35 and 35 meetings, 1,095, 237 and 244 questions).
 Figures: average precision, and F1 at one threshold, which the validation part chooses. `roles`: is a sentence of a
@@ -25,12 +25,12 @@ paper background, result or conclusion (SumPubmed; the first 400, 130 and 170 pa
 over papers of the mean F1 of the roles.
 
 `articles`: is an article hyperpartisan (SemEval-2019 Task 4, 645 articles). Seeds 1 to 5 each test another fifth, so
-that each article is tested once, and a tenth of the others validates. The texts are those of the elements `<p>` of the
-release, without what stands beside them: 380 articles lack words, 6 % of all. Figures: accuracy, and that of the
-articles of more than 512 tokens. `papers`: the group of organisms that a paper studies (human, animal, plant or
-microbe; 951 papers of SumPubmed, cut at 4,096 tokens; 317 are tested and 64 validate). Its labels are weak: words of
-the abstract, which the model does not read. Figure: accuracy. In both, the head takes the mean of the sentences after
-its layers; that of `mean of chunks` has no layers, but a linear layer on the mean of the vectors.
+that each article is tested once, and a tenth of the others validates; seeds 6 to 10 and 11 to 15 test the same fifths
+again. Figures: accuracy, and that of the articles of more than 512 tokens. `papers`: the group of organisms that a
+paper studies (human, animal, plant or microbe; 951 papers of SumPubmed, cut at 4,096 tokens; 317 are tested and 64
+validate). Its labels are weak: words of the abstract, which the model does not read. Figure: accuracy. In both, the
+head takes the mean of the sentences after its layers; that of `mean of chunks` has no layers, but a linear layer on the
+mean of the vectors.
 
 With `--longest 1024` only the first 1,024 tokens of a document are read. The last sentence or turn may reach beyond
 them, and a window looks into the chunk that follows.

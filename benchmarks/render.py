@@ -339,6 +339,7 @@ for length in LENGTHS:
     PAIRS["evidence"].append(("head", f"window, {length} tokens", "head", f"chunks, N|D, {length} tokens"))
 PAIRS["evidence"].append(("head", "window", "head", "chunks, N|D"))
 Cell = tuple[str, str]
+DRAWS = 2000  # of documents and trainings, for an interval
 
 
 def cells_of(record: Record) -> dict[Cell, list[Record]]:
@@ -350,34 +351,45 @@ def cells_of(record: Record) -> dict[Cell, list[Record]]:
 
 
 def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()) -> str:
-    """The mean of a figure over the seeds in percent, with its interval; or the difference from those of others."""
+    """The mean of a figure over the trainings in percent, with its interval; or the difference from those of others.
 
-    def sums(runs: Sequence[Record]) -> dict[str, np.ndarray]:
-        """Sum and count of each document, the mean over the runs that tested it: all of them, or those of its fold."""
-        by_document: dict[str, list[Any]] = {}
-        for run in runs:
-            for name, row in run["scores"].items():
-                by_document.setdefault(name, []).append(row[figure])
-        assert len({len(each) for each in by_document.values()}) == 1
-        return {name: np.mean(each, axis=0) for name, each in by_document.items()}
+    `others` have the same seeds; or they are rules, which have one run for each set of tested documents. The interval
+    has the 2.5 and 97.5 % quantiles of `DRAWS` draws of test documents and of trainings. Of n trainings that tested the
+    same documents each draw has n - 1, with replacement: with n, the variance would be too small by (n - 1) / n.
+    """
 
-    values = sums(runs)
-    if others:
-        subtrahend = sums(others)
-        assert values.keys() == subtrahend.keys()
-        values = {name: each - subtrahend[name] * [1, 0] for name, each in values.items()}
-    rows = np.array(list(values.values())) * [100, 1]
-    total, drawn = rows.sum(axis=0), rows[resampled(len(rows))].sum(axis=1)
+    def values(run: Record) -> np.ndarray:
+        """Sum and count of each document."""
+        return np.array([run["scores"][name][figure] for name in sorted(run["scores"])], dtype=float)
+
+    trainings: dict[tuple[str, ...], list[np.ndarray]] = {}  # by the documents that they tested
+    for run in runs:
+        rows = values(run)
+        if others:
+            tested = [other for other in others if other["scores"].keys() == run["scores"].keys()]
+            (other,) = [each for each in tested if each["seed"] == run["seed"]] or tested
+            rows -= values(other) * [1, 0]
+        trainings.setdefault(tuple(sorted(run["scores"])), []).append(rows * [100, 1])
+    folds = [np.stack(each) for each in trainings.values()]
+    total = sum(fold.mean(axis=0).sum(axis=0) for fold in folds)
+    drawn, begin, random = np.zeros((DRAWS, 2)), 0, np.random.default_rng(1)
+    chosen = draws_of(sum(fold.shape[1] for fold in folds))
+    for fold in folds:
+        count, documents, _ = fold.shape
+        times = random.multinomial(size := max(1, count - 1), [1 / count] * count, DRAWS) / size
+        weights = chosen[:, begin : begin + documents]
+        drawn += np.stack([((times @ fold[:, :, part]) * weights).sum(axis=1) for part in (0, 1)], axis=1)
+        begin += documents
     low, high = np.percentile(drawn[:, 0] / drawn[:, 1], [2.5, 97.5])
     sign = "+" if others else ""
     return f"{total[0] / total[1]:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
 
 
 @cache
-def resampled(documents: int) -> np.ndarray:
-    """2,000 test sets, each as many indices of documents, drawn as `hat score` draws them with seed 1."""
+def draws_of(documents: int) -> np.ndarray:
+    """How often each document is in each of 2,000 test sets, drawn as `hat score` draws them with seed 1."""
     random = np.random.default_rng(1)
-    return np.array([random.integers(0, documents, documents) for _ in range(2000)])
+    return np.stack([np.bincount(random.integers(0, documents, documents), minlength=documents) for _ in range(DRAWS)])
 
 
 def arms(record: Record) -> str:
@@ -396,7 +408,7 @@ def arms(record: Record) -> str:
     rows, missing = [], []
     for *minuend, trained, arm in PAIRS[record["task"]]:
         one, other = cells.get((minuend[0], minuend[1]), []), cells.get((trained, arm), [])
-        if trained != "rules" or len(other) > 1:
+        if trained != "rules":  # which have no seeds, but one run for each fold
             common = {run["seed"] for run in one} & {run["seed"] for run in other}
             one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
         name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
@@ -453,7 +465,7 @@ def draw_pretrained_hierarchy() -> None:
             axis.plot([mean], [-place], "o", color=f"C{ORDER.index(trained)}")
         labels = [arm if trained == "rules" else f"{arm} ({trained})" for trained, arm in cells_of(record)]
         axis.set_yticks([-place for place in range(len(labels))], labels)
-        axis.set(xlabel=f"{record['task']}: {name}, %, with intervals over documents")
+        axis.set(xlabel=f"{record['task']}: {name}, %, with intervals over documents and trainings")
         axis.grid(alpha=0.3)
     figure.savefig(FOLDER.parent / "docs/pretrained_hierarchy.svg", metadata={"Date": None})
 

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import bert_summaries
 import continued_pretraining
@@ -203,13 +204,25 @@ def test_each_article_is_tested_once_and_counts_once() -> None:
         parts = task.split({"train": documents[:40], "test": documents[40:]}, seed)
         assert sorted(int(each.id) for part in parts.values() for each in part) == list(range(60))
         constant = torch.tensor([[1.0, 0.0]])
-        runs.append({"scores": {each.id: task.measure(constant, each, 0) for each in parts["test"]}})
+        runs.append({"seed": seed, "scores": {each.id: task.measure(constant, each, 0) for each in parts["test"]}})
     assert len({name for run in runs for name in run["scores"]}) == 60
     assert render.figure_of(runs, "accuracy").startswith("66.7 [")
     assert render.figure_of(runs, "accuracy, long").startswith("66.7 [")
     assert render.figure_of(runs, "accuracy", runs) == "+0.0 [+0.0, +0.0]"
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="unpack"):
         render.figure_of(runs, "accuracy", runs[:4])
+
+
+def test_an_interval_contains_the_variance_of_trainings() -> None:
+    def run(seed: int, right: int) -> dict[str, Any]:
+        return {"seed": seed, "scores": {str(number): {"accuracy": [right, 1]} for number in range(50)}}
+
+    runs = [run(seed, right) for seed, right in enumerate([1, 1, 1, 0, 0])]
+    assert render.figure_of(runs, "accuracy") == "60.0 [25.0, 100.0]"  # of four that are drawn
+    assert render.figure_of(runs[:1], "accuracy") == "100.0 [100.0, 100.0]"
+    assert render.figure_of(runs, "accuracy", runs[::-1]) == "+0.0 [+0.0, +0.0]"  # by their seeds
+    rule = run(1, 0)  # which has one run for the documents, whatever the seed
+    assert render.figure_of(runs[2:], "accuracy", [rule]).startswith("+33.3 [")
 
 
 def test_a_head_of_documents_reads_each_unit() -> None:
