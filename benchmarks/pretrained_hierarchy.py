@@ -16,8 +16,8 @@ document. In `alone`, all six layers read each turn or sentence by itself. `firs
 the head starts from that of `chunks` with the same seed. It runs on a GPU if there is one. Products are in bf16 there
 and where the CPU has instructions for it, else in fp32. The epoch with the best first figure on the validation part is
 taken. Every run is a JSON file with the sums of each test document; a run whose file exists is not repeated. Intervals
-(95 %) resample test documents and trainings; of a single training they do not contain its variance. The predictions,
-written before the runs: [predictions.md](predictions.md).
+(95 %) resample test documents and trainings; where one training tested a document, they lack the variance of trainings.
+The predictions, written before the runs: [predictions.md](predictions.md).
 
 `evidence`: which turns of a meeting answer a question (QMSum; 162, 35 and 35 meetings, 1,095, 237 and 244 questions).
 Figures: average precision, and F1 at one threshold, which the validation part chooses. `roles`: is a sentence of a
