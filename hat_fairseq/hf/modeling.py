@@ -217,7 +217,7 @@ def token_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None, i
 
 
 def evidence_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None, ignore_index: int = -100) -> Tensor:
-    """Computes the cross-entropy of (B, Q, N) logits of yes or no; see `token_loss`."""
+    """Computes the cross-entropy of logits of yes or no, and labels of the same shape; see `token_loss`."""
     counted = labels != ignore_index
     losses = binary_cross_entropy_with_logits(logits[counted].float(), labels[counted].float(), reduction="none")
     return losses.mean() if num_items_in_batch is None else losses.sum() / num_items_in_batch
@@ -236,9 +236,11 @@ class HatForSequenceClassification(HatForHead):
 
 
 class HatForSegmentClassification(HatForHead):
-    """An encoder with one head about sentences or segments (B, N, K), or about evidence (B, Q, N), questions by units.
+    """An encoder with one head about sentences or segments (B, N, K), or about evidence (B, Q, 1 + N, 2).
 
-    Labels are (B, N) classes of the sentences, or (B, Q, N) 1 for a unit that is evidence, 0 for one that is not.
+    Labels are (B, N) classes of the sentences. Those of evidence are (B, Q, N): 1 for a unit that is in a passage about
+    the question, 0 for one that is not; or they have the shape of the logits: for each question of the whole document,
+    then of its units, as passages and as lines.
     """
 
     levels = ("segment", "evidence")
@@ -247,12 +249,13 @@ class HatForSegmentClassification(HatForHead):
         (head,) = self.classification_heads.values()
         if head.level != "evidence":
             return super().loss_of(logits, labels, **loss)
-        if logits.shape != labels.shape:
+        passages = logits[:, :, 1:, 0]
+        if labels.shape not in (logits.shape, passages.shape):
             raise ValueError(
                 f"labels of shape {tuple(labels.shape)}: evidence has one for each question and unit of a document, "
-                f"here {tuple(logits.shape)}"
+                f"here {tuple(passages.shape)}, or for all of its outputs, {tuple(logits.shape)}"
             )
-        return evidence_loss(logits, labels, **loss)
+        return evidence_loss(logits if labels.shape == logits.shape else passages, labels, **loss)
 
 
 class HatForTokenClassification(HatForHead):

@@ -1,39 +1,48 @@
-"""Scores of the turns or sentences of a document for each question, from vectors of length 1 of both.
+"""Scores of the turns or sentences of a document for each question: passages, lines, and whether anything answers.
 
-The state of a unit for a question is their products by channel, with the cosines of the unit and of those nearby, and
-the place of the unit. Layers of encoders over these states follow: N reads the neighbours of a unit, D all units of the
-document, as the segment-wise and the cross-segment layers of Chalkidis et al. 2022, section 3. All questions of a
-document are independent of each other. O(Q N (K + N)) for K neighbours.
+A linear map of what words and vectors say (`modules.unit_features`) is the score with which a training begins. Beside
+it layers of an encoder read the states of all units for a question: products of the vectors of unit and question, the
+same features, and the place of the unit. N reads the neighbours of a unit, D all units of the document, as the
+segment-wise and the cross-segment layers of Chalkidis et al. 2022, section 3; but neighbours are a sliding window, so
+that a passage does not depend on where the document begins. All questions are independent of each other. O(Q N^2).
 
-Legend: Q questions, N units, E channels of their vectors, C channels of the layers.
+There are two scores of a unit: is it part of a passage about the question, and is it one of the lines that the answer
+rests on? A third one is of the document: does anything in it answer the question?
+
+Legend: Q questions, N units, T tokens of all units, U terms, E channels of the vectors, C channels of the layers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from . import unit_features
 from .attention import FullAttention
 from .batch_layout import BatchLayout
 from .embedding import sines_and_cosines
+from .in_context import middles_of
 from .layers import EncoderLayer, LayerSizes
-from .segments import SegmentAttention
+from .sliding_window import SlidingWindowAttention
+from .unit_features import features_of_vectors, features_of_words, terms_of
 
 LAYERS = ("N", "D")
-NEARBY = 8  # units on either side whose cosines a unit sees, their mean and the greatest
+OUTPUTS = ("passage", "line")  # the scores of a unit
 SCALE = 8.0  # of the channels of a vector of length 1 with some hundred of them
+RARE = -2.0  # the first bias of the scores: few units are evidence
 
 
 @dataclass(frozen=True)
 class EvidenceSizes:
     """Numbers of the layers over turns or sentences; ValueError for other letters than those of `LAYERS`.
 
-    `neighbours`: units of each of the parts that a layer N divides a document into.
+    `neighbours`: units on either side that a layer N reads.
     """
 
     layout: str = "N|D"
-    neighbours: int = 24
+    neighbours: int = 12
     dim: int = 32
     ffn_dim: int = 64
     attention_heads: int = 4
@@ -46,57 +55,115 @@ class EvidenceSizes:
             )
 
 
+@dataclass(frozen=True)
+class UnitsAndQuestions:
+    """What the head reads of a document.
+
+    Attributes:
+        questions, tokens, sizes: ids of each question, (T,) ids of all units, and (N,) tokens of each unit.
+        embeddings: (V, E) table of the embeddings of all tokens.
+        question_vectors, unit_vectors: (Q, E) and (N, E) of length 1, each encoded alone.
+        contexts: (N, E) means of the states of the units in context, of any length.
+    """
+
+    questions: Sequence[Tensor]
+    tokens: Tensor
+    sizes: Tensor
+    embeddings: Tensor
+    question_vectors: Tensor
+    unit_vectors: Tensor
+    contexts: Tensor
+
+
 class EvidenceHead(nn.Module):
     """Scores units for questions.
 
-    `threshold` is the probability from which on a unit is evidence; validation chooses it (`tasks.encoder_task`).
+    Buffers, which a validation sets (`tasks.encoder_task`): `thresholds`, from which on a unit is in a passage or a
+    line; `relative`, True for one that is a distance of log-odds below the best unit of a question; `answers`, the
+    probability from which on a document answers a question. A threshold of -1 is of an output that was not trained.
     """
 
     level = "evidence"
-    threshold: Tensor
+    thresholds: Tensor
+    relative: Tensor
+    answers: Tensor
 
     def __init__(self, vector_dim: int, sizes: EvidenceSizes) -> None:
         super().__init__()
-        dim = sizes.dim
+        dim, outputs = sizes.dim, len(OUTPUTS)
         layer_sizes = LayerSizes(
             dim, sizes.ffn_dim, sizes.attention_heads, sizes.dropout, activation="gelu", normalize_before=True
         )
-        self.unit_proj, self.question_proj = nn.Linear(vector_dim, dim), nn.Linear(vector_dim, dim)
-        self.cosine_proj, self.place_proj = nn.Linear(4, dim), nn.Linear(3, dim)
+        self.term_proj, self.linear = nn.Linear(vector_dim, 1), nn.Linear(unit_features.NUMBER, outputs)
+        self.unit_proj, self.context_proj = nn.Linear(vector_dim, dim), nn.Linear(vector_dim, dim)
+        self.question_proj = nn.Linear(vector_dim, dim)
+        self.feature_proj, self.place_proj = nn.Linear(unit_features.NUMBER, dim), nn.Linear(3, dim)
         self.dropout = nn.Dropout(sizes.dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
                 layer_sizes,
-                SegmentAttention(dim, sizes.attention_heads, 0.0, sizes.neighbours)
+                SlidingWindowAttention(dim, sizes.attention_heads, 0.0, sizes.neighbours)
                 if letter == "N"
                 else FullAttention(dim, sizes.attention_heads, 0.0),
             )
             for letter in sizes.layout.split("|")
         )
-        self.layer_norm, self.out_proj = nn.LayerNorm(dim), nn.Linear(dim, 1)
-        self.register_buffer("threshold", torch.tensor(0.5))
+        self.layer_norm, self.out_proj = nn.LayerNorm(dim), nn.Linear(dim, outputs)
+        self.document_proj = nn.Linear(outputs + unit_features.NUMBER + dim, outputs)
+        self.register_buffer("thresholds", torch.full((outputs,), -1.0))
+        self.register_buffer("relative", torch.zeros(outputs, dtype=torch.bool))
+        self.register_buffer("answers", torch.tensor(0.0))
+        self._begin_as_a_regression()
 
     def reset_parameters(self) -> None:
         """Initialises everything as the constructor does: each part by itself, parts before the modules around them."""
         for module in [*self.modules()][:0:-1]:
             if callable(reset := getattr(module, "reset_parameters", None)):
                 reset()
-        nn.init.constant_(self.threshold, 0.5)
+        nn.init.constant_(self.thresholds, -1.0)
+        nn.init.zeros_(self.relative)
+        nn.init.zeros_(self.answers)
+        self._begin_as_a_regression()
 
-    def forward(self, questions: Tensor, units: Tensor) -> Tensor:
-        """Maps (Q, E) and (N, E) vectors of length 1 -> (Q, N) scores, logits of probabilities."""
-        x = self.unit_proj(self.dropout(units) * SCALE)
-        cosines = (questions @ units.T).unsqueeze(1) * SCALE  # Q x 1 x N
-        window = 2 * NEARBY + 1
-        mean = F.avg_pool1d(cosines, window, 1, NEARBY, count_include_pad=False)
-        best = F.max_pool1d(cosines, window, 1, NEARBY)
-        features = torch.cat([cosines, cosines.square() / 4, mean, best], dim=1).transpose(1, 2)
-        states = x * self.question_proj(questions * SCALE).unsqueeze(1) + x
-        states = states + self.cosine_proj(features) + self._places(x)
+    def _begin_as_a_regression(self) -> None:
+        """Lets all terms have the same weight, and the layers add nothing to the linear map, which says `RARE`."""
+        for linear in (self.term_proj, self.linear, self.out_proj, self.document_proj):
+            nn.init.zeros_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        nn.init.constant_(self.linear.bias, RARE)
+
+    def forward(self, document: UnitsAndQuestions) -> Tensor:
+        """Computes (Q, 1 + N, 2) logits: of the document, then of the units, each as passage and as line."""
+        features = self.features(document).to(self.linear.weight)  # Q x N x F
+        scores, states = self.linear(features), self.states(document, features)
+        scores = scores + self.out_proj(states)
+        best = torch.cat([scores, features, states], dim=2).amax(dim=1)
+        return torch.cat([self.document_proj(best).unsqueeze(1), scores], dim=1)
+
+    def features(self, document: UnitsAndQuestions) -> Tensor:
+        """Computes the (Q, N, F) features of `modules.unit_features` in fp32."""
+        sizes = document.sizes
+        vectors = (document.question_vectors, document.unit_vectors, document.contexts)
+        terms = terms_of(document.questions, document.tokens, sizes)
+        words = features_of_words(terms, self.term_weights(document.embeddings[terms.ids]), middles_of(sizes))
+        return torch.stack([*words, *features_of_vectors(*(each.float() for each in vectors), sizes)], dim=2)
+
+    def term_weights(self, embeddings: Tensor) -> Tensor:
+        """Maps (U, E) embeddings of terms -> (U,) weights > 0, in fp32 (Dai and Callan 2019, DeepCT, section 3)."""
+        scaled = F.layer_norm(embeddings.float(), embeddings.shape[1:]).to(self.term_proj.weight)
+        return F.softplus(self.term_proj(scaled)).squeeze(1).float()
+
+    def states(self, document: UnitsAndQuestions, features: Tensor) -> Tensor:
+        """Computes the (Q, N, C) states of all units for each question, after the layers."""
+        unit, context = document.unit_vectors, F.normalize(document.contexts, dim=1)
+        x = self.unit_proj(self.dropout(unit.to(features)) * SCALE)
+        x = x + self.context_proj(self.dropout(context.to(features)) * SCALE)
+        questions = self.question_proj(self.dropout(document.question_vectors.to(features)) * SCALE)
+        states = x * questions.unsqueeze(1) + x + self.feature_proj(features) + self._places(x)
         layout = BatchLayout()
         for layer in self.layers:
             states = layer(states, layout)
-        return self.out_proj(self.layer_norm(states)).squeeze(-1)
+        return self.layer_norm(states)
 
     def _places(self, x: Tensor) -> Tensor:
         """Embeds the number of each unit, its share of the document, and the length of the document."""
@@ -106,20 +173,43 @@ class EvidenceHead(nn.Module):
         return self.place_proj(features.to(x)) + sines_and_cosines(count, x.size(1), x.device).to(x)
 
 
-def evidence_scores(head: EvidenceHead, spans: Tensor, tokens: Tensor, bos: int, eos: int) -> Tensor:
+def evidence_scores(
+    head: EvidenceHead, spans: Tensor, tokens: Tensor, embeddings: Tensor, bos: int, eos: int, pad: int
+) -> Tensor:
     """Scores the units of each document for its questions.
 
     Args:
-        spans: (B, S, E) vectors of the questions, then of the units of each document.
+        spans: (B, S, 2 E) vectors of the questions, then of the units of each document: alone, and in context.
         tokens: (B, T) ids of rows `<s> question </s> </s> <s> unit 1 <s> unit 2 </s>`, padded on the right.
+        embeddings: (V, E) table of the embeddings of tokens.
     Returns:
-        (B, Q, N), zeros where a document has fewer.
+        (B, Q, 1 + N, 2), zeros where a document has fewer.
     """
-    is_end, markers = tokens.eq(eos), tokens.eq(bos)
-    before = markers & (is_end.cumsum(dim=1) == 0)
-    counts = torch.stack([before.sum(dim=1), markers.sum(dim=1)], dim=1).tolist()
-    scores = spans.new_zeros(len(spans), max(q for q, _ in counts), max(both - q for q, both in counts))
-    for row, (vectors, (questions, both)) in enumerate(zip(spans, counts, strict=True)):
-        if 0 < questions < both:
-            scores[row, :questions, : both - questions] = head(vectors[:questions], vectors[questions:both]).to(scores)
-    return scores
+    results = []
+    for row, vectors in zip(tokens, spans, strict=True):
+        questions, units = parts_of(row, bos, eos, pad)
+        if not questions or not units:
+            results.append(spans.new_zeros(len(questions), 1 + len(units), len(OUTPUTS)))
+            continue
+        both = vectors[: len(questions) + len(units)]
+        alone, inside = both.chunk(2, dim=1)
+        sizes = torch.tensor(list(map(len, units)), device=tokens.device)
+        asked = alone[: len(questions)], alone[len(questions) :], inside[len(questions) :]
+        results.append(head(UnitsAndQuestions(questions, torch.cat([*units]), sizes, embeddings, *asked)).to(spans))
+    most = [max(result.size(dim) for result in results) for dim in range(2)]
+    return torch.stack([F.pad(x, (0, 0, 0, most[1] - x.size(1), 0, most[0] - x.size(0))) for x in results])
+
+
+def parts_of(row: Tensor, bos: int, eos: int, pad: int) -> tuple[list[Tensor], list[Tensor]]:
+    """Returns the ids of each question of a (T,) row, and of each of its units, without markers."""
+    row = row[row.ne(pad)]
+    ends = row.eq(eos).nonzero().flatten()
+    end = int(ends[0]) if len(ends) else len(row)
+    return tuple(_between_markers(part[part.ne(eos)], bos) for part in (row[:end], row[end:]))  # type: ignore[return-value]
+
+
+def _between_markers(ids: Tensor, bos: int) -> list[Tensor]:
+    starts = ids.eq(bos).nonzero().flatten()
+    if not len(starts):
+        return []
+    return [part[1:] for part in ids[starts[0] :].tensor_split((starts[1:] - starts[0]).cpu())]

@@ -99,7 +99,10 @@ class EncoderWithHeads(nn.Module):
             return head(encoded.tokens)
         if head.level == "evidence":
             assert encoded.spans is not None
-            return evidence_scores(head, encoded.spans, tokens, vocabulary.bos, vocabulary.eos)
+            table = self.core.embed_tokens.weight
+            return evidence_scores(
+                head, encoded.spans, tokens, table, vocabulary.bos, vocabulary.eos, vocabulary.pad
+            )
         starts = sentence_starts(tokens, vocabulary.bos, vocabulary.pad)
         if head.level in ("paragraph", "paragraphs"):
             paragraphs, counts = paragraphs_of_tokens(tokens, starts, vocabulary.bos, vocabulary.eos, vocabulary.pad)

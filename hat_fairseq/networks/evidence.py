@@ -1,17 +1,18 @@
-"""An encoder of the turns or sentences of a document, each by itself, and layers over them that find evidence.
+"""An encoder of the turns or sentences of a document, and layers over them that find what answers questions.
 
 The token layers are RoBERTa's (or BERT's, of which they start). They read each question and each turn or sentence as a
 row `<s> ... </s>` of its own; one that is longer than `segment_length` is several rows. Its vector is the mean of the
-states of its tokens, markers included, and has length 1, as in sentence-transformers (Reimers and Gurevych 2019). The
-layers over all vectors of a document are `modules.evidence`.
+states of its tokens, markers included, and has length 1, as in sentence-transformers (Reimers and Gurevych 2019). They
+also read the document in overlapping chunks of `segment_length` tokens, for vectors in context (`modules.in_context`).
+The layers over all vectors of a document are `modules.evidence`.
 
-Legend: B documents, T tokens, S questions and units of the document with most, C channels.
+Legend: B documents, T tokens, S questions and units of the document with most, N units, C channels.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -19,11 +20,13 @@ from torch import Tensor, nn
 
 from ..modules.evidence import EvidenceHead, EvidenceSizes
 from ..modules.fields import changed, option
+from ..modules.in_context import chunks_of
 from ..modules.layers import EncoderLayer
 from .encoder import EncoderOut, Vocabulary, build_attentions
 from .kept_vectors import KeptVectors
 from .roberta import RobertaConfig, RobertaEncoder
 
+Ids = Sequence[int]
 UNLIMITED = 2**31 - 1  # tokens of a document
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
 
@@ -34,8 +37,9 @@ class HatEvidenceConfig(RobertaConfig):
 
     no_hierarchy: bool = changed(RobertaConfig, "no_hierarchy", True)
     segment_length: int = option(
-        128,
-        "encode at most this many tokens together, with <s> and </s>; a longer turn or sentence is divided",
+        512,
+        "encode at most this many tokens together, with <s> and </s>; a longer turn or sentence is divided, and a "
+        "document is read in chunks that overlap",
         least=3,
     )
     freeze_encoder: bool = option(
@@ -51,7 +55,7 @@ class HatEvidenceConfig(RobertaConfig):
         "N|D", "the layers over turns or sentences, with | between them: N over neighbours, D over the document"
     )
     evidence_neighbours: int = option(
-        24, "the number of turns or sentences in each part that a layer N divides a document into", least=1
+        12, "the number of turns or sentences on either side that a layer N reads", least=1
     )
     evidence_dim: int = option(32, "the width of the layers over turns or sentences", least=2)
     evidence_ffn_dim: int = option(64, "the width of the feed-forward networks in these layers", least=1)
@@ -97,6 +101,7 @@ class EvidenceEncoder(RobertaEncoder):
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
         self.cache: KeptVectors | None = None  # in a training, also for its validation
+        self.trains = False  # the mode that `train` was asked for, also of an encoder that is frozen
         self.register_load_state_dict_post_hook(forget_vectors)
         if config.freeze_encoder:
             self.requires_grad_(False)
@@ -107,13 +112,14 @@ class EvidenceEncoder(RobertaEncoder):
                 self.layer_norm.requires_grad_(True)
 
     def train(self, mode: bool = True) -> Self:
-        """Sets the mode; what is frozen has no dropout. New vectors are written."""
-        frozen = self.config.freeze_encoder
+        """Sets the mode; what is frozen has no dropout. New vectors are written after an epoch and a validation."""
+        frozen, changed_mode = self.config.freeze_encoder, mode != self.trains
+        self.trains = mode
         super().train(mode and not frozen)
-        if frozen and self.cache is not None:
-            self.cache.save()
-        elif frozen and mode:
+        if frozen and mode and self.cache is None:
             self.cache = KeptVectors(self.config.vectors)
+        elif self.cache is not None and changed_mode:
+            self.cache.save()
         return self
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
@@ -125,7 +131,10 @@ class EvidenceEncoder(RobertaEncoder):
     def forward(
         self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, words: Tensor | None = None
     ) -> EncoderOut:
-        """Maps (B, T) ids -> (B, S, C) `spans`: of the questions, then of the units; `tokens` has the same.
+        """Maps (B, T) ids -> (B, S, 2 C) `spans`: of the questions, then of the units; `tokens` has the same.
+
+        The first C channels are a span by itself, of length 1; the others are the mean of the states of its tokens in
+        context, those of a question once more the first.
 
         ValueError for roles, for a roll, which would divide turns elsewhere, and for embeddings of tokens.
         """
@@ -135,17 +144,30 @@ class EvidenceEncoder(RobertaEncoder):
             raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
         if words is not None:
             raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
-        rows = [list(self.units(row)) for row in src_tokens.tolist()]
-        flat = [unit for row in rows for unit in row]
+        rows = [self.parts(row) for row in src_tokens.tolist()]
+        flat = [unit for both in rows for part in both for unit in part]
         if not flat:
             raise ValueError("no row has <s>, which marks each question, turn or sentence")
-        vectors = self.encode(flat) if self.cache is None else self.cache.get(flat, self)
-        spans = nn.utils.rnn.pad_sequence(list(vectors.split(list(map(len, rows)))), batch_first=True)
-        lengths = torch.tensor(list(map(len, rows)), device=spans.device)
+        alone = torch.cat(self.kept([[unit] for unit in flat], self.encode, "alone"))
+        contexts = self.kept([units for _, units in rows if units], self.encode_in_context, "context")
+        spans = nn.utils.rnn.pad_sequence(list(beside(alone, contexts, rows)), batch_first=True)
+        lengths = torch.tensor([sum(map(len, both)) for both in rows], device=spans.device)
         padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)
         return EncoderOut(spans, spans=spans, spans_padding=padding)
 
-    def units(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
+    def kept(
+        self, texts: list[list[Ids]], encode: Callable[[list[Any]], Iterable[Tensor]], name: str
+    ) -> Sequence[Tensor]:
+        """Encodes texts, or takes what a training has kept of them."""
+        return [*encode(texts)] if self.cache is None else self.cache.get(texts, self, encode, name)
+
+    def parts(self, ids: list[int]) -> tuple[list[Ids], list[Ids]]:
+        """Returns the tokens of each question of a row, and those of each turn or sentence."""
+        eos = self.vocabulary.eos
+        end = ids.index(eos) if eos in ids else len(ids)
+        return list(self.units(ids[:end])), list(self.units(ids[end:]))
+
+    def units(self, ids: list[int]) -> Iterator[Ids]:
         """Yields the tokens of each question, turn or sentence of a row, without `<s>` and `</s>`."""
         unit: list[int] | None = None
         for token in ids:
@@ -158,28 +180,52 @@ class EvidenceEncoder(RobertaEncoder):
         if unit is not None:
             yield tuple(unit)
 
-    def encode(self, units: Iterable[tuple[int, ...]]) -> Tensor:
-        """Computes the (N, C) vectors of units, in batches of about the same length."""
-        bos, pad, eos = self.vocabulary.bos, self.vocabulary.pad, self.vocabulary.eos
+    def encode(self, texts: Iterable[Sequence[Ids]]) -> Iterator[Tensor]:
+        """Yields the (1, C) vector of each text, which is one unit by itself."""
         pieces, owners = [], []
-        for number, unit in enumerate(units):
+        for number, (unit,) in enumerate(texts):
             for begin in range(0, max(1, len(unit)), self.longest):
-                pieces.append((bos, *unit[begin : begin + self.longest], eos))
+                pieces.append(unit[begin : begin + self.longest])
                 owners.append(number)
-        table = self.embed_tokens.weight
-        sums: list[Tensor] = [table.new_zeros(())] * len(pieces)
-        with torch.no_grad() if self.config.freeze_encoder else nullcontext():
-            for batch in batches_of(list(map(len, pieces))):
-                rows = [torch.tensor(pieces[index], device=table.device) for index in batch]
-                tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+        sums: list[Any] = [None] * len(pieces)
+        for index, states in self.states_of(pieces):
+            sums[index] = states.sum(dim=0)
+        totals = torch.zeros(owners[-1] + 1, self.embed_tokens.embedding_dim).to(sums[0])
+        totals = totals.index_add(0, torch.tensor(owners, device=totals.device), torch.stack(sums))
+        yield from F.normalize(totals, dim=1).split(1)
+
+    def encode_in_context(self, documents: Iterable[Sequence[Ids]]) -> Iterator[Tensor]:
+        """Yields (N, C) means of the states of the tokens of each unit of a document, which is read in chunks."""
+        for document in documents:
+            tokens = [token for unit in document for token in unit]
+            sizes = torch.tensor(list(map(len, document)), device=self.embed_tokens.weight.device)
+            owners = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+            chunks = list(chunks_of(len(tokens), self.longest))
+            sums = self.embed_tokens.weight.new_zeros(len(sizes), self.embed_tokens.embedding_dim)
+            for index, states in self.states_of([tokens[each.begin : each.end] for each in chunks]):
+                begin, _, first, last = chunks[index]
+                kept = states[1 + first - begin : 1 + last - begin]
+                sums = sums.to(kept).index_add(0, owners[first:last], kept)
+            yield sums / sizes.clamp(min=1).unsqueeze(1)
+
+    def states_of(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, Tensor]]:
+        """Yields the (T, C) states of each piece, markers included, with its index; those of the same length together."""
+        bos, pad, eos = self.vocabulary.bos, self.vocabulary.pad, self.vocabulary.eos
+        device = self.embed_tokens.weight.device
+        for batch in batches_of([len(piece) + 2 for piece in pieces]):
+            rows = [torch.tensor([bos, *pieces[index], eos], device=device) for index in batch]
+            tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+            with torch.no_grad() if self.config.freeze_encoder else nullcontext():
                 states = super().forward(tokens).tokens
-                real = tokens.ne(pad).unsqueeze(-1)
-                for index, total in zip(batch, states.masked_fill(~real, 0).sum(dim=1), strict=True):
-                    sums[index] = total
-        stacked = torch.stack(sums)
-        totals = stacked.new_zeros(owners[-1] + 1, stacked.size(1))
-        totals = totals.index_add(0, torch.tensor(owners, device=table.device), stacked)
-        return F.normalize(totals, dim=1)
+            yield from ((index, state[: len(row)]) for index, row, state in zip(batch, rows, states, strict=True))
+
+
+def beside(alone: Tensor, contexts: Sequence[Tensor], rows: Sequence[tuple[list[Ids], list[Ids]]]) -> Iterator[Tensor]:
+    """Yields the (S, 2 C) spans of each row, of vectors alone and in context."""
+    inside = iter(contexts)
+    for vectors, (questions, units) in zip(alone.split([sum(map(len, both)) for both in rows]), rows, strict=True):
+        context = [next(inside)] if units else []
+        yield torch.cat([vectors, torch.cat([vectors[: len(questions)], *context])], dim=1)
 
 
 def batches_of(lengths: list[int]) -> Iterator[list[int]]:

@@ -1,8 +1,9 @@
-"""Vectors of turns or sentences by a frozen encoder, which are computed once and kept: `--vectors`."""
+"""Vectors by a frozen encoder, which are computed once and kept: `--vectors`."""
 
+import glob
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from zipfile import BadZipFile
@@ -11,7 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-NEW_VECTORS = 20_000  # after which the file is written
+MARK = "hat_fairseq vectors 2"  # of the files; 1 had one vector a unit, none in context
+SAVED_AFTER = 20_000  # new vectors, and as many as were there before: the file is written in the middle of an epoch
+KEY_BYTES = 16
+Ids = Sequence[int]
 
 
 class FrozenEncoder(Protocol):
@@ -20,69 +24,116 @@ class FrozenEncoder(Protocol):
     config: Any
     embed_tokens: nn.Embedding
 
-    def encode(self, units: Iterable[tuple[int, ...]]) -> Tensor:
-        """Computes the (N, C) vectors of units."""
-
     def state_dict(self) -> dict[str, Any]:
         """Returns the weights."""
 
 
 class KeptVectors:
-    """Vectors by the tokens that they are of, in fp16, in memory and in a file.
+    """Vectors of texts by the tokens that they are of, in fp16, in memory and in a file.
 
-    The file is for one encoder: with other weights or settings the vectors are computed anew.
+    A text is the tokens of its pieces, and has a vector for each piece. The file is for one encoder: with other weights
+    or settings the vectors are computed anew.
+
+    Raises:
+        ValueError: the file is none of `--vectors`, or is damaged.
     """
 
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)
-        self.vectors: dict[bytes, np.ndarray] = {}
+        self.vectors: dict[bytes, np.ndarray] = {}  # (pieces, C) by the key of a text
         self.encoder_digest = b""  # of the encoder that the vectors are of
-        self.saved = 0
+        self.saved = 0  # vectors in the file
+        self._read()  # a wrong file is refused before the work begins
 
-    def get(self, units: list[tuple[int, ...]], encoder: FrozenEncoder) -> Tensor:
-        """Returns the (N, C) vectors of units; those that are not kept yet are computed."""
+    def get(
+        self,
+        texts: Sequence[Sequence[Ids]],
+        encoder: FrozenEncoder,
+        encode: Callable[[list[Sequence[Ids]]], Iterable[Tensor]],
+        name: str,
+    ) -> list[Tensor]:
+        """Returns (pieces, C) vectors of each text; `encode`, which has a `name`, computes those not kept yet."""
         if not self.encoder_digest:
             self.encoder_digest = digest_of(encoder)
-            self.vectors = self._stored()
-            self.saved = len(self.vectors)
-        keys = [hashlib.sha256(np.array(unit, "<i4").tobytes()).digest()[:16] for unit in units]
-        if new := {key: unit for key, unit in zip(keys, units, strict=True) if key not in self.vectors}:
-            computed = encoder.encode(new.values()).half().cpu().numpy()
-            self.vectors.update(zip(new, computed, strict=True))
-            if len(self.vectors) > self.saved + NEW_VECTORS:
+            self.vectors = self._stored(encoder.embed_tokens.embedding_dim)
+            self.saved = self.count
+        keys = [key_of(text, name) for text in texts]
+        if new := {key: text for key, text in zip(keys, texts, strict=True) if key not in self.vectors}:
+            computed = encode(list(new.values()))
+            self.vectors.update((key, each.half().cpu().numpy()) for key, each in zip(new, computed, strict=True))
+            if self.count >= max(SAVED_AFTER, self.saved) + self.saved:
                 self.save()
         table = encoder.embed_tokens.weight
-        return torch.from_numpy(np.stack([self.vectors[key] for key in keys])).to(table)
+        return [torch.from_numpy(self.vectors[key]).to(table) for key in keys]
 
-    def _stored(self) -> dict[bytes, np.ndarray]:
-        """Reads the vectors of this encoder in the file; ValueError for a file of something else."""
-        if self.path is None or not self.path.is_file():
+    @property
+    def count(self) -> int:
+        """Returns the number of vectors."""
+        return sum(map(len, self.vectors.values()))
+
+    def _read(self) -> dict[str, np.ndarray]:
+        """Reads the arrays of the file, none if there is no file; ValueError for a file of something else."""
+        if self.path is None or not self.path.exists():
             return {}
         try:
-            with np.load(self.path) as arrays:
-                if arrays["encoder"].tobytes() != self.encoder_digest:
-                    return {}
-                return dict(zip(map(bytes, arrays["keys"]), arrays["vectors"], strict=True))
-        except (AttributeError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
-            raise ValueError(f"{self.path} has no vectors of --vectors; remove it, or give another file") from error
+            with np.load(self.path) as file:
+                arrays = {name: file[name] for name in ("mark", "encoder", "keys", "counts", "vectors")}
+            keys, counts, vectors = (arrays[name] for name in ("keys", "counts", "vectors"))
+            if str(arrays["mark"]) != MARK or keys.shape != (len(counts), KEY_BYTES) or vectors.ndim != 2:
+                raise ValueError
+            if counts.min(initial=1) < 1 or counts.sum() != len(vectors) or not np.isfinite(vectors).all():
+                raise ValueError
+        except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError, BadZipFile) as error:
+            raise ValueError(
+                f"{self.path} has no vectors that this version writes: remove it, or give --vectors another file"
+            ) from error
+        return arrays
+
+    def _stored(self, width: int) -> dict[bytes, np.ndarray]:
+        """Returns the vectors of this encoder that the file has."""
+        arrays = self._read()
+        if not arrays or arrays["encoder"].tobytes() != self.encoder_digest:
+            return {}
+        if arrays["vectors"].shape[1] != width:
+            raise ValueError(f"{self.path} has vectors of {arrays['vectors'].shape[1]} channels, not {width}")
+        pieces = np.split(arrays["vectors"], np.cumsum(arrays["counts"])[:-1]) if len(arrays["counts"]) else []
+        return dict(zip(map(bytes, arrays["keys"]), pieces, strict=True))
 
     def save(self) -> None:
         """Writes the file if there are new vectors, with those that other processes have written since."""
-        if self.path is None or len(self.vectors) == self.saved:
+        if self.path is None or not self.vectors or self.count == self.saved:
             return
-        self.vectors = self._stored() | self.vectors
+        self.vectors = self._stored(next(iter(self.vectors.values())).shape[1]) | self.vectors
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        keys = np.frombuffer(b"".join(self.vectors), np.uint8).reshape(-1, 16)
+        remove_parts(self.path)
         part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
         with part.open("wb") as file:
             np.savez(
                 file,
+                mark=np.array(MARK),
                 encoder=np.frombuffer(self.encoder_digest, np.uint8),
-                keys=keys,
-                vectors=np.stack(list(self.vectors.values())),
+                keys=np.frombuffer(b"".join(self.vectors), np.uint8).reshape(-1, KEY_BYTES),
+                counts=np.array(list(map(len, self.vectors.values()))),
+                vectors=np.concatenate(list(self.vectors.values())),
             )
         part.replace(self.path)
-        self.saved = len(self.vectors)
+        self.saved = self.count
+
+
+def remove_parts(path: Path) -> None:
+    """Removes what processes that no longer run have left of an unfinished file."""
+    for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        pid = part.name.removeprefix(f"{path.name}.").removesuffix(".part")
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+            part.unlink(missing_ok=True)
+
+
+def key_of(text: Sequence[Ids], name: str) -> bytes:
+    """Computes the key of a text: the first bytes of the SHA-256 of how it is encoded and of its pieces."""
+    digest = hashlib.sha256(name.encode() + np.array([len(text), *map(len, text)], "<i4").tobytes())
+    for piece in text:
+        digest.update(np.array(piece, "<i4").tobytes())
+    return digest.digest()[:KEY_BYTES]
 
 
 def digest_of(encoder: FrozenEncoder) -> bytes:

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Optional
 
 import numpy as np
-import torch
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import TASK_REGISTRY, FairseqTask, register_task
 from omegaconf import MISSING
 
-from ..criterions.evidence import F1_SUMS, THRESHOLDS
+from ..criterions.evidence import SUMS, choose
 from ..data.dictionary import LABELS_FINGERPRINT, label_of
 from ..data.files import at
 from ..data.ids import read_ids
@@ -63,7 +62,7 @@ class EncoderTask(PluginTask, FairseqTask):
         self.label_dictionary = self._load_dictionary("label") if has_labels else None
         self._model: EncoderModel | None = None
         self._split: str | None = None  # of the last iterator
-        self._f1_sums: Any = None  # by threshold, in a validation of a training
+        self._sums: dict[str, Any] | None = None  # of evidence, in a validation of a training
 
     @classmethod
     def setup_task(cls, cfg: EncoderTaskConfig, **kwargs: Any) -> "EncoderTask":
@@ -128,16 +127,16 @@ class EncoderTask(PluginTask, FairseqTask):
     # Validation
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
-        self._f1_sums = 0
+        self._sums = {}
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Follows each batch, as fairseq's hook; keeps in the model the best threshold for evidence in `valid`."""
+        """Follows each batch, as fairseq's hook; keeps in the model the best thresholds for evidence in `valid`."""
         super().reduce_metrics(logging_outputs, criterion)
-        if self._f1_sums is not None and F1_SUMS in logging_outputs[0] and self._split == "valid":
-            self._f1_sums = self._f1_sums + sum(log[F1_SUMS] for log in logging_outputs)
-            best = THRESHOLDS[int(torch.as_tensor(self._f1_sums).argmax())]
+        if self._sums is not None and SUMS[0] in logging_outputs[0] and self._split == "valid":
+            for name in SUMS:
+                self._sums[name] = self._sums.get(name, 0) + sum(log[name] for log in logging_outputs)
             assert self._model is not None
-            self._model.classification_head(EVIDENCE).threshold.fill_(best)
+            choose(self._sums, self._model.classification_head(EVIDENCE))
 
     # Data
 

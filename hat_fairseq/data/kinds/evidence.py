@@ -1,9 +1,10 @@
-"""Evidence: which turns or sentences of a long document answer each of its questions.
+"""Evidence: which turns or sentences of a long document answer each of its questions, as passages and as lines.
 
-A row is `<s> question 1 <s> question 2 </s> </s> <s> unit 1 <s> unit 2 ... </s>`, where a unit is a turn with its role
+A passage is all that is said about a question, in QMSum 55 turns; lines are the few turns or sentences that the answer
+rests on. A record may have one of them, or both. A row is `<s> question 1 <s> question 2 </s> </s> <s> unit 1 <s> unit 2 ... </s>`, where a unit is a turn with its role
 before it, `PM: Good morning.`, or a sentence. The document is there once, whatever the number of questions.
 
-Legend: B rows, Q questions of a row, N units of a row.
+Legend: B rows, Q questions of a row, N units of a row, K classes.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.files import check_number
-from hat_fairseq.data.kind import Array, LabelledKind, Prediction, Tensor
+from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
@@ -26,7 +27,10 @@ from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 
 HEAD = "evidence"
-CLASSES = ("0", "1")
+# What is known of a unit and a question: in a passage or not, and beside it one of the lines or not; `-` is unknown.
+CLASSES = ("0", "1", "00", "01", "10", "11", "-0", "-1")
+OF_DOCUMENT = 2  # is added to 0 and 1 for targets about the whole document
+MOST_LINES = 3  # of a passage that are named
 
 
 def _numbers(evidence: Any) -> Any:
@@ -39,6 +43,10 @@ def _numbers(evidence: Any) -> Any:
     return [list(map(int, line)) for line in lines]
 
 
+# The targets of a passage and of a line for each class.
+PAIRS = {name: tuple(IGNORED if sign in "-" else int(sign) for sign in f"{name:-<2}") for name in CLASSES}
+
+
 @dataclass(frozen=True)
 class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", "turns", "sentences"), gold="evidence"):
     """Questions on a document, and for each the turns or sentences that answer it.
@@ -47,6 +55,7 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
         evidence: for each question the numbers of turns or sentences, from 0; empty if the document has no answer.
         spans: instead of numbers, for each question places in the text; of turns or sentences in the texts of all,
             with a line break between two.
+        lines: for each question the numbers of the few turns or sentences that the answer rests on.
     """
 
     questions: Sentences
@@ -55,19 +64,21 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
     sentences: Sentences | None = None
     evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
+    lines: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.evidence is not None and self.spans is not None:
             raise ValueError(f"{self.name}: evidence and spans are two forms of the same thing; give one of them")
-        for key, values in (("evidence", self.evidence), ("spans", self.spans)):
+        for key, values in (("evidence", self.evidence), ("spans", self.spans), ("lines", self.lines)):
             if values is not None and len(values) != len(self.questions):
                 raise ValueError(f"{self.name}: {key} is for {len(values)} questions of {len(self.questions)}")
-        if self.text is not None and self.evidence is not None:
+        if self.text is not None and (self.evidence is not None or self.lines is not None):
             raise ValueError(f"{self.name}: evidence of running text is spans, because sentences are not numbered yet")
         count = len(self.elements or ())
-        if wrong := [number for numbers in self.evidence or () for number in numbers if number not in range(count)]:
-            raise ValueError(f"{self.name}: the evidence {wrong[0]} is not one of 0 to {count - 1}")
+        for key, values in (("evidence", self.evidence), ("lines", self.lines)):
+            if wrong := [number for numbers in values or () for number in numbers if number not in range(count)]:
+                raise ValueError(f"{self.name}: {wrong[0]} in {key} is not one of 0 to {count - 1}")
         for answer in (each for answers in self.spans or () for each in answers):
             answer.check(raw_text(self), self.name)
 
@@ -82,11 +93,11 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
         return roles_of(self.turns)
 
     def without_gold(self) -> Self:
-        return replace(self, evidence=None, spans=None)
+        return replace(self, evidence=None, spans=None, lines=None)
 
     @property
     def gold_value(self) -> Any:
-        return self.spans if self.evidence is None else self.evidence
+        return next((each for each in (self.evidence, self.spans, self.lines) if each is not None), None)
 
 
 @dataclass(frozen=True)
@@ -108,19 +119,59 @@ def raw_text(record: Record) -> str:
     return as_given(record.parts[-1])
 
 
+@dataclass(frozen=True)
+class Threshold:
+    """From which probability on a unit is chosen.
+
+    Attributes:
+        value: a probability; or, if it is `relative`, how far the logarithm of the odds may be below that of the most
+            probable unit of the question.
+    """
+
+    value: float
+    relative: bool = False
+
+    def of(self, probabilities: Array) -> float:
+        """Returns the probability from which on units of a question with these (N,) probabilities are chosen."""
+        if not self.relative:
+            return self.value
+        best = float(np.clip(probabilities.max(initial=0.0), 1e-9, 1 - 1e-9))
+        return best / (best + (1 - best) * float(np.exp(self.value)))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How passages, lines and answers are chosen.
+
+    Attributes:
+        passages, lines: thresholds of units, None for what the model was not trained with; without passages, they are
+            made of lines.
+        answers: the probability from which on a document is said to answer a question; 0 for a model that was not
+            trained with questions that it does not answer.
+        most_passages: of a question; None for all.
+    """
+
+    passages: Threshold | None
+    lines: Threshold | None = None
+    answers: float = 0.0
+    most_passages: int | None = None
+
+
 @dataclass
 class EvidencePrediction(Prediction):
     """What answers the questions of a document.
 
     Attributes:
-        threshold: of the probability from which on a unit is evidence.
-        questions: for each question its `question`; its `probabilities`, one for each turn or sentence, None for one
-            without text or one that was truncated; and its `passages`, best first: consecutive units with their
-            `first` and `last` number, `begin` and `end` in characters of the document, `probability`, the greatest
-            among its units, `roles` and `text`.
+        questions: for each question
+            `question`; `answered` and `answer_probability`, whether anything in the document answers it;
+            `threshold`, `probabilities`: those of passages, one for each turn or sentence, None for one without text or
+            one that was truncated;
+            `line_threshold`, `line_probabilities`: the same of lines, of a model that was trained with lines;
+            `passages`, best first: consecutive units with their `first` and `last` number, `begin` and `end` in
+            characters of the document, `probability`, the greatest among its units, `roles`, `text`, and `lines`, the
+            numbers of at most three units that are most probably lines, best first.
     """
 
-    threshold: float
     questions: list[dict[str, Any]]
 
 
@@ -187,11 +238,17 @@ class EvidenceKind(LabelledKind):
         row = Row(record.id, 0, 1, {"source": part.tokens}, part.elements, part.characters)
         if record.gold_value is not None:
             in_row = units_of_row(row)
-            gold = evidence_of(record, units, encoder.counts)
+            passages_of, lines = evidence_of(record, units, encoder.counts), lines_of(record, units, encoder.counts)
             encoder.counts["evidence_truncated"] += sum(
-                each.number in numbers for numbers in gold for each in units[len(in_row) :]
+                each.number in numbers
+                for numbers in passages_of or lines or ()
+                for each in units[len(in_row) :]
             )
-            row.streams["label"] = [CLASSES[each.number in numbers] for numbers in gold for each in in_row]
+            row.streams["label"] = [
+                class_of(passages_of and passages_of[question], lines and lines[question], each.number)
+                for question in range(len(record.questions))
+                for each in in_row
+            ]
         return [row]
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
@@ -201,51 +258,115 @@ class EvidenceKind(LabelledKind):
         return {HEAD: ("evidence", 1)}
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
-        """Maps (B, Q, N) scores -> (B, QN), those of a row at its beginning."""
+        """Maps (B, Q, 1 + N, 2) scores -> (B, 2 Q (1 + N)), those of a row at its beginning."""
         scores = outputs[HEAD]
         counts = [count_questions_and_units(row) for row in tokens.cpu()]
-        flat = scores.new_zeros(len(scores), max(questions * units for questions, units in counts))
-        for row, (questions, units) in enumerate(counts):
-            flat[row, : questions * units] = scores[row, :questions, :units].flatten()
+        sizes = [2 * questions * (1 + units) for questions, units in counts]
+        flat = scores.new_zeros(len(scores), max(sizes))
+        for row, (size, (questions, units)) in enumerate(zip(sizes, counts, strict=True)):
+            flat[row, :size] = scores[row, :questions, : 1 + units].flatten()
         return flat
 
     def scores(self, logits: Tensor) -> Tensor:
         return logits.sigmoid()
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
+        """Returns for each question 1 + N pairs: of the document, then of the units, as passage and as line.
+
+        A unit has 0 or 1, or `IGNORED` where that is not known; the document 2 or 3, whether it answers the question.
+        """
         questions, units = count_questions_and_units(tokens)
         if len(label) != questions * units or not {*CLASSES}.issuperset(label):
             raise ValueError(f"{len(label)} labels for {questions} questions on {units} units")
-        return list(map(CLASSES.index, label))
+        pairs = [PAIRS[each] for each in label]
+        target = list[int]()
+        for first in range(0, len(pairs), units):
+            own = pairs[first : first + units]
+            answered = OF_DOCUMENT + any(1 in pair for pair in own)
+            target += [answered, answered, *(number for pair in own for number in pair)]
+        return target
 
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
-        return [0] * (num_markers - 1)
+        return [0] * (2 * num_markers)
 
-    def options_of(self, options: Any, models: Sequence[Any]) -> EvidenceOptions:
-        """Returns the options with the mean threshold of the models, unless they have one."""
+    def options_of(self, options: Any, models: Sequence[Any]) -> Decision:
+        """Returns how the models choose, on average; a threshold of the options replaces that of passages.
+
+        ValueError for models that choose in different ways.
+        """
         options = options or EvidenceOptions()
+        decisions = [decision_of(model.classification_head(HEAD)) for model in models]
+        passages, lines = (average_of([getattr(each, name) for each in decisions]) for name in ("passages", "lines"))
         if options.threshold is not None:
-            return options
-        thresholds = [model.classification_head(HEAD).threshold.item() for model in models]
-        return replace(options, threshold=sum(thresholds) / len(thresholds))
+            passages = Threshold(options.threshold)
+        answers = sum(each.answers for each in decisions) / len(models)
+        return Decision(passages, lines, answers, options.most_passages)
 
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> EvidencePrediction:
-        units = units_of_row(rows[0])
-        assert isinstance(record, Evidence)
+        units, decision = units_of_row(rows[0]), options
+        assert isinstance(record, Evidence) and isinstance(decision, Decision)
         questions = record.questions
-        scores = outputs[0][: len(questions) * len(units)].reshape(len(questions), len(units))
-        texts = record.without_gold(), units
+        size = 2 * len(questions) * (1 + len(units))
+        scores = outputs[0][:size].reshape(len(questions), 1 + len(units), 2)
+        record_without_gold = record.without_gold()
         answers = [
-            {
-                "question": question,
-                "passages": passages(*texts, row, options),
-                "probabilities": by_number(units, row, record),
-            }
-            for question, row in zip(questions, scores, strict=True)
+            answer_of(record_without_gold, units, question, score, decision)
+            for question, score in zip(questions, scores, strict=True)
         ]
-        return EvidencePrediction(record.id, options.threshold, answers)
+        return EvidencePrediction(record.id, answers)
+
+
+def answer_of(record: Any, units: Sequence[Unit], question: str, scores: Array, decision: Decision) -> dict[str, Any]:
+    """Returns what a model finds for a question; see `EvidencePrediction`.
+
+    Args:
+        scores: (1 + N, 2) probabilities of the document, then of the units, as passages and as lines.
+    """
+    by_passage, by_line = scores[1:].T
+    if decision.passages is None:
+        by_passage = by_line
+    threshold = (decision.passages or decision.lines or Threshold(0.5)).of(by_passage)
+    answer: dict[str, Any] = {
+        "question": question,
+        "answered": bool(scores[0].mean() >= decision.answers),
+        "answer_probability": round(float(scores[0].mean()), 6),
+        "passages": passages(record, units, by_passage, threshold, decision.most_passages, by_line),
+        "threshold": round(threshold, 6),
+        "probabilities": by_number(units, by_passage, record),
+    }
+    if decision.lines is not None:
+        answer["line_threshold"] = round(decision.lines.of(by_line), 6)
+        answer["line_probabilities"] = by_number(units, by_line, record)
+    return answer
+
+
+def decision_of(head: Any) -> Decision:
+    """Returns how a head chooses: what a validation has put into its buffers; 0.5 where there was none."""
+    values, relative = head.thresholds.tolist(), head.relative.tolist()
+    passages, lines = (
+        Threshold(value, of_best) if value >= 0 else None for value, of_best in zip(values, relative, strict=True)
+    )
+    if passages is None and lines is None:
+        passages = Threshold(0.5)
+    return Decision(passages, lines, head.answers.item())
+
+
+def average_of(thresholds: Sequence[Threshold | None]) -> Threshold | None:
+    """Returns the mean of thresholds, None if one is missing; ValueError if some are relative and some are not."""
+    known = [each for each in thresholds if each is not None]
+    if len(known) < len(thresholds):
+        return None
+    if len({each.relative for each in known}) > 1:
+        raise ValueError("the models choose passages in different ways: give --threshold, or one model")
+    return replace(known[0], value=sum(each.value for each in known) / len(known))
+
+
+def class_of(passages: set[int] | None, lines: set[int] | None, number: int) -> str:
+    """Returns the class, one of `CLASSES`, of a unit for a question; None: not known of any unit."""
+    in_passage = "-" if passages is None else str(int(number in passages))
+    return in_passage + ("" if lines is None else str(int(number in lines)))
 
 
 def units_of(prepared: Prepared, settings: Settings) -> list[Unit]:
@@ -278,18 +399,32 @@ def prefix_of(record: Any, number: int) -> str:
     return "" if role is None else f"{role}: "
 
 
-def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]]:
-    """Returns the numbers of the units that answer each question; counts what has no text."""
+def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]] | None:
+    """Returns the numbers of the units in passages of each question; counts what has no text; None if not known."""
     if record.spans is None:
-        known = {each.number for each in units}
-        counts["evidence_without_text"] += sum(len({*numbers} - known) for numbers in record.evidence)
-        return [known.intersection(numbers) for numbers in record.evidence]
+        return known_units(record.evidence, units, counts)
     gold = []
     for answers in record.spans:
         numbers = [{u.number for u in units if u.begin < each.end and each.start < u.end} for each in answers]
         counts["evidence_without_text"] += numbers.count(set())
         gold.append(set().union(*numbers))
     return gold
+
+
+def lines_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]] | None:
+    """Returns the numbers of the units that are lines of each question; counts what has no text; None if not known."""
+    return known_units(record.lines, units, counts)
+
+
+def known_units(
+    gold: Sequence[Sequence[int]] | None, units: Sequence[Unit], counts: Counter[str]
+) -> list[set[int]] | None:
+    """Returns the numbers that units have, for each question; counts the others, which have no text."""
+    if gold is None:
+        return None
+    known = {each.number for each in units}
+    counts["evidence_without_text"] += sum(len({*numbers} - known) for numbers in gold)
+    return [known.intersection(numbers) for numbers in gold]
 
 
 def count_questions_and_units(tokens: Any) -> tuple[int, int]:
@@ -306,14 +441,26 @@ def by_number(units: Sequence[Unit], scores: Array, record: Any) -> list[float |
     return list(map(probabilities.get, range(count)))
 
 
-def passages(record: Any, units: Sequence[Unit], scores: Array, options: EvidenceOptions) -> list[dict[str, Any]]:
-    """Returns the passages of consecutive units whose probability reaches the threshold, best first."""
+def passages(
+    record: Any,
+    units: Sequence[Unit],
+    scores: Array,
+    threshold: float,
+    most: int | None = None,
+    lines: Array | None = None,
+) -> list[dict[str, Any]]:
+    """Returns the passages of consecutive units whose probability reaches the threshold, best first, at most `most`.
+
+    `lines`: (N,) probabilities of the units as lines; by default those of passages.
+    """
     raw, results = raw_text(record), list[dict[str, Any]]()
-    chosen = np.flatnonzero(scores >= options.threshold).tolist()
+    lines = scores if lines is None else lines
+    chosen = np.flatnonzero(scores >= threshold).tolist()
     for _, group in groupby(enumerate(chosen), key=lambda pair: pair[1] - pair[0]):
         own = [place for _, place in group]
         first, last = units[own[0]], units[own[-1]]
         roles = [] if record.roles is None else [record.roles[units[place].number] for place in own]
+        best = sorted(own, key=lambda place: -lines[place])[:MOST_LINES]
         results.append(
             {
                 "first": first.number,
@@ -321,8 +468,9 @@ def passages(record: Any, units: Sequence[Unit], scores: Array, options: Evidenc
                 "begin": first.begin,
                 "end": last.end,
                 "probability": round(float(scores[own].max()), 6),
+                "lines": [units[place].number for place in best],
                 "roles": [role for role in dict.fromkeys(roles) if role is not None],
                 "text": raw[first.begin : last.end],
             }
         )
-    return sorted(results, key=lambda each: -each["probability"])[: options.most_passages]
+    return sorted(results, key=lambda each: -each["probability"])[:most]
