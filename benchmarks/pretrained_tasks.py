@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import torch.nn.functional as F
+from earlier_evidence import THRESHOLDS, EvidenceHead, EvidenceSizes, f1_by_threshold
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from torch import Tensor, nn
 
-from hat_fairseq.criterions.evidence import THRESHOLDS, average_precision, f1_by_threshold
+from hat_fairseq.criterions.evidence import average_precision
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.embedding import sines_and_cosines
-from hat_fairseq.modules.evidence import EvidenceHead, EvidenceSizes
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import SegmentAttention
 from hat_fairseq.scoring.baselines import best_of_chunk, first_chunk

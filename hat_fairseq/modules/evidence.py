@@ -12,7 +12,8 @@ rests on? A third one is of the document: does anything in it answer the questio
 Legend: Q questions, N units, T tokens of all units, U terms, E channels of the vectors, C channels of the layers.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -78,17 +79,20 @@ class UnitsAndQuestions:
 class EvidenceHead(nn.Module):
     """Scores units for questions.
 
-    Buffers, which a validation sets (`tasks.encoder_task`): `thresholds`, from which on a unit is in a passage or a
-    line; `relative`, True for one that is a distance of log-odds below the best unit of a question; `answers`, the
-    probability from which on a document answers a question. A threshold of -1 is of an output that was not trained.
+    Buffers: `rarity`, a factor of the weight that each token of the dictionary has as a term of a question
+    (`count_questions`); and what a validation sets (`tasks.encoder_task`): `thresholds`, from which on a unit is in a
+    passage or a line; `relative`, True for one that is a distance of log-odds below the best unit of a question;
+    `answers`, the probability from which on a document answers a question. A threshold of -1 is of an output that was
+    not trained.
     """
 
     level = "evidence"
+    rarity: Tensor
     thresholds: Tensor
     relative: Tensor
     answers: Tensor
 
-    def __init__(self, vector_dim: int, sizes: EvidenceSizes) -> None:
+    def __init__(self, vector_dim: int, num_tokens: int, sizes: EvidenceSizes) -> None:
         super().__init__()
         dim, outputs = sizes.dim, len(OUTPUTS)
         layer_sizes = LayerSizes(
@@ -110,6 +114,7 @@ class EvidenceHead(nn.Module):
         )
         self.layer_norm, self.out_proj = nn.LayerNorm(dim), nn.Linear(dim, outputs)
         self.document_proj = nn.Linear(outputs + unit_features.NUMBER + dim, outputs)
+        self.register_buffer("rarity", torch.ones(num_tokens))
         self.register_buffer("thresholds", torch.full((outputs,), -1.0))
         self.register_buffer("relative", torch.zeros(outputs, dtype=torch.bool))
         self.register_buffer("answers", torch.tensor(0.0))
@@ -120,6 +125,7 @@ class EvidenceHead(nn.Module):
         for module in [*self.modules()][:0:-1]:
             if callable(reset := getattr(module, "reset_parameters", None)):
                 reset()
+        nn.init.ones_(self.rarity)
         nn.init.constant_(self.thresholds, -1.0)
         nn.init.zeros_(self.relative)
         nn.init.zeros_(self.answers)
@@ -132,6 +138,18 @@ class EvidenceHead(nn.Module):
             nn.init.zeros_(linear.bias)
         nn.init.constant_(self.linear.bias, RARE)
 
+    def count_questions(self, questions: Iterable[Tensor]) -> None:
+        """Sets the factor of each token to its squared inverse document frequency among questions, at most 1.
+
+        `what`, `did` and `discuss` are in most questions of QMSum and say nothing about where an answer is. BM25 gains
+        more from this than from a list of stop words, and needs none of any language (docs/when.md).
+        """
+        counts, number = torch.zeros(len(self.rarity)), 0
+        for question in questions:
+            counts[question.unique().cpu()] += 1
+            number += 1
+        self.rarity.copy_((torch.log((number + 1) / (counts + 0.5)) / math.log((number + 1) / 0.5)).square())
+
     def forward(self, document: UnitsAndQuestions) -> Tensor:
         """Computes (Q, 1 + N, 2) logits: of the document, then of the units, each as passage and as line."""
         features = self.features(document).to(self.linear.weight)  # Q x N x F
@@ -141,17 +159,19 @@ class EvidenceHead(nn.Module):
         return torch.cat([self.document_proj(best).unsqueeze(1), scores], dim=1)
 
     def features(self, document: UnitsAndQuestions) -> Tensor:
-        """Computes the (Q, N, F) features of `modules.unit_features` in fp32."""
-        sizes = document.sizes
+        """Computes the (Q, N, F) features of `modules.unit_features`, in fp32 at least, also in an autocast."""
+        sizes, exact = document.sizes, torch.promote_types(document.contexts.dtype, torch.float32)
         vectors = (document.question_vectors, document.unit_vectors, document.contexts)
-        terms = terms_of(document.questions, document.tokens, sizes)
-        words = features_of_words(terms, self.term_weights(document.embeddings[terms.ids]), middles_of(sizes))
-        return torch.stack([*words, *features_of_vectors(*(each.float() for each in vectors), sizes)], dim=2)
+        with torch.autocast(sizes.device.type, enabled=False):
+            terms = terms_of(document.questions, document.tokens, sizes, exact)
+            weights = (self.rarity[terms.ids] * self.term_weights(document.embeddings[terms.ids])).to(exact)
+            words = features_of_words(terms, weights, middles_of(sizes, exact))
+            return torch.stack([*words, *features_of_vectors(*(each.to(exact) for each in vectors), sizes)], dim=2)
 
     def term_weights(self, embeddings: Tensor) -> Tensor:
-        """Maps (U, E) embeddings of terms -> (U,) weights > 0, in fp32 (Dai and Callan 2019, DeepCT, section 3)."""
-        scaled = F.layer_norm(embeddings.float(), embeddings.shape[1:]).to(self.term_proj.weight)
-        return F.softplus(self.term_proj(scaled)).squeeze(1).float()
+        """Maps (U, E) embeddings of terms -> (U,) weights > 0 (as Dai and Callan 2019, DeepCT, section 3)."""
+        scaled = F.layer_norm(embeddings, embeddings.shape[1:])
+        return F.softplus(self.term_proj(scaled.to(self.term_proj.weight))).squeeze(1)
 
     def states(self, document: UnitsAndQuestions, features: Tensor) -> Tensor:
         """Computes the (Q, N, C) states of all units for each question, after the layers."""

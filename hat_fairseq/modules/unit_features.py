@@ -25,6 +25,7 @@ COSINES_WITHIN = (48, 128, 256)  # and over cosines
 BEST_WITHIN = (128, 256)  # tokens on either side in which the greatest cosine is taken
 MEANS_WITHIN = (64, 128, 256)  # tokens on either side whose states are averaged
 RAW = 4.0  # scale of a value from 0 to 1 that is not standardised
+LEAST = 1e-3  # is added to standard deviations: differences below it are noise
 ROWS = 256  # units whose surroundings are computed together
 
 
@@ -45,8 +46,8 @@ class Terms:
     scores: Tensor
 
 
-def terms_of(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor) -> Terms:
-    """Scores each token of the questions in each unit by BM25.
+def terms_of(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor, dtype: torch.dtype = torch.float32) -> Terms:
+    """Scores each token of the questions in each unit by BM25, in `dtype`.
 
     Args:
         questions: the ids of each.
@@ -55,16 +56,17 @@ def terms_of(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor) -> Term
     """
     ids, inverse = torch.cat([*questions]).unique(return_inverse=True)
     lengths = torch.tensor([len(question) for question in questions], device=tokens.device)
-    asked = torch.zeros(len(questions), len(ids), device=tokens.device)
+    asked = torch.zeros(len(questions), len(ids), dtype=dtype, device=tokens.device)
     asked[torch.arange(len(questions), device=tokens.device).repeat_interleave(lengths), inverse] = 1
     owners = torch.arange(len(sizes), device=tokens.device).repeat_interleave(sizes)
     places = torch.searchsorted(ids, tokens).clamp(max=max(0, len(ids) - 1))
     known = ids[places] == tokens if len(ids) else torch.zeros_like(tokens, dtype=torch.bool)
-    counts = torch.zeros(len(ids), len(sizes), device=tokens.device)
+    counts = asked.new_zeros(len(ids), len(sizes))
     counts.index_put_((places[known], owners[known]), counts.new_ones(()), accumulate=True)
-    frequency = (counts > 0).sum(dim=1)
+    frequency = (counts > 0).sum(dim=1).to(dtype)
     rarity = torch.log1p((len(sizes) - frequency + 0.5) / (frequency + 0.5))
-    relative = sizes / sizes.float().mean().clamp(min=1)
+    lengths_of_units = sizes.to(dtype)
+    relative = lengths_of_units / lengths_of_units.mean().clamp(min=1)
     scores = rarity.unsqueeze(1) * counts * (K1 + 1) / (counts + K1 * (1 - B + B * relative))
     return Terms(ids, asked, rarity, scores)
 
@@ -72,7 +74,7 @@ def terms_of(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor) -> Term
 def standardised(x: Tensor) -> Tensor:
     """Maps (Q, N) values to a mean of 0 and a standard deviation of 1 over the units."""
     deviation = (x.var(dim=1, keepdim=True, correction=0) + 1e-12).sqrt()
-    return (x - x.mean(dim=1, keepdim=True)) / (deviation + 1e-6)
+    return (x - x.mean(dim=1, keepdim=True)) / (deviation + LEAST)
 
 
 def smoothed(x: Tensor, middles: Tensor, width: float) -> Tensor:
@@ -119,7 +121,7 @@ def features_of_vectors(questions: Tensor, units: Tensor, contexts: Tensor, size
         contexts: (N, E) means of the states of the tokens of each unit, in context.
         sizes: (N,) tokens of the units.
     """
-    middles = middles_of(sizes)
+    middles = middles_of(sizes, questions.dtype)
     alone, inside = cosines(questions, units), cosines(questions, contexts)
     near = [cosines(questions, nearby_means(contexts, sizes, width)) for width in MEANS_WITHIN]
     best = [best_nearby(alone, middles, width) for width in BEST_WITHIN]

@@ -100,9 +100,7 @@ class EncoderWithHeads(nn.Module):
         if head.level == "evidence":
             assert encoded.spans is not None
             table = self.core.embed_tokens.weight
-            return evidence_scores(
-                head, encoded.spans, tokens, table, vocabulary.bos, vocabulary.eos, vocabulary.pad
-            )
+            return evidence_scores(head, encoded.spans, tokens, table, vocabulary.bos, vocabulary.eos, vocabulary.pad)
         starts = sentence_starts(tokens, vocabulary.bos, vocabulary.pad)
         if head.level in ("paragraph", "paragraphs"):
             paragraphs, counts = paragraphs_of_tokens(tokens, starts, vocabulary.bos, vocabulary.eos, vocabulary.pad)

@@ -126,7 +126,7 @@ class EvidenceEncoder(RobertaEncoder):
         """Builds the layers over turns or sentences; ValueError for a head of another level."""
         if level != EvidenceHead.level:
             raise ValueError("hat_evidence is for data of --kind evidence; for others use --arch hat_roberta_*")
-        return EvidenceHead(self.config.encoder_embed_dim, self.config.evidence_sizes())
+        return EvidenceHead(self.config.encoder_embed_dim, self.vocabulary.size, self.config.evidence_sizes())
 
     def forward(
         self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, words: Tensor | None = None
@@ -209,7 +209,7 @@ class EvidenceEncoder(RobertaEncoder):
             yield sums / sizes.clamp(min=1).unsqueeze(1)
 
     def states_of(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, Tensor]]:
-        """Yields the (T, C) states of each piece, markers included, with its index; those of the same length together."""
+        """Yields the index of each piece and its (T, C) states, markers included, in the order of their lengths."""
         bos, pad, eos = self.vocabulary.bos, self.vocabulary.pad, self.vocabulary.eos
         device = self.embed_tokens.weight.device
         for batch in batches_of([len(piece) + 2 for piece in pieces]):

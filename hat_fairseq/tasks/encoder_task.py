@@ -27,10 +27,12 @@ from ..data.files import at
 from ..data.ids import read_ids
 from ..data.kinds import KINDS, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
+from ..data.kinds.evidence import EvidenceKind
 from ..data.manifest import check_files
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
 from ..networks.evidence import UNLIMITED
+from .evidence_dataset import EvidenceDataset
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
 from .row_dataset import RowDataset
 
@@ -157,9 +159,12 @@ class EncoderTask(PluginTask, FairseqTask):
         self._check_lengths(rows, f"{data}, {split}")
         labels = self._load_labels(split, len(rows), combine)
         chunks = read_ids(data / f"{split}.ids") if self.kind.joins_rows else None
-        self.datasets[split] = RowDataset(
+        dataset = EvidenceDataset if isinstance(self.kind, EvidenceKind) else RowDataset
+        self.datasets[split] = dataset(
             self.kind, rows, self.dictionary.pad(), labels, self.label_dictionary, split, chunks
         )
+        if dataset is EvidenceDataset and split == "train" and self._model is not None:
+            self._model.classification_head(EVIDENCE).count_questions(self.datasets[split].questions())
 
     def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""

@@ -1,7 +1,9 @@
 """Evidence: which turns or sentences of a long document answer each of its questions, as passages and as lines.
 
 A passage is all that is said about a question, in QMSum 55 turns; lines are the few turns or sentences that the answer
-rests on. A record may have one of them, or both. A row is `<s> question 1 <s> question 2 </s> </s> <s> unit 1 <s> unit 2 ... </s>`, where a unit is a turn with its role
+rests on. A record may have one of them, or both.
+
+A row is `<s> question 1 <s> question 2 </s> </s> <s> unit 1 <s> unit 2 ... </s>`, where a unit is a turn with its role
 before it, `PM: Good morning.`, or a sentence. The document is there once, whatever the number of questions.
 
 Legend: B rows, Q questions of a row, N units of a row, K classes.
@@ -240,9 +242,7 @@ class EvidenceKind(LabelledKind):
             in_row = units_of_row(row)
             passages_of, lines = evidence_of(record, units, encoder.counts), lines_of(record, units, encoder.counts)
             encoder.counts["evidence_truncated"] += sum(
-                each.number in numbers
-                for numbers in passages_of or lines or ()
-                for each in units[len(in_row) :]
+                each.number in numbers for numbers in passages_of or lines or () for each in units[len(in_row) :]
             )
             row.streams["label"] = [
                 class_of(passages_of and passages_of[question], lines and lines[question], each.number)
