@@ -102,7 +102,7 @@ class EvidenceHead(nn.Module):
         self.unit_proj, self.context_proj = nn.Linear(vector_dim, dim), nn.Linear(vector_dim, dim)
         self.question_proj = nn.Linear(vector_dim, dim)
         self.feature_proj, self.place_proj = nn.Linear(unit_features.NUMBER, dim), nn.Linear(3, dim)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.dropout = nn.Dropout(min(1.0, 2 * sizes.dropout))  # of the vectors, which have many channels
         self.layers = nn.ModuleList(
             EncoderLayer(
                 layer_sizes,

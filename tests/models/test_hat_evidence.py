@@ -16,7 +16,7 @@ from minilm import MINILM, needs_minilm
 from torch import Tensor
 
 import hat_fairseq
-from hat_fairseq.criterions.evidence import THRESHOLDS, average_precision, f1_by_threshold
+from hat_fairseq.criterions.evidence import MARGINS, THRESHOLDS, average_precision, f1_by_threshold
 from hat_fairseq.data.kinds.evidence import EvidenceKind
 from hat_fairseq.networks.encoder import Encoder
 from hat_fairseq.networks.kept_vectors import KeptVectors
