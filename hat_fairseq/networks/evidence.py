@@ -60,7 +60,9 @@ class HatEvidenceConfig(RobertaConfig):
     evidence_dim: int = option(32, "the width of the layers over turns or sentences", least=2)
     evidence_ffn_dim: int = option(64, "the width of the feed-forward networks in these layers", least=1)
     evidence_attention_heads: int = option(4, "the number of attention heads in these layers", least=1)
-    evidence_dropout: float = option(0.1, "the dropout of these layers; that of the vectors is twice as much", least=0, most=1)
+    evidence_dropout: float = option(
+        0.1, "the dropout of these layers; that of the vectors is twice as much", least=0, most=1
+    )
     own_options = ("segment_length",)
     training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
 
