@@ -23,7 +23,7 @@ from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.embedding import sines_and_cosines
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import SegmentAttention
-from hat_fairseq.scoring.baselines import best_of_chunk, first_chunk
+from hat_fairseq.scoring.evidence_rules import OWN, best_of_chunk, chunk_numbers
 
 ALONE, QUESTIONS = "hat_evidence_minilm", "questions"  # names of vectors
 BOS, WIDTH, PARTS, UNREAD, FIRST = 0, 384, 20, -20.0, 512
@@ -117,18 +117,21 @@ class Evidence:
             questions = [ids.tolist()[1:-1] for ids in document.questions]
             return (bag.transform(questions) @ bag.transform(document.units).T).toarray()
 
-        def sizes(document: Document) -> list[int]:
-            return [1 + len(unit) for unit in document.units]
+        def chunks(document: Document) -> np.ndarray:
+            return chunk_numbers(np.array([1 + len(unit) for unit in document.units]))
+
+        def best(scores: np.ndarray, chunks: np.ndarray) -> np.ndarray:
+            return (best_of_chunk(scores, chunks) + OWN * scores) / (1 + OWN)
 
         rules: dict[str, Rule] = {
             "random": lambda each: noise.random(each.gold.shape),
             "lead": lambda each: np.broadcast_to(np.linspace(1, 0, each.gold.size(1)), each.gold.shape),
             "rate of its twentieth": lambda each: np.broadcast_to(rates[each.parts], each.gold.shape),
             "bag of words": words,
-            "bag of words, best of its chunk": lambda each: best_of_chunk(words(each), sizes(each)),
+            "bag of words, best of its chunk": lambda each: best(words(each), chunks(each)),
             "cosine": cosine,
-            "cosine, first 512": lambda each: first_chunk(cosine(each), sizes(each)),
-            "cosine, best of its chunk": lambda each: best_of_chunk(cosine(each), sizes(each)),
+            "cosine, first 512": lambda each: np.where(chunks(each) == 0, cosine(each), 0),
+            "cosine, best of its chunk": lambda each: best(cosine(each), chunks(each)),
         }
         return {name: lambda each, rule=rule: torch.tensor(np.array(rule(each))).logit(1e-6)
                 for name, rule in rules.items()}  # fmt: skip

@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "inference": {
         "kernels",
         "models",
+        "modules",
         "networks",
         "data",
         "model_folder",

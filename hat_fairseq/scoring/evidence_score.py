@@ -3,94 +3,41 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.kinds.evidence import (
-    Evidence,
-    EvidenceKind,
-    EvidenceOptions,
-    EvidencePrediction,
-    Unit,
-    by_number,
-    evidence_of,
-    passages,
-    units_of,
-)
+from hat_fairseq.data.kinds.evidence import EvidenceKind, evidence_of, lines_of
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.text import EmptyDocumentError
-from hat_fairseq.scoring import baselines
-from hat_fairseq.scoring.evidence import FIGURES, Found, System, compare, f1
+from hat_fairseq.scoring.evidence import EvidenceReport, Found, System, compare
+from hat_fairseq.scoring.evidence_baselines import Baseline, Reference, baselines, references_of
+from hat_fairseq.scoring.evidence_rules import RULES
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Signature, aligned
 
-WITHOUT_TEXT = "documents_without_text"
+VECTORS = "hat_fairseq.inference.unit_vectors"  # which needs torch, and imports this part of the package
+DOMAIN = "domain"  # a key of meta
+OF_VECTORS = tuple(name for name, rule in RULES.items() if rule.needs_vectors)
 
 
-@dataclass(frozen=True)
-class Reference:
-    """A document with its questions.
-
-    Attributes:
-        units, texts: of the turns or sentences that have text, with roles.
-        evidence: for each question the numbers of the units that answer it; None where that is not known.
-    """
-
-    record: Evidence
-    units: list[Unit]
-    texts: list[str]
-    evidence: list[set[int]] | None
-
-    @property
-    def count(self) -> int:
-        """Returns the number of turns or sentences, with and without text."""
-        return len(self.units if self.record.text is not None else self.record.elements or ())
-
-    @property
-    def gold(self) -> np.ndarray:
-        """Returns (Q, N): is a unit evidence; ValueError where that is not known."""
-        if self.evidence is None:
-            raise ValueError(f"{self.record.name} has neither evidence nor spans, so it cannot be scored")
-        return np.array([[unit.number in numbers for unit in self.units] for numbers in self.evidence])
-
-
-def read_references(path: str, counts: Counter[str]) -> dict[str, Reference]:
+def read_references(path: str) -> tuple[dict[str, Reference], int]:
     """Reads records of the kind `evidence` by their ids; ValueError for none, or running text without a pipeline.
 
-    Documents without text, or with a question without text, are left out and counted.
+    Returns also how many documents were skipped, because they or one of their questions have no text.
     """
-    references = {}
-    settings = _settings(path)
-    for record in read_records(path, EvidenceKind.name):
-        assert isinstance(record, Evidence)
-        if record.text is not None and settings.splitter == "given":
-            raise ValueError(
-                f"{record.name} has running text, whose sentences are not known here: take text/SPLIT.jsonl of "
-                "hat preprocess, beside whose folder text is bin, or give sentences"
-            )
-        try:
-            prepared = EvidenceKind().prepare(record, settings, Counter())
-        except EmptyDocumentError:
-            counts[WITHOUT_TEXT] += 1
-            continue
-        units, sentences = units_of(prepared, settings), prepared.texts[-1].sentences
-        evidence = evidence_of(record, units, Counter()) if record.gold_value is not None else None
-        references[record.id] = Reference(record, units, [sentence.text for sentence in sentences], evidence)
+    references, skipped = references_of(read_records(path, EvidenceKind.name), _settings(path))
     if not references:
         raise ValueError(f"{path} is empty: nothing to score")
-    return references
+    return {each.record.id: each for each in references}, skipped
 
 
-def _settings(path: str) -> Settings:
+def _settings(path: str) -> Settings | None:
     """What divides running text as `hat preprocess` did, if the file is of its folder `text`."""
     data = Path(path).resolve().parent.with_name("bin")
-    return TextPipeline.load(data).settings if (data / FILE_NAME).is_file() else Settings(EvidenceKind.name)
+    return TextPipeline.load(data).settings if (data / FILE_NAME).is_file() else None
 
 
 def read_systems(path: str, references: Mapping[str, Reference], wanted: str) -> dict[str, System]:
@@ -98,21 +45,33 @@ def read_systems(path: str, references: Mapping[str, Reference], wanted: str) ->
     predictions = read_by_id(path, lambda fields: fields)
     predictions = {name: fields for name, fields in predictions.items() if not is_empty(fields)}
     check_joined(predictions, references, (path, wanted))
-    return {name: _system(predictions[name], reference) for name, reference in references.items()}
+    return {name: system_of(predictions[name], reference) for name, reference in references.items()}
 
 
-def _system(fields: Fields, reference: Reference) -> System:
-    threshold, objects = _probability(fields, "threshold"), fields.objects("questions")
-    asked = reference.record.questions
+def system_of(fields: Fields, reference: Reference) -> System:
+    """Returns what the prediction of a document says; that of an older version has one threshold for all questions."""
+    objects, asked = fields.objects("questions"), reference.record.questions
     if len(objects) != len(asked):
         raise fields.error(f"{len(objects)} questions, and {reference.record.name} has {len(asked)}")
-    answers = []
+    system = []
     for number, (each, question) in enumerate(zip(objects, asked, strict=True), start=1):
         each.where = f"{fields.where}: question {number}"
         if each.text("question") != question:
             raise each.error(f"it is {each.text('question')!r:.80}, and in {reference.record.name} {question!r:.80}")
-        answers.append(Found(_probabilities(each, reference), list(_passages(each, reference))))
-    return System(threshold, answers)
+        system.append(_found(each, fields, reference))
+    return system
+
+
+def _found(question: Fields, document: Fields, reference: Reference) -> Found:
+    has_lines = "line_probabilities" in question
+    return Found(
+        _probabilities(question, "probabilities", reference),
+        _probability(question if "threshold" in question else document, "threshold"),
+        list(_passages(question, reference)),
+        _probabilities(question, "line_probabilities", reference) if has_lines else None,
+        _probability(question, "line_threshold") if has_lines else None,
+        _probability(question, "answer_probability") if "answer_probability" in question else None,
+    )
 
 
 def _probability(fields: Fields, name: str, *value: Any) -> float:
@@ -123,16 +82,16 @@ def _probability(fields: Fields, name: str, *value: Any) -> float:
     return float(number)
 
 
-def _probabilities(question: Fields, reference: Reference) -> list[float | None]:
-    values, count = question.get("probabilities", list), reference.count
+def _probabilities(question: Fields, name: str, reference: Reference) -> list[float | None]:
+    values, count = question.get(name, list), reference.count
     if reference.record.text is not None:  # sentences that were truncated are not there
         values = values + [None] * (count - len(values))
     if len(values) != count:
         raise question.error(
-            f"{len(values)} probabilities, and {reference.record.name} has {count} turns or sentences; were they "
-            "divided otherwise?"
+            f"{len(values)} {name}, and {reference.record.name} has {count} turns or sentences; were they divided "
+            "otherwise?"
         )
-    return [None if value is None else _probability(question, "each probability", value) for value in values]
+    return [None if value is None else _probability(question, f"each of {name}", value) for value in values]
 
 
 def _passages(question: Fields, reference: Reference) -> Iterable[tuple[int, int]]:
@@ -143,122 +102,159 @@ def _passages(question: Fields, reference: Reference) -> Iterable[tuple[int, int
         yield first, last
 
 
-def predict(reference: Reference, scores: np.ndarray, threshold: float) -> EvidencePrediction:
-    """Returns the prediction that `hat predict` would write for (Q, N) probabilities."""
-    record, units = reference.record, reference.units
-    questions = [
-        {
-            "question": question,
-            "passages": passages(record, units, row, EvidenceOptions(threshold)),
-            "probabilities": by_number(units, row, record),
-        }
-        for question, row in zip(record.questions, scores, strict=True)
-    ]
-    return EvidencePrediction(record.id, threshold, questions)
-
-
-def rounded(scores: np.ndarray) -> np.ndarray:
-    """Rounds scores as in predictions, so that a threshold among them divides both alike."""
-    return np.array([[round(score, 6) for score in row] for row in scores.tolist()])
-
-
-def best_threshold(scores: Iterable[np.ndarray], gold: Iterable[np.ndarray]) -> float:
-    """Finds the threshold with the best mean F1 over questions with evidence, among 200 quantiles of the scores.
-
-    Args:
-        scores, gold: (Q, N) of each document.
-    """
-    pairs = [(row, right) for both in zip(scores, gold, strict=True) for row, right in zip(*both, strict=True)]
-    answered = [(row, right) for row, right in pairs if right.any()]
-    if not answered:
-        raise ValueError("no question has evidence, so no threshold can be chosen")
-    thresholds = np.quantile(np.concatenate([row for row, _ in answered]), np.linspace(0, 1, 200)).tolist()
-    means = [np.mean([f1(row >= threshold, right) for row, right in answered]) for threshold in thresholds]
-    return float(thresholds[int(np.argmax(means))])
-
-
-def baseline_systems(
-    names: Sequence[str],
-    references: Mapping[str, Reference],
-    valid: Mapping[str, Reference],
-    train: Mapping[str, Reference],
-) -> dict[str, dict[str, System]]:
-    """Makes the predictions of baselines for the references, by the title of each.
-
-    Args:
-        valid: documents that the thresholds are chosen on.
-        train: documents that the weights of words are of.
-    """
-    words = baselines.Tfidf(text for each in train.values() for text in each.texts)
-    systems = {}
-    for name in names:
-        title, score = baselines.BASELINES[name]
-
-        def scores(of: Mapping[str, Reference], score: baselines.Scores = score) -> list[np.ndarray]:
-            generator = np.random.default_rng(0)
-            return [rounded(score(words, generator, each.record.questions, each.texts)) for each in of.values()]
-
-        threshold = best_threshold(scores(valid), [each.gold for each in valid.values()])
-        systems[title] = {
-            each.record.id: _system(Fields(predict(each, row, threshold).to_json(), title), each)
-            for each, row in zip(references.values(), scores(references), strict=True)
-        }
-    return systems
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "also score systems that need no model: " + "; ".join(
-        name if name == title else f"{name}: {title}" for name, (title, _) in baselines.BASELINES.items()
+    parser.add_argument(
+        "--baselines",
+        nargs="*",
+        choices=RULES,
+        metavar="NAME",
+        help="also score rules without training (default: all that can be computed): "
+        + "; ".join(name if name == rule.title else f"{name}: {rule.title}" for name, rule in RULES.items()),
     )
-    parser.add_argument("--baselines", nargs="+", choices=baselines.BASELINES, metavar="NAME", help=text)
-    text = "choose the thresholds of baselines on these records (default: the references, which favours the baselines)"
-    parser.add_argument("--valid", metavar="FILE", help=text)
-    text = "fit TF-IDF on the words of these records (default: the references)"
-    parser.add_argument("--train", metavar="FILE", help=text)
+    parser.add_argument(
+        "--valid",
+        metavar="FILE",
+        help="choose settings and thresholds of the baselines on these records (default: the references, which favours "
+        "the baselines)",
+    )
+    parser.add_argument(
+        "--train",
+        metavar="FILE",
+        help="BM25: weight the words of questions by how rare they are in the questions of these records (default: of "
+        "--valid)",
+    )
+    parser.add_argument(
+        "--encoder",
+        metavar="MODEL",
+        help="take the vectors of the baselines from this model: meeting, a folder of hat export, or a checkpoint of "
+        "hat_evidence, whose data are in the folder bin beside that of the references",
+    )
 
 
 def score(args: argparse.Namespace) -> Output:
-    """Returns a row for each system, the signature, and a table of differences from the first system."""
-    names = list(dict.fromkeys(args.baselines or ()))
-    if args.valid and not names:
-        raise ValueError("--valid has no effect without --baselines: remove it")
-    if args.train and not {"first", "tfidf", "chunk"}.intersection(names):
-        raise ValueError("--train has no effect without --baselines first, tfidf or chunk: remove it")
+    """Returns a row for each system, the signature, and tables of differences and of domains."""
+    names = names_of(args)
     (wanted,) = args.references
-    counts = Counter[str]()
-    references = read_references(wanted, counts)
-    gold = [each.gold for each in references.values()]
-    if not any(each.any() for each in gold):
-        raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
+    references, skipped = read_references(wanted)
+    check_gold(references.values(), wanted)
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
-    valid, train = (read_references(path, Counter()) if path else references for path in (args.valid, args.train))
-    systems |= baseline_systems(names, references, valid, train) if names else {}
-    numbers = [[unit.number for unit in each.units] for each in references.values()]
-    reports = compare(
-        {name: [system[identifier] for identifier in references] for name, system in systems.items()},
-        [[set(np.array(own)[row].tolist()) for row in rows] for own, rows in zip(numbers, gold, strict=True)],
-        units=numbers,
+    rules = rules_of(args, names, references, wanted)
+    for each in rules:
+        lines = (Fields(prediction.to_json(), each.title) for prediction in each.predictions)
+        found = zip(references.values(), lines, strict=True)
+        systems[each.title] = {own.record.id: system_of(line, own) for own, line in found}
+    reports = reports_of(systems, list(references.values()), args)
+    signature = next(iter(reports.values())).signature
+    if rules:
+        signature = Signature({"baselines": _chosen_on(args, wanted)} | signature.settings, signature.title)
+    first = args.hypotheses[0]
+    record = {name: _json(each, signature) for name, each in reports.items()}
+    more = [*_differences(reports, first)]
+    for domain, of_domain in domains_of(references.values()).items():
+        notes_of_domain = f"{DOMAIN} {domain}: {len(of_domain)} documents"
+        if not any(each.evidence and any(each.evidence) or each.lines and any(each.lines) for each in of_domain):
+            more += ["", f"{notes_of_domain}, none with evidence"]
+            continue
+        own = reports_of(systems, of_domain, args)
+        more += ["", f"{notes_of_domain}, {next(iter(own.values())).signature.settings['questions']}"]
+        more += [*aligned(_table(own)), *_differences(own, first)]
+        for name, each in own.items():
+            record[name].setdefault("domains", {})[domain] = _json(each)
+    if rules:
+        more += ["", "settings of the baselines, and their thresholds"]
+        more += aligned([[each.title, each.chosen] for each in rules])
+        for each in rules:
+            record[each.title]["chosen"] = each.to_json()
+    return Output(_table(reports), [str(signature)], more, _notes(args, references.values(), rules, skipped), record)
+
+
+def names_of(args: argparse.Namespace) -> list[str]:
+    """Returns the names of the rules to compute; ValueError for options without effect."""
+    asked = args.baselines
+    for option in ("valid", "train", "encoder"):
+        if getattr(args, option) and asked is None:
+            raise ValueError(f"--{option} has no effect without --baselines: remove it")
+    if asked == []:
+        return [name for name, rule in RULES.items() if args.encoder or not rule.needs_vectors]
+    names = list(dict.fromkeys(asked or ()))
+    needing = [name for name in names if RULES[name].needs_vectors]
+    if needing and not args.encoder:
+        raise ValueError(f"--baselines {needing[0]} needs vectors: give --encoder, such as --encoder meeting")
+    if args.encoder and not needing:
+        raise ValueError("--encoder has no effect without a baseline of vectors: remove it")
+    if args.train and not any("words" in RULES[name].settings for name in names):
+        raise ValueError("--train has no effect without a baseline with BM25: remove it")
+    return names
+
+
+def check_gold(references: Iterable[Reference], wanted: str) -> None:
+    """Raises ValueError for a document without evidence and lines, or if there is no question with them."""
+    has_any = False
+    for each in references:
+        if each.evidence is None and each.lines is None:
+            raise ValueError(f"{each.record.name} has neither evidence nor spans nor lines, so it cannot be scored")
+        has_any |= any(map(any, ([*map(bool, own)] for own in (each.evidence, each.lines) if own is not None)))
+    if not has_any:
+        raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
+
+
+def rules_of(
+    args: argparse.Namespace, names: Sequence[str], references: Mapping[str, Reference], wanted: str
+) -> list[Baseline]:
+    """Computes the rules, for whose vectors each document is encoded once."""
+    if not names:
+        return []
+    test = list(references.values())
+    valid = list(read_references(args.valid)[0].values()) if args.valid else test
+    asked = list(read_references(args.train)[0].values()) if args.train else valid if args.valid else None
+    questions = None if asked is None else [question for each in asked for question in each.record.questions]
+    cosines = None
+    if any(RULES[name].needs_vectors for name in names):
+        vectors = import_module(VECTORS)
+        loaded = vectors.load_encoder(args.encoder, references=wanted)
+        of_test = list(vectors.cosines_of(loaded, test))
+        cosines = of_test, of_test if valid is test else list(vectors.cosines_of(loaded, valid))
+    return baselines(names, test, valid, questions=questions, cosines=cosines)
+
+
+def reports_of(
+    systems: Mapping[str, Mapping[str, System]], references: Sequence[Reference], args: argparse.Namespace
+) -> dict[str, EvidenceReport]:
+    """Returns the reports of systems on some of the references."""
+    return compare(
+        {name: [system[each.record.id] for each in references] for name, system in systems.items()},
+        [each.evidence for each in references],
+        lines=[each.lines for each in references],
+        units=[each.numbers for each in references],
         bootstrap_samples=args.bootstrap_samples,
         seed=args.seed,
     )
-    signature = next(iter(reports.values())).signature
-    if names:
-        used = {"baselines": f"threshold of {args.valid or wanted}, words of {args.train or wanted}"}
-        signature = Signature(used | signature.settings, signature.title)
-    rows = [["", *FIGURES], *([name, *map(str, each.scores.values())] for name, each in reports.items())]
-    more = [[f"minus {args.hypotheses[0]}", *FIGURES]]
-    more += [[name, *map(_signed, each.differences.values())] for name, each in reports.items() if each.differences]
-    record: dict[str, Any] = {}
-    for name, each in reports.items():
-        fields = each.to_json()
-        record[name] = {"figures": fields["scores"], "signature": str(signature)}
-        if each.differences:
-            record[name]["differences"] = fields["differences"]
-    below = ["", *aligned(more)] if len(more) > 1 else []
-    notes = _notes(args, references)
-    if without := counts[WITHOUT_TEXT]:
-        notes.append(f"{without} documents have no text and are left out")
-    return Output(rows, [str(signature)], below, notes, record)
+
+
+def domains_of(references: Iterable[Reference]) -> dict[str, list[Reference]]:
+    """Returns the references of each domain, in order of their names; nothing if no record has one."""
+    domains: dict[str, list[Reference]] = {}
+    for each in references:
+        domain = (each.record.meta or {}).get(DOMAIN)
+        if isinstance(domain, str):
+            domains.setdefault(domain, []).append(each)
+    return dict(sorted(domains.items()))
+
+
+def _table(reports: Mapping[str, EvidenceReport]) -> list[list[str]]:
+    figures = list(next(iter(reports.values())).scores)
+    return [["", *figures], *([name, *map(str, each.scores.values())] for name, each in reports.items())]
+
+
+def _differences(reports: Mapping[str, EvidenceReport], first: str) -> list[str]:
+    rows = [[name, *map(_signed, each.differences.values())] for name, each in reports.items() if each.differences]
+    return ["", *aligned([[f"minus {first}", *next(iter(reports.values())).scores], *rows])] if rows else []
+
+
+def _json(report: EvidenceReport, signature: Signature | None = None) -> dict[str, Any]:
+    fields = report.to_json()
+    record = {"figures": fields["scores"], "signature": str(signature or report.signature)}
+    return record | ({"differences": fields["differences"]} if report.differences else {})
 
 
 def _signed(interval: Interval) -> str:
@@ -266,15 +262,31 @@ def _signed(interval: Interval) -> str:
     return f"{interval.mean:+.2f}{limits}"
 
 
-def _notes(args: argparse.Namespace, references: Mapping[str, Reference]) -> list[str]:
-    """What of the evidence has no text, and thresholds that are chosen on what they are used for."""
-    counts = Counter[str]()
-    for each in references.values():
-        evidence_of(each.record, each.units, counts)
-    without = counts["evidence_without_text"]
-    notes = [f"{without} units or spans of the evidence have no text and are left out"] if without else []
-    if args.baselines and not args.valid:
+def _chosen_on(args: argparse.Namespace, wanted: str) -> str:
+    """What the rules depend on, for the signature."""
+    parts = [f"chosen on {args.valid or wanted}"]
+    parts += [f"rare words of the questions of {args.train or args.valid}"] if args.train or args.valid else []
+    parts += [f"vectors of {args.encoder}"] if args.encoder else []
+    return ", ".join(parts)
+
+
+def _notes(
+    args: argparse.Namespace, references: Iterable[Reference], rules: Sequence[Baseline], skipped: int
+) -> list[str]:
+    """What of the evidence has no text, what is not scored, and choices that were made on what they are used for."""
+    counts, notes = Counter[str](), list[str]()
+    for each in references:
+        if each.evidence is not None:
+            evidence_of(each.record, each.units, counts)
+        lines_of(each.record, each.units, counts)
+    if without := counts["evidence_without_text"]:
+        notes.append(f"{without} units or spans of the evidence have no text and are left out")
+    if rules and not args.valid:
         notes.append(
-            "the thresholds of the baselines are the best for the references, which favours them: give --valid"
+            "settings and thresholds of the baselines are the best for the references, which favours them: give --valid"
         )
+    if args.baselines == [] and not args.encoder:
+        notes.append(f"without --encoder these baselines are not computed: {', '.join(OF_VECTORS)}")
+    if skipped:
+        notes.append(f"{skipped} documents have no text and are left out")
     return notes

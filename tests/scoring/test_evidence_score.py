@@ -1,4 +1,4 @@
-"""`hat score evidence`: its figures against loops over drawn predictions, its baselines, and what is refused."""
+"""`hat score evidence`: its figures against loops over drawn predictions, its options, and what is refused."""
 
 import copy
 import io
@@ -11,12 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import hat, read_lines, refusal, write_lines
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from hat_fairseq.data.language import words_of
-from hat_fairseq.scoring.baselines import Tfidf, best_of_chunk, chunk_numbers, first_chunk
-from hat_fairseq.scoring.evidence import FIGURES, f1
-from hat_fairseq.scoring.evidence_score import best_threshold
+from hat_fairseq.scoring.evidence import ALL_FIGURES, ANSWER_FIGURES, FIGURES, LINE_FIGURES, auroc, false_alarms
+from hat_fairseq.scoring.evidence_rules import RULES
 
 Line = dict[str, Any]
 TEXT = "remote control button yellow rubber wood price market meeting monday design user battery"
@@ -24,19 +21,30 @@ WORDS = TEXT.split()
 
 
 def draw_documents(draw: random.Random, count: int) -> list[Line]:
-    """Some turns have no text, some questions no evidence, and some evidence no text."""
-    documents = []
+    """Some turns have no text, some questions no evidence, some evidence no text, and some documents no lines."""
+    documents = list[Line]()
     for number in range(count):
         units = [" ".join(draw.choices(WORDS, k=draw.randint(1, 6))) for _ in range(draw.randint(2, 14))]
         texts = [text if draw.random() < 0.8 else draw.choice(["", " ", "\u200b"]) for text in units[:-1]] + units[-1:]
         asked = [" ".join(draw.choices(WORDS, k=3)) for _ in range(draw.randint(1, 4))]
         gold = [[n for n in range(len(texts)) if draw.random() < draw.choice([0, 0.3, 0.7])] for _ in asked]
         documents.append({"id": f"d{number}", "questions": asked, "sentences": texts, "evidence": gold})
+        if number % 4:
+            documents[-1]["lines"] = [[n for n in numbers if draw.random() < 0.4] for numbers in gold]
+    documents[0]["evidence"][0] = []
     return documents
 
 
-def draw_predictions(draw: random.Random, documents: list[Line]) -> list[Line]:
-    """Few different probabilities, so there are ties; the ends of some documents were truncated."""
+def draw_scores(draw: random.Random, count: int, known: list[int]) -> list[float | None]:
+    """Few different ones, so there are ties."""
+    scores: list[float | None] = [None] * count
+    for n in known:
+        scores[n] = draw.choice([0, 0.1, 0.3, 0.5, 1])
+    return scores
+
+
+def draw_predictions(draw: random.Random, documents: list[Line], old: bool = False) -> list[Line]:
+    """The ends of some documents were truncated; `old`: of a version with one threshold, without lines and answers."""
     lines = []
     for document in documents:
         count, threshold = len(document["sentences"]), draw.choice([0, 0.3, 0.5])
@@ -44,38 +52,60 @@ def draw_predictions(draw: random.Random, documents: list[Line]) -> list[Line]:
         known = [n for n, text in enumerate(document["sentences"]) if text.strip(" \u200b") and n < kept]
         questions = []
         for question in document["questions"]:
-            scores: list[float | None] = [None] * count
-            for n in known:
-                scores[n] = draw.choice([0, 0.1, 0.3, 0.5, 1])
-            chosen = [n for n in known if (scores[n] or 0) >= threshold]
+            own = threshold if old else draw.choice([0, 0.3, 0.5])
+            scores = draw_scores(draw, count, known)
+            chosen = [n for n in known if (scores[n] or 0) >= own]
             passages = [{"first": n, "last": n} for n in chosen]
             for place in range(len(passages) - 1, 0, -1):  # joined where nothing with text is between
                 if known.index(chosen[place]) == known.index(chosen[place - 1]) + 1:
                     passages[place - 1]["last"] = passages.pop(place)["last"]
             draw.shuffle(passages)
-            questions.append({"question": question, "probabilities": scores, "passages": passages})
-        lines.append({"id": document["id"], "threshold": threshold, "questions": questions})
+            answer: Line = {"question": question, "probabilities": scores, "passages": passages}
+            if not old:
+                answer |= {"threshold": own, "answered": True, "answer_probability": draw.choice([0.2, 0.4, 0.9])}
+                answer |= {"line_probabilities": draw_scores(draw, count, known), "line_threshold": 0.3}
+            questions.append(answer)
+        lines.append({"id": document["id"], "questions": questions} | ({"threshold": threshold} if old else {}))
     draw.shuffle(lines)
     return lines
+
+
+def of_units(gold: set[int], scores: list[float | None], threshold: float, known: list[int]) -> tuple[float, float]:
+    """Average precision and F1."""
+    ranked = sorted(known, key=lambda n: (scores[n] is None, -(scores[n] or 0), n))
+    at = [sum(n in gold for n in ranked[:k]) / k for k in range(1, len(ranked) + 1) if ranked[k - 1] in gold]
+    chosen = {n for n in known if (score := scores[n]) is not None and score >= threshold}
+    return sum(at) / len(at), 2 * len(chosen & gold) / (len(chosen) + len(gold))
+
+
+def of_answers(right: list[float], wrong: list[float]) -> tuple[float, float]:
+    """AUROC and false alarms, of the probabilities of questions with and without an answer."""
+    if not right or not wrong:
+        return 0.5, 0
+    wins = sum((a > b) + (a == b) / 2 for a in right for b in wrong)
+    reached = next(t for t in sorted(right, reverse=True) if sum(a >= t for a in right) >= 0.9 * len(right))
+    return wins / len(right) / len(wrong), sum(b >= reached for b in wrong) / len(wrong)
 
 
 def dense_figures(documents: list[Line], predictions: list[Line]) -> list[float]:
     """The definitions, unit by unit."""
     by_id = {line["id"]: line for line in predictions}
-    precisions, f1s, predicted, right, golds, found = [], [], 0, 0, 0, 0
+    evidence_figures, line_figures, predicted, right, golds, found = [], [], 0, 0, 0, 0
+    answers: dict[bool, list[float]] = {True: [], False: []}
     for document in documents:
         line = by_id[document["id"]]
         known = [n for n, text in enumerate(document["sentences"]) if text.strip(" \u200b")]
-        for answer, evidence in zip(line["questions"], document["evidence"], strict=True):
-            gold, scores = set(known) & set(evidence), answer["probabilities"]
+        gold_lines = document.get("lines", [[]] * len(document["questions"]))
+        for answer, evidence, numbers in zip(line["questions"], document["evidence"], gold_lines, strict=True):
+            gold, lines, scores = set(known) & set(evidence), set(known) & set(numbers), answer["probabilities"]
+            threshold = answer.get("threshold", line.get("threshold"))
             if gold:
-                ranked = sorted(known, key=lambda n: (scores[n] is None, -(scores[n] or 0), n))
-                at = [
-                    sum(n in gold for n in ranked[:k]) / k for k in range(1, len(ranked) + 1) if ranked[k - 1] in gold
-                ]
-                precisions.append(sum(at) / len(at))
-                chosen = {n for n in known if scores[n] is not None and scores[n] >= line["threshold"]}
-                f1s.append(2 * len(chosen & gold) / (len(chosen) + len(gold)))
+                evidence_figures.append(of_units(gold, scores, threshold, known))
+            if lines:
+                own = answer.get("line_probabilities", scores), answer.get("line_threshold", threshold)
+                line_figures.append(of_units(lines, *own, known))
+            most = max((score for score in scores if score is not None), default=0)
+            answers[bool(gold or lines)].append(answer.get("answer_probability", most))
             covered = set()
             for passage in answer["passages"]:
                 inside = [n for n in known if passage["first"] <= n <= passage["last"]]
@@ -93,8 +123,9 @@ def dense_figures(documents: list[Line], predictions: list[Line]) -> list[float]
                 found += 2 * sum(n in covered for n in run) >= len(run)
     precision, recall = (right / predicted if predicted else 0), (found / golds if golds else 0)
     harmonic = 2 * precision * recall / (precision + recall) if precision + recall else 0
-    mean = lambda values: sum(values) / len(values) if values else 0  # noqa: E731
-    return [100 * each for each in (mean(precisions), mean(f1s), precision, recall, harmonic)]
+    means = [[sum(each) / len(rows) for each in zip(*rows, strict=True)] for rows in (evidence_figures, line_figures)]
+    figures = [*(means[0] or [0, 0]), precision, recall, harmonic, *(means[1] or [0, 0])]
+    return [100 * each for each in (*figures, *of_answers(answers[True], answers[False]))]
 
 
 def score(folder: Path, *words: object) -> tuple[Line, str, str]:
@@ -108,7 +139,8 @@ def test_figures_intervals_and_differences_are_those_of_loops(tmp_path: Path) ->
     for seed in range(12):
         draw = random.Random(seed)
         documents = draw_documents(draw, 8)
-        systems = {tmp_path / f"{n}.jsonl": draw_predictions(draw, documents) for n in ("one", "two")}
+        drawn = (("one", False), ("two", seed % 2 == 0))
+        systems = {tmp_path / f"{n}.jsonl": draw_predictions(draw, documents, old) for n, old in drawn}
         references = write_lines(tmp_path / "test.jsonl", documents)
         for path, lines in systems.items():
             write_lines(path, lines)
@@ -121,15 +153,74 @@ def test_figures_intervals_and_differences_are_those_of_loops(tmp_path: Path) ->
         limits = np.percentile(samples, [2.5, 97.5], axis=0)
         for number, (path, lines) in enumerate(systems.items()):
             own = record[str(path)]["figures"]
-            assert list(own) == list(FIGURES)
-            assert [own[name]["mean"] for name in FIGURES] == pytest.approx(dense_figures(documents, lines))
+            assert list(own) == list(ALL_FIGURES)
+            assert [own[name]["mean"] for name in ALL_FIGURES] == pytest.approx(dense_figures(documents, lines))
             for side, values in zip(("low", "high"), limits[:, number], strict=True):
-                assert [own[name][side] for name in FIGURES] == pytest.approx(values)
+                assert [own[name][side] for name in ALL_FIGURES] == pytest.approx(values)
         differences = record[str(tmp_path / "two.jsonl")]["differences"]
         pairs = np.diff(samples, axis=1)[:, 0]
-        for name, low, high in zip(FIGURES, *np.percentile(pairs, [2.5, 97.5], axis=0), strict=True):
+        for name, low, high in zip(ALL_FIGURES, *np.percentile(pairs, [2.5, 97.5], axis=0), strict=True):
             assert [differences[name][side] for side in ("low", "high")] == pytest.approx([low, high], abs=1e-9)
         assert "differences" not in record[str(tmp_path / "one.jsonl")] and f"minus {tmp_path / 'one.jsonl'}" in printed
+
+
+@pytest.mark.parametrize(
+    ("without", "names"),
+    [
+        ("lines", FIGURES + ANSWER_FIGURES),
+        ("evidence", LINE_FIGURES + ANSWER_FIGURES),
+        ("questions without evidence", FIGURES + LINE_FIGURES),
+    ],
+)
+def test_figures_are_those_that_the_references_have_gold_for(without: str, names: Any, tmp_path: Path) -> None:
+    draw = random.Random(4)
+    documents = draw_documents(draw, 8)
+    path = write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
+    for each in documents:
+        each.setdefault("lines", each["evidence"])
+        each.pop(without, None)
+        if without not in ("lines", "evidence"):
+            each["evidence"] = [[len(each["sentences"]) - 1] for _ in each["questions"]]
+    references = write_lines(tmp_path / "test.jsonl", documents)
+    record, printed, _ = score(tmp_path, "--hypotheses", path, "--references", references, "--bootstrap-samples", 0)
+    assert list(record[str(path)]["figures"]) == list(names) and all(name in printed for name in names)
+
+
+def test_answers_are_told_from_questions_without() -> None:
+    scores, answered = np.array([0.9, 0.8, 0.7, 0.2, 0.8, 0.1, 0.3]), np.array([1, 1, 1, 1, 0, 0, 0]) > 0
+    assert auroc(scores, answered) == pytest.approx((3 + 2.5 + 2 + 1) / 12) and false_alarms(scores, answered) == 2 / 3
+    assert auroc(scores, answered | True) == 0.5 and false_alarms(scores, answered & False) == 0
+    flags, right = np.arange(12) < 10, np.arange(10) / 10  # nine of ten reach 0.1
+    for wrong, alarms in (([0.1, 0.09], 0.5), ([1, 1], 1), ([0, 0], 0)):
+        assert false_alarms(np.append(right, wrong), flags) == alarms
+
+
+def test_each_domain_is_scored_as_if_it_were_alone(tmp_path: Path) -> None:
+    """A document without a domain counts among all only, and a domain without evidence is named."""
+    draw = random.Random(9)
+    documents = draw_documents(draw, 10)
+    predictions = {name: draw_predictions(draw, documents) for name in ("p", "q")}
+    for number, each in enumerate(documents):
+        each["meta"] = {"domain": ("b", "a", "none", None)[number % 4], "other": 1}
+        if number % 4 == 2:
+            each["evidence"] = [[] for _ in each["questions"]]
+            each.pop("lines", None)
+    paths = {name: write_lines(tmp_path / f"{name}.jsonl", lines) for name, lines in predictions.items()}
+    words = ["--bootstrap-samples", 9, "--baselines", "random", "--valid", write_lines(tmp_path / "v.jsonl", documents)]
+    words += ["--hypotheses", *paths.values(), "--references"]
+    record, printed, _ = score(tmp_path, *words, write_lines(tmp_path / "test.jsonl", documents))
+    first, second = map(str, paths.values())
+    assert list(record[first]["domains"]) == ["a", "b"] == list(record["random"]["domains"])
+    assert "domain none: 2 documents, none with evidence" in printed
+    for domain in ("a", "b"):
+        own = [each for each in documents if each["meta"]["domain"] == domain]
+        ids = {each["id"] for each in own}
+        for name, lines in predictions.items():
+            write_lines(paths[name], [line for line in lines if line["id"] in ids])
+        alone, _, _ = score(tmp_path, *words, write_lines(tmp_path / "own.jsonl", own))
+        for system, key in ((first, "figures"), (second, "figures"), (second, "differences")):
+            assert alone[system][key] == record[system]["domains"][domain][key]
+        assert f"domain {domain}: {len(own)} documents, " in printed
 
 
 def test_the_whole_document_is_no_right_passage(tmp_path: Path) -> None:
@@ -193,13 +284,17 @@ CHANGES: list[tuple[Any, str]] = [
     (lambda lines: lines[0]["questions"][0]["probabilities"].pop(), "turns or sentences; were they divided otherwise?"),
     (
         lambda lines: lines[0]["questions"][0]["probabilities"].__setitem__(0, 1.5),
-        "probability must be a number from 0",
+        "each of probabilities must be a number from 0",
     ),
     (
         lambda lines: lines[0]["questions"][0]["probabilities"].__setitem__(0, "1"),
-        "probability must be a number from 0",
+        "each of probabilities must be a number from 0",
     ),
-    (lambda lines: lines[0].update(threshold=None), "threshold must be a number from 0 to 1, not None"),
+    (lambda lines: lines[0]["questions"][0].update(threshold=None), "threshold must be a number from 0 to 1, not None"),
+    (lambda lines: lines[0]["questions"][0].pop("threshold"), "threshold must be a number from 0 to 1, not None"),
+    (lambda lines: lines[0]["questions"][0].pop("line_threshold"), "line_threshold must be a number from 0 to 1"),
+    (lambda lines: lines[0]["questions"][0].update(answer_probability=2), "answer_probability must be a number from 0"),
+    (lambda lines: lines[0]["questions"][0]["line_probabilities"].append(1), "line_probabilities, and document 'd"),
     (lambda lines: lines[0].pop("questions"), "there is no questions"),
     (
         lambda lines: lines[0]["questions"][0].update(passages=[{"first": 1, "last": 0}]),
@@ -227,97 +322,67 @@ def test_predictions_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> 
         assert f"{number}.jsonl" in error or "test.jsonl lacks" in error
     words = ["score", "evidence", "--hypotheses", write_lines(tmp_path / "p.jsonl", lines), "--references"]
     for wrong, message in (
-        ([{**each, "evidence": [[] for _ in each["evidence"]]} for each in documents], "no question has evidence"),
-        ([{k: v for k, v in each.items() if k != "evidence"} for each in documents], "has neither evidence nor spans"),
+        (
+            [{**each, "evidence": [[] for _ in each["evidence"]], "lines": None} for each in documents],
+            "no question has evidence",
+        ),
+        (
+            [{k: v for k, v in each.items() if k not in ("evidence", "lines")} for each in documents],
+            "has neither evidence nor spans nor lines",
+        ),
         ([{"id": "d0", "text": "x", "label": "y"}], "unknown key 'label'"),
         ([], "is empty"),
     ):
         assert message in refusal(*words, write_lines(tmp_path / "wrong.jsonl", wrong))
-    valid = ["--valid", references]
-    assert "--valid has no effect without --baselines" in refusal(*words, references, *valid)
-    trained = ["--baselines", "random", "--train", references]
-    assert "--train has no effect without --baselines first, tfidf" in refusal(*words, references, *trained)
-    over = ["--baselines", "tfidf", "--valid", references, "--json", references, "--overwrite"]
+    over = ["--baselines", "bm25", "--valid", references, "--json", references, "--overwrite"]
     assert "test.jsonl" in refusal(*words, write_lines(tmp_path / "other.jsonl", documents), *over)
     assert read_lines(references) == documents
 
 
-def test_words_are_weighted_as_by_scikit_learn() -> None:
-    draw = random.Random(1)
-    texts = [
-        " ".join(draw.choices(["Ünder", "der", "Tisch", "我", "a-b", *WORDS], k=draw.randint(0, 9))) for _ in range(50)
-    ]
-    questions = ["who is under the Tisch", "remote remote control 我 我", "unknown"]
-    peer = TfidfVectorizer(tokenizer=words_of, lowercase=False, sublinear_tf=True, token_pattern=None).fit(texts)
-    expected = (peer.transform(questions) @ peer.transform(texts).T).toarray()
-    assert np.abs(Tfidf(texts).cosines(questions, texts) - expected).max() < 1e-12 and expected.any()
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--valid", "test.jsonl"], "--valid has no effect without --baselines"),
+        (["--train", "test.jsonl"], "--train has no effect without --baselines"),
+        (["--encoder", "meeting"], "--encoder has no effect without --baselines"),
+        (["--baselines", "random", "--train", "test.jsonl"], "--train has no effect without a baseline with BM25"),
+        (["--baselines", "bm25", "random", "--encoder", "meeting"], "--encoder has no effect without a baseline of"),
+        (["--baselines", "bm25", "late"], "--baselines late needs vectors: give --encoder, such as --encoder meeting"),
+        (["--baselines", "alone", "--encoder", "none.pt"], "none.pt"),
+    ],
+)
+def test_options_without_effect_are_refused(words: list[str], message: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(5)
+    documents = draw_documents(draw, 4)
+    write_lines(tmp_path / "test.jsonl", documents)
+    write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
+    error = refusal("score", "evidence", "--hypotheses", "p.jsonl", "--references", "test.jsonl", *words)
+    assert message in error
 
 
-def test_chunks_are_consecutive_units_of_about_512() -> None:
-    draw = random.Random(2)
-    for _ in range(50):
-        sizes = [draw.choice([0, 1, 7, 100, 600]) for _ in range(draw.randint(1, 60))]
-        scores = np.random.default_rng(len(sizes)).random((3, len(sizes)))
-        numbers, before = [], 0
-        for size in sizes:
-            before += size
-            numbers.append(max(0, before - 1) // 512)
-        assert chunk_numbers(sizes).tolist() == numbers
-        first, best = first_chunk(scores, sizes), best_of_chunk(scores, sizes)
-        for q in range(3):
-            for n, number in enumerate(numbers):
-                assert first[q, n] == (scores[q, n] if number == 0 else 0)
-                most = max(scores[q, m] for m in range(len(sizes)) if numbers[m] == number)
-                assert best[q, n] == pytest.approx((most + scores[q, n] / 1000) / 1.001)
-
-
-def test_the_best_threshold_is_as_good_as_any() -> None:
-    """Of so few scores each one is among the quantiles."""
-    draw = np.random.default_rng(3)
-    for _ in range(20):
-        scores, gold = draw.random((3, 2, 12)).round(1), draw.random((3, 2, 12)) < 0.3
-        gold[0, 0] = False
-
-        def mean(threshold: float, scores: Any = scores, gold: Any = gold) -> float:
-            pairs = [(s, g) for s, g in zip(scores.reshape(6, -1), gold.reshape(6, -1), strict=True) if g.any()]
-            return float(np.mean([f1(s >= threshold, g) for s, g in pairs]))
-
-        assert mean(best_threshold(scores, gold)) == pytest.approx(max(map(mean, scores.ravel())))
-    with pytest.raises(ValueError, match="no question has evidence, so no threshold can be chosen"):
-        best_threshold(scores, gold & False)
-
-
-@pytest.mark.slow
 def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
+    """Without names, all that need no encoder."""
     draw = random.Random(7)
     documents, valid = draw_documents(draw, 9), draw_documents(draw, 9)
     path = write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
     references = write_lines(tmp_path / "test.jsonl", documents)
     words = ["--hypotheses", path, "--references", references, "--bootstrap-samples", 9, "--baselines"]
-    names = ["random", "first", "tfidf", "chunk"]
-    record, printed, notes = score(tmp_path, *words, *names)
-    titles = ["random", "TF-IDF, first 512 words", "TF-IDF", "TF-IDF, best of its 512 words"]
+    record, printed, notes = score(tmp_path, *words)
+    titles = [rule.title for rule in RULES.values() if not rule.needs_vectors]
     assert list(record) == [str(path), *titles] and "the best for the references, which favours them" in notes
-    assert score(tmp_path, *words, *names)[1] == printed  # the same numbers are drawn
-    assert f"baselines: threshold of {references}, words of {references}" in printed
-    files = ["--valid", write_lines(tmp_path / "valid.jsonl", valid), "--train", references]
-    other, _, notes = score(tmp_path, *words, *names, *files)
-    assert "favours" not in notes
+    assert "without --encoder these baselines are not computed: alone, best_of_chunk" in notes
+    assert score(tmp_path, *words)[1] == printed  # the same numbers are drawn
+    chosen = [record["BM25, smoothed"]["chosen"][name]["settings"]["words"] for name in ("passages", "lines")]
+    assert chosen == ["all", "all"]  # the questions that are scored have no say in it
+    files = ["--valid", write_lines(tmp_path / "valid.jsonl", valid)]
+    other, printed, notes = score(tmp_path, *words, *files)
+    assert f"chosen on {files[1]}, rare words of the questions of {files[1]}" in printed and "favours" not in notes
     for title in titles:
-        own, before = other[title]["figures"], record[title]["figures"]
-        assert own["average precision"] == before["average precision"]
-        assert own["F1"]["mean"] <= before["F1"]["mean"] + 1e-9
-    assert record["TF-IDF"]["figures"]["average precision"]["mean"] == pytest.approx(expected_precision(documents))
-
-
-def expected_precision(documents: list[Line]) -> float:
-    """Of scikit-learn's cosines."""
-    texts = [text for each in documents for text in each["sentences"] if text.strip(" \u200b")]
-    peer = TfidfVectorizer(tokenizer=words_of, lowercase=False, sublinear_tf=True, token_pattern=None).fit(texts)
-    lines = []
-    for each in documents:
-        scores = (peer.transform(each["questions"]) @ peer.transform(each["sentences"]).T).toarray().round(6)
-        asked = zip(each["questions"], scores.tolist(), strict=True)
-        found = [{"question": question, "probabilities": row, "passages": []} for question, row in asked]
-        lines.append({"id": each["id"], "threshold": 0, "questions": found})
-    return dense_figures(documents, lines)[0]
+        assert other[title]["chosen"].keys() == {"passages", "lines"}
+        assert title in printed.rpartition("settings of the baselines")[2]
+    before, after = (each["random"]["figures"] for each in (record, other))
+    assert after["average precision"] == before["average precision"] and after["F1"]["mean"] <= before["F1"]["mean"]
+    trained = ["--train", write_lines(tmp_path / "train.jsonl", draw_documents(draw, 30))]
+    _, printed, _ = score(tmp_path, *words, "bm25", *files, *trained)
+    assert f"chosen on {files[1]}, rare words of the questions of {trained[1]}" in printed

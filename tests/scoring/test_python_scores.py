@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from commands import REPOSITORY, write_lines
 
+from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.scoring import bleu, evidence
-from hat_fairseq.scoring.evidence import Found, System
+from hat_fairseq.scoring.evidence import Found
+from hat_fairseq.scoring.evidence_baselines import baselines, references_of
 from hat_fairseq.scoring.labels import classification
 from hat_fairseq.scoring.official import PageAnswer
 from hat_fairseq.scoring.page_qa import Prediction, natural_questions, tydi_qa
@@ -118,23 +120,52 @@ def test_passages_and_short_answers() -> None:
 def test_evidence_of_several_systems() -> None:
     gold = [[{0, 1}, set()], [{2}]]
     good = [
-        System(0.5, [Found([0.9, 0.8, 0.1], [(0, 1)]), Found([0, 0, 0], [])]),
-        System(0.5, [Found([0, 0, 1], [(2, 2)])]),
+        [Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)],
+        [Found([0, 0, 1], 0.5, [(2, 2)])],
     ]
-    bad = [System(0.5, [Found([0, 0.1, 0.9], [(2, 2)]), Found([0, 0, 0], [])]), System(0.5, [Found([0, 0, None], [])])]
+    bad = [[Found([0, 0.1, 0.9], 0.5, [(2, 2)]), Found([0, 0, 0], 0.5)], [Found([0, 0, None], 0.5)]]
     report = evidence.evidence(good, gold, **PLAIN)
-    assert [score.mean for score in report.scores.values()] == [100] * 5 and report.differences is None
+    assert [score.mean for score in report.scores.values()] == [100] * 6 + [0] and report.differences is None
     reports = evidence.compare({"good": good, "bad": bad}, gold, **PLAIN)
     assert reports["good"] == report and reports["bad"].differences["F1"].mean == -100
     assert evidence.evidence(bad, [[{1}, set()], [set()]], units=[[0, 1], [0]], **PLAIN).scores["F1"].mean == 0
     for wrong, message in (
         ([[{7}, set()], [{2}]], "document 1 has no turn or sentence 7"),
         ([[{0}], [{2}]], "2 questions"),
+        ([[{0}, set()], None], "document 2 has neither evidence nor lines"),
     ):
         with pytest.raises(ValueError, match=message):
             evidence.evidence(good, wrong, **PLAIN)
     with pytest.raises(ValueError, match="no question has evidence"):
         evidence.evidence(good, [[set(), set()], [set()]], **PLAIN)
+
+
+def test_lines_and_answers() -> None:
+    """Lines have thresholds of their own; without, those of passages count, and the greatest probability answers."""
+    found = [[Found([0.9, 0.8, 0.1], 0.5, [(0, 1)], [0.1, 0.9, 0.8], 0.85, 0.3), Found([0, 0, 0.4], 0.5)]]
+    lines = [[{1}, set()]]
+    scores = evidence.evidence(found, [[{0, 1}, set()]], lines=lines, **PLAIN).scores
+    assert [scores[name].mean for name in evidence.LINE_FIGURES] == [100, 100]
+    assert [scores[name].mean for name in evidence.ANSWER_FIGURES] == [0, 100]
+    scores = evidence.evidence(found, [None], lines=[[set(), {1}]], **PLAIN).scores
+    assert list(scores) == [*evidence.LINE_FIGURES, *evidence.ANSWER_FIGURES] and scores["line F1"].mean == 0
+    with pytest.raises(ValueError, match="evidence of 2 questions, and lines of 1"):
+        evidence.evidence(found, [[{0}, set()]], lines=[[{1}]], **PLAIN)
+
+
+def test_baselines_of_evidence_are_predictions() -> None:
+    """That `hat score evidence` and `compare` read."""
+    more = " ".join(f"word{number}" for number in range(200))
+    texts = (f"We met on Monday {more}", f"It is yellow {more}", f"The price is low {more}")
+    asked = ("What is the price?", "Which colour is it, yellow?")
+    records = [Evidence("a", questions=asked, sentences=texts, evidence=((2,), (1,)))]
+    references, skipped = references_of([*records, Evidence("b", questions=("?",), sentences=(" ",))])
+    (words,) = baselines(["bm25"], references, references)
+    assert skipped == 1 and words.passages and words.passages.f1 == 1
+    (prediction,) = words.predictions
+    assert [each["passages"][0]["text"] for each in prediction.questions] == [texts[2], texts[1]]
+    found = [Found(each["probabilities"], each["threshold"]) for each in prediction.questions]
+    assert evidence.evidence([found], [[{2}, {1}]], **PLAIN).scores["F1"].mean == 100
 
 
 @pytest.mark.parametrize("metric", [rouge, bleu.bleu, classification, squad, qa, triviaqa])
