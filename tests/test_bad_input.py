@@ -392,6 +392,7 @@ TED = "zh-en/train.tags.zh-en.{}"
 XSUM = "XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json"
 NEWS = "europarl-v10.de-en.tsv"
 MEETING = "data/ALL/train/ES0001a.json"
+LINES = "explainmeetsum/train.jsonl"
 PAGE = '{"example_id": 1, "question_text": "?", "document_text": "a b", "long_answer_candidates": '
 PAGE += '[{"start_token": 0, "end_token": %d, "top_level": true}], "annotations": [{"long_answer": {"candidate_index": '
 PAGE += '0}, "short_answers": [{"start_token": 1, "end_token": 4}], "yes_no_answer": "NONE"}]}\n'
@@ -467,6 +468,11 @@ CHANGES = [
     ("qmsum", MEETING, '"3",\n     "4"', '"4", "3"', "the span ['4', '3'] ends before it begins"),
     ("qmsum", MEETING, '"speaker": "Marketing"', '"speaker": 1', "speaker must be a string, not 1"),
     ("qmsum", MEETING, '"specific_query_list"', '"queries"', "ES0001a.json: there is no specific_query_list"),
+    ("qmsum", LINES, '"turns": 6', '"turns": 5', "train.jsonl:1: it has 5 turns, and "),
+    ("qmsum", LINES, "ES0009a", "ES0001a", "train.jsonl:2: the meeting ES0001a is there for the second time"),
+    ("qmsum", LINES, "[5, 0]", "[6, 0]", "evidence is pairs of a turn, from 0 to 5, and a sentence, not [6, 0]"),
+    ("qmsum", LINES, "[5, 0]", "5", "train.jsonl:1"),
+    ("qmsum", LINES, '"query": "What', '"question": "What', "train.jsonl:1"),
     ("qmsum", MEETING, "", None, "has no meetings of train; it must hold data/ALL/{train,val,test}/*.json, or data/{"),
 ]
 RELEASES = [release(*change) for change in CHANGES]

@@ -25,7 +25,6 @@ from ami import FILLERS, filter_words
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import check_splits
 from hat_fairseq.data.readers import SPLITS, find_reader, names
-from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_to_json
 from triviaqa import find_answers
 
@@ -40,7 +39,7 @@ READERS = {name: name for name in names()} | {
 LONGEST = 2000  # characters of a line
 
 
-def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
+def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Any]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))  # type: ignore[arg-type]
 
 
@@ -429,4 +428,36 @@ def test_meetings_in_folders_of_their_domains_or_in_one_are_the_same(tmp_path: P
             folder.mkdir(parents=True)
             path.rename(folder / path.name)
     assert {split: read("qmsum", split, root) for split in SPLITS} == expected
+    shutil.copytree(root / "explainmeetsum", root / "data/Academic/explainmeetsum")
     assert {split: read("qmsum", split, root / "data/Academic") for split in SPLITS} == expected
+    meetings = [each for split in SPLITS for each in read("qmsum", split, root / "data/Academic")]
+    assert {each.meta["domain"] for each in meetings} == {"icsi"}  # of the folder, whatever their names are
+
+
+def test_lines_are_those_of_a_meeting_all_of_whose_questions_are_known(tmp_path: Path) -> None:
+    """Also from a compressed file; without a file there are none, and nothing is counted."""
+    root = write_release("qmsum", tmp_path)
+    path = root / "explainmeetsum/train.jsonl"
+    counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
+    lines = {split: [each.lines for each in read("qmsum", split, root, counts[split])] for split in SPLITS}
+    assert lines == {"train": [((3, 5), (5,))], "valid": [None], "test": [None]}
+    joined = [[counts[split][f"meetings_{has}_lines"] for has in ("with", "without")] for split in SPLITS]
+    assert joined == [[1, 0], [0, 1], [0, 0]]
+    (root / "explainmeetsum/train.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    assert [each.lines for each in read("qmsum", "train", root)] == lines["train"]
+
+
+def test_lines_of_the_meetings_of_this_repository(tmp_path: Path) -> None:
+    """A root may hold the lines alone."""
+    (meeting, *_) = read("ami_questions", "valid", None)
+    known = {"meeting": meeting.id, "turns": len(meeting.turns)}
+    questions = [{"query": each, "evidence": [[n, 0]]} for n, each in enumerate(meeting.questions)]
+    (tmp_path / "explainmeetsum").mkdir()
+    line = json.dumps(known | {"questions": questions})
+    (tmp_path / "explainmeetsum/val.jsonl").write_text(line + "\n")
+    counts = Counter[str]()
+    first, *others = read("ami_questions", "valid", tmp_path, counts)
+    assert first.lines == tuple((n,) for n in range(len(questions))) and first.evidence == meeting.evidence
+    assert {each.lines for each in others} == {None} and {each.meta["domain"] for each in others} == {"ami"}
+    assert (counts["meetings_with_lines"], counts["meetings_without_lines"]) == (1, 19)
