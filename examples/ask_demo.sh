@@ -29,16 +29,11 @@ step "questions 3/5: find the passages of the 20 test meetings"
 quietly hat recipe predict ami_questions --score=null
 echo "predictions: $results/trained.jsonl"
 
-step "questions 4/5: scores, beside baselines for which MiniLM reads the meetings again"
-quietly python "$(dirname "$0")/cosine_baselines.py" ami_questions
+step "questions 4/5: scores, beside rules without training, for whose vectors MiniLM reads the meetings again"
 mv "$results/test.jsonl" "$results/trained.jsonl"
-cat <<'END'
-In the table, "trained" is the network of this demo. "chunk", "alone" and "first_512" are cosines of MiniLM: of the best turn of a chunk
-of 512 tokens, of the turn alone, and of the turn in the first 512 tokens. The others need no model.
-END
-hat score evidence --references "$data/text/test.jsonl" \
-  --hypotheses "$results/trained.jsonl" "$results/chunk.jsonl" "$results/alone.jsonl" "$results/first_512.jsonl" \
-  --baselines random first tfidf chunk --valid "$data/text/valid.jsonl" --train "$data/text/train.jsonl"
+hat score evidence --references "$data/text/test.jsonl" --hypotheses "$results/trained.jsonl" \
+  --baselines random bm25 alone best_of_chunk late late_bm25 --encoder "$checkpoints/checkpoint_best.pt" \
+  --valid "$data/text/valid.jsonl" --train "$data/text/train.jsonl"
 
 step "questions 5/5: three questions on a test meeting, and a page"
 python - "$data/text/test.jsonl" "$results" <<'END'

@@ -1,13 +1,15 @@
 """Cosines of questions with turns or sentences, their chunks, passages and surroundings, by the encoder of a model.
 
 The encoder is that of the network `hat_evidence` without its layers over units, such as the frozen MiniLM of `meeting`.
-Each document is encoded three times: its units one by one, in chunks with margins, and in passages that overlap.
+A document is encoded once for each of these that a rule needs: for passages that overlap twice.
 
-Legend: Q questions, N units, P passages, E channels.
+Legend: Q questions, E channels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from ..model_folder import is_model_folder
 from ..modules.in_context import nearby_means
 from ..networks.evidence import EvidenceEncoder, Ids
 from ..scoring.evidence_baselines import Reference
-from ..scoring.evidence_rules import MEANS_WITHIN, Cosines, chunk_numbers, passages_of
+from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
 from ..weights.names import local_paths
 from .loading import Loaded, load
 from .rows import encode_documents
@@ -51,12 +53,10 @@ def encoder_of(loaded: Loaded) -> EvidenceEncoder:
     return encoder
 
 
-@torch.no_grad()
-def cosines_of(loaded: Loaded, references: Iterable[Reference]) -> Iterator[Cosines]:
-    """Yields the cosines of each document; ValueError for one whose units the model does not read all."""
+def cosines_of(loaded: Loaded, references: Iterable[Reference]) -> list["UnitCosines"]:
+    """Returns the cosines of each document; ValueError for one whose units the model does not read all."""
     encoder = encoder_of(loaded)
-    for reference in references:
-        yield _cosines(encoder, *_tokens(loaded, encoder, reference))
+    return [UnitCosines(encoder, *_tokens(loaded, encoder, reference)) for reference in references]
 
 
 def _tokens(loaded: Loaded, encoder: EvidenceEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:
@@ -72,30 +72,54 @@ def _tokens(loaded: Loaded, encoder: EvidenceEncoder, reference: Reference) -> t
     return questions, units
 
 
-def _cosines(encoder: EvidenceEncoder, questions: list[Ids], units: list[Ids]) -> Cosines:
-    sizes = np.array(list(map(len, units)))
-    tokens = [token for unit in units for token in unit]
-    asked, alone = _alone(encoder, questions), _alone(encoder, units)
-    numbers = chunk_numbers(sizes)
-    chunks = [
-        [t for own, unit in zip(numbers, units, strict=True) if own == n for t in unit] for n in np.unique(numbers)
-    ]
-    passages = [tokens[begin:end] for begin, end in passages_of(len(tokens))]
-    (means,) = encoder.encode_in_context([units])
-    of_units = torch.from_numpy(sizes).to(means.device)
-    return Cosines(
-        sizes,
-        _between(asked, alone),
-        _between(asked, _alone(encoder, chunks))[:, np.unique(numbers, return_inverse=True)[1]],
-        {width: _between(asked, nearby_means(means, of_units, width)) for width in MEANS_WITHIN},
-        _between(asked, _alone(encoder, passages)),
-    )
+class UnitCosines:
+    """Cosines of the questions of a document, as `evidence_rules.Cosines`; each kind is computed when it is needed.
 
+    Args:
+        questions, units: ids of each.
+    """
 
-def _alone(encoder: EvidenceEncoder, texts: Sequence[Ids]) -> Tensor:
-    return torch.cat(list(encoder.encode([[text] for text in texts])))
+    def __init__(self, encoder: EvidenceEncoder, questions: list[Ids], units: list[Ids]) -> None:
+        self.encoder, self.questions, self.units = encoder, questions, units
+        self.sizes = np.array(list(map(len, units)))
 
+    @cached_property
+    def asked(self) -> Tensor:
+        return self.vectors(self.questions)
 
-def _between(questions: Tensor, others: Tensor) -> np.ndarray:
-    cosines: Any = F.normalize(questions, dim=1) @ F.normalize(others, dim=1).T
-    return np.asarray(cosines.double().cpu().numpy())
+    @cached_property
+    def alone(self) -> np.ndarray:
+        return self.cosines(self.vectors(self.units))
+
+    @cached_property
+    def chunks(self) -> np.ndarray:
+        numbers = chunk_numbers(self.sizes).tolist()
+        chunks = [list(chain(*own)) for own in self.units_of_chunks(numbers)]
+        return self.cosines(self.vectors(chunks))[:, np.unique(numbers, return_inverse=True)[1]]
+
+    @cached_property
+    @torch.no_grad()
+    def nearby(self) -> dict[int, np.ndarray]:
+        (means,) = self.encoder.encode_in_context([self.units])
+        sizes = torch.from_numpy(self.sizes).to(means.device)
+        return {width: self.cosines(nearby_means(means, sizes, width)) for width in MEANS_WITHIN}
+
+    @cached_property
+    def passages(self) -> np.ndarray:
+        tokens = list(chain(*self.units))
+        return self.cosines(self.vectors([tokens[begin:end] for begin, end in passages_of(len(tokens))]))
+
+    def units_of_chunks(self, numbers: Sequence[int]) -> Iterator[list[Ids]]:
+        """Yields the units of each chunk."""
+        for _, own in groupby(zip(numbers, self.units, strict=True), key=lambda pair: pair[0]):
+            yield [unit for _, unit in own]
+
+    @torch.no_grad()
+    def vectors(self, texts: Sequence[Ids]) -> Tensor:
+        """Encodes texts, each by itself: (number, E)."""
+        return torch.cat(list(self.encoder.encode([[text] for text in texts])))
+
+    def cosines(self, others: Tensor) -> np.ndarray:
+        """Computes the (Q, number) cosines of the questions and other vectors."""
+        cosines: Any = F.normalize(self.asked, dim=1) @ F.normalize(others, dim=1).T
+        return np.asarray(cosines.double().cpu().numpy())

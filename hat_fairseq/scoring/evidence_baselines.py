@@ -188,8 +188,8 @@ def documents_of(
 ) -> list[Document]:
     """Returns what the rules know of references."""
     return [
-        Document(number, each.record.questions, each.texts, weights, own)
-        for number, (each, own) in enumerate(zip(references, cosines or [None] * len(references), strict=True))
+        Document(number, each.record.questions, each.texts, weights, None if cosines is None else cosines[number])
+        for number, each in enumerate(references)
     ]
 
 

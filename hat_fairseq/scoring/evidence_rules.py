@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,7 +25,7 @@ K1, B = 1.2, 0.75  # of BM25
 CHUNK = 512  # tokens
 PASSAGE = 256  # tokens; passages overlap by half
 OWN = 1e-3  # share of a unit's own score in that of its chunk: it decides the order within the chunk
-WORDS_WITHIN = (24, 48, 128, 256, 512)  # words: standard deviations of the Gaussian over scores of words
+WORDS_WITHIN = (0, 24, 48, 128, 256, 512)  # words: standard deviations of the Gaussian over scores of words; 0: none
 BEST_WITHIN = (128, 256)  # tokens on either side in which the greatest cosine is taken
 MEANS_WITHIN = (64, 128, 192, 256, 384, 512)  # tokens on either side whose states are averaged
 WEIGHTS = (0.5, 1.0, 2.0)  # of a summand, the first of which has 1
@@ -76,23 +76,28 @@ class Words:
         return np.asarray((self.asked * own) @ self.scores)
 
 
-@dataclass(frozen=True)
-class Cosines:
-    """Cosines of the questions of a document.
+class Cosines(Protocol):
+    """Cosines of the questions of a document, which may be computed when a rule needs them."""
 
-    Attributes:
-        sizes: (N,) tokens of the units.
-        alone: (Q, N) with each unit, encoded by itself.
-        chunks: (Q, N) with the chunk of each unit; see `chunk_numbers`.
-        nearby: (Q, N) with the mean state of all tokens within so many tokens of each unit, by this number.
-        passages: (Q, P) with each passage; see `passages_of`.
-    """
+    @property
+    def sizes(self) -> np.ndarray:
+        """Returns the (N,) tokens of the units."""
 
-    sizes: np.ndarray
-    alone: np.ndarray
-    chunks: np.ndarray
-    nearby: Mapping[int, np.ndarray]
-    passages: np.ndarray
+    @property
+    def alone(self) -> np.ndarray:
+        """Returns (Q, N) with each unit, encoded by itself."""
+
+    @property
+    def chunks(self) -> np.ndarray:
+        """Returns (Q, N) with the chunk of each unit; see `chunk_numbers`."""
+
+    @property
+    def nearby(self) -> Mapping[int, np.ndarray]:
+        """Returns (Q, N) with the mean state of all tokens within `MEANS_WITHIN` of each unit, by this number."""
+
+    @property
+    def passages(self) -> np.ndarray:
+        """Returns (Q, P) with each passage; see `passages_of`."""
 
 
 @dataclass
@@ -140,6 +145,8 @@ def standardised(scores: np.ndarray) -> np.ndarray:
 
 def smoothed(scores: np.ndarray, middles: np.ndarray, width: float) -> np.ndarray:
     """Averages (Q, N) scores with a Gaussian of the standard deviation `width` over the distance of the middles."""
+    if not width:
+        return scores
     parts = []
     for first in range(0, len(middles), ROWS):
         near = np.exp(-0.5 * ((middles[first : first + ROWS, None] - middles) / width) ** 2)
@@ -270,7 +277,7 @@ class Rule:
 
 RULES = {  # by the name of the option
     "random": Rule("random", _random, needs_vectors=False),
-    "bm25": Rule("BM25, smoothed", _bm25, OF_WORDS, needs_vectors=False),
+    "bm25": Rule("BM25", _bm25, OF_WORDS, needs_vectors=False),
     "alone": Rule("cosine of the unit", _alone),
     "best_of_chunk": Rule(f"cosine of the best unit of a chunk of {CHUNK} tokens", _best_of_chunk),
     "chunk": Rule(f"cosine of the chunk of {CHUNK} tokens", _chunk),

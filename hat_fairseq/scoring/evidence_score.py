@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -139,33 +139,31 @@ def score(args: argparse.Namespace) -> Output:
     check_gold(references.values(), wanted)
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
     rules = rules_of(args, names, references, wanted)
-    for each in rules:
-        lines = (Fields(prediction.to_json(), each.title) for prediction in each.predictions)
-        found = zip(references.values(), lines, strict=True)
-        systems[each.title] = {own.record.id: system_of(line, own) for own, line in found}
+    systems |= {rule.title: _system_of_rule(rule, references) for rule in rules}
     reports = reports_of(systems, list(references.values()), args)
     signature = next(iter(reports.values())).signature
     if rules:
         signature = Signature({"baselines": _chosen_on(args, wanted)} | signature.settings, signature.title)
-    first = args.hypotheses[0]
-    record = {name: _json(each, signature) for name, each in reports.items()}
-    more = [*_differences(reports, first)]
-    for domain, of_domain in domains_of(references.values()).items():
-        notes_of_domain = f"{DOMAIN} {domain}: {len(of_domain)} documents"
-        if not any(each.evidence and any(each.evidence) or each.lines and any(each.lines) for each in of_domain):
-            more += ["", f"{notes_of_domain}, none with evidence"]
-            continue
-        own = reports_of(systems, of_domain, args)
-        more += ["", f"{notes_of_domain}, {next(iter(own.values())).signature.settings['questions']}"]
-        more += [*aligned(_table(own)), *_differences(own, first)]
-        for name, each in own.items():
-            record[name].setdefault("domains", {})[domain] = _json(each)
+    record = {name: _json(report, signature) for name, report in reports.items()}
+    more = _differences(reports)
+    for domain, own in domains_of(references.values()).items():
+        of_domain = reports_of(systems, own, args) if any(map(has_evidence, own)) else {}
+        more += ["", f"{DOMAIN} {domain}: {len(own)} documents{'' if of_domain else ', none with evidence'}"]
+        more += [*aligned(_table(of_domain)), *_differences(of_domain)] if of_domain else []
+        for name, report in of_domain.items():
+            record[name].setdefault("domains", {})[domain] = _json(report)
     if rules:
         more += ["", "settings of the baselines, and their thresholds"]
-        more += aligned([[each.title, each.chosen] for each in rules])
-        for each in rules:
-            record[each.title]["chosen"] = each.to_json()
+        more += aligned([[rule.title, rule.chosen] for rule in rules])
+    for rule in rules:
+        record[rule.title]["chosen"] = rule.to_json()
     return Output(_table(reports), [str(signature)], more, _notes(args, references.values(), rules, skipped), record)
+
+
+def _system_of_rule(rule: Baseline, references: Mapping[str, Reference]) -> dict[str, System]:
+    """Returns a rule as it would be read from a file of predictions."""
+    lines = (Fields(prediction.to_json(), rule.title) for prediction in rule.predictions)
+    return {name: system_of(next(lines), own) for name, own in references.items()}
 
 
 def names_of(args: argparse.Namespace) -> list[str]:
@@ -187,14 +185,17 @@ def names_of(args: argparse.Namespace) -> list[str]:
     return names
 
 
-def check_gold(references: Iterable[Reference], wanted: str) -> None:
+def has_evidence(reference: Reference) -> bool:
+    """Tells whether a question of a document has evidence or lines."""
+    return any(any(map(bool, own)) for own in (reference.evidence, reference.lines) if own is not None)
+
+
+def check_gold(references: Collection[Reference], wanted: str) -> None:
     """Raises ValueError for a document without evidence and lines, or if there is no question with them."""
-    has_any = False
     for each in references:
         if each.evidence is None and each.lines is None:
             raise ValueError(f"{each.record.name} has neither evidence nor spans nor lines, so it cannot be scored")
-        has_any |= any(map(any, ([*map(bool, own)] for own in (each.evidence, each.lines) if own is not None)))
-    if not has_any:
+    if not any(map(has_evidence, references)):
         raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
 
 
@@ -212,8 +213,8 @@ def rules_of(
     if any(RULES[name].needs_vectors for name in names):
         vectors = import_module(VECTORS)
         loaded = vectors.load_encoder(args.encoder, references=wanted)
-        of_test = list(vectors.cosines_of(loaded, test))
-        cosines = of_test, of_test if valid is test else list(vectors.cosines_of(loaded, valid))
+        of_test = vectors.cosines_of(loaded, test)
+        cosines = of_test, of_test if valid is test else vectors.cosines_of(loaded, valid)
     return baselines(names, test, valid, questions=questions, cosines=cosines)
 
 
@@ -246,9 +247,10 @@ def _table(reports: Mapping[str, EvidenceReport]) -> list[list[str]]:
     return [["", *figures], *([name, *map(str, each.scores.values())] for name, each in reports.items())]
 
 
-def _differences(reports: Mapping[str, EvidenceReport], first: str) -> list[str]:
+def _differences(reports: Mapping[str, EvidenceReport]) -> list[str]:
+    first, *_ = reports
     rows = [[name, *map(_signed, each.differences.values())] for name, each in reports.items() if each.differences]
-    return ["", *aligned([[f"minus {first}", *next(iter(reports.values())).scores], *rows])] if rows else []
+    return ["", *aligned([[f"minus {first}", *reports[first].scores], *rows])] if rows else []
 
 
 def _json(report: EvidenceReport, signature: Signature | None = None) -> dict[str, Any]:

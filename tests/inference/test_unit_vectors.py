@@ -15,7 +15,7 @@ from warm import WarmPython
 from hat_fairseq.inference.loading import Loaded, load
 from hat_fairseq.inference.unit_vectors import cosines_of
 from hat_fairseq.networks.encoder import Encoder
-from hat_fairseq.scoring.evidence_rules import MEANS_WITHIN, RULES, Cosines, passages_of
+from hat_fairseq.scoring.evidence_rules import MEANS_WITHIN, RULES, passages_of
 from hat_fairseq.scoring.evidence_score import read_references
 
 QUESTIONS = ["What should it be made of?", "Who presents the prototype?"]
@@ -74,7 +74,6 @@ def test_cosines_are_those_of_each_text_alone_and_of_windows(trained: Path) -> N
     references = list(read_references(str(trained / "data/text/test.jsonl"))[0].values())
     model = loaded.models[0]
     for reference, cosines in zip(references, cosines_of(loaded, references), strict=True):
-        assert isinstance(cosines, Cosines)
         asked, turns = divided(loaded, reference.record)
         tokens = [token for turn in turns for token in turn]
         assert cosines.sizes.tolist() == list(map(len, turns)) and len(tokens) > 600  # two chunks

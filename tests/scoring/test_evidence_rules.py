@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from hat_fairseq.scoring.evidence_rules import (
     MEANS_WITHIN,
     RULES,
     WEIGHTED,
-    Cosines,
     Document,
     QuestionWords,
     Words,
@@ -56,12 +56,12 @@ def draw_document(seed: int, units: int = 40) -> Document:
     questions = [draw_text(draw, 5) for _ in range(3)]
     sizes = numbers.integers(1, 90, units)
     shape = (3, units)
-    cosines = Cosines(
-        sizes,
-        numbers.uniform(-1, 1, shape),
-        numbers.uniform(-1, 1, (3, chunk_numbers(sizes)[-1] + 1))[:, chunk_numbers(sizes)],
-        {width: numbers.uniform(-1, 1, shape) for width in MEANS_WITHIN},
-        numbers.uniform(-1, 1, (3, len(passages_of(int(sizes.sum()))))),
+    cosines: Any = SimpleNamespace(
+        sizes=sizes,
+        alone=numbers.uniform(-1, 1, shape),
+        chunks=numbers.uniform(-1, 1, (3, chunk_numbers(sizes)[-1] + 1))[:, chunk_numbers(sizes)],
+        nearby={width: numbers.uniform(-1, 1, shape) for width in MEANS_WITHIN},
+        passages=numbers.uniform(-1, 1, (3, len(passages_of(int(sizes.sum()))))),
     )
     return Document(seed, questions, texts, QuestionWords(ASKED), cosines)
 
@@ -87,6 +87,8 @@ def loop_bm25(document: Document, weighted: bool) -> Array:
 
 
 def loop_smooth(scores: Array, places: list[float], width: float) -> Array:
+    if width == 0:
+        return scores
     result = np.zeros_like(scores)
     for n, place in enumerate(places):
         near = [math.exp(-((place - other) ** 2) / (2 * width**2)) for other in places]
@@ -177,7 +179,7 @@ def test_words_of_questions_are_weighted_by_other_questions_only() -> None:
     assert weights.weight("price") == weights.weight("yellow") > weights.weight("the") > weights.weight("what") > 0
     assert weights.weight("unheard") > weights.weight("price")
     choices = [each["words"] for each in RULES["bm25"].choices(weighted=False)]
-    assert set(choices) == {ALL} and len(choices) == 5
+    assert set(choices) == {ALL} and len(choices) == 6
 
 
 def test_units_without_words_and_words_without_units_have_no_score() -> None:

@@ -220,7 +220,7 @@ def test_each_domain_is_scored_as_if_it_were_alone(tmp_path: Path) -> None:
         alone, _, _ = score(tmp_path, *words, write_lines(tmp_path / "own.jsonl", own))
         for system, key in ((first, "figures"), (second, "figures"), (second, "differences")):
             assert alone[system][key] == record[system]["domains"][domain][key]
-        assert f"domain {domain}: {len(own)} documents, " in printed
+        assert f"domain {domain}: {len(own)} documents\n" in printed
 
 
 def test_the_whole_document_is_no_right_passage(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
     assert list(record) == [str(path), *titles] and "the best for the references, which favours them" in notes
     assert "without --encoder these baselines are not computed: alone, best_of_chunk" in notes
     assert score(tmp_path, *words)[1] == printed  # the same numbers are drawn
-    chosen = [record["BM25, smoothed"]["chosen"][name]["settings"]["words"] for name in ("passages", "lines")]
+    chosen = [record["BM25"]["chosen"][name]["settings"]["words"] for name in ("passages", "lines")]
     assert chosen == ["all", "all"]  # the questions that are scored have no say in it
     files = ["--valid", write_lines(tmp_path / "valid.jsonl", valid)]
     other, printed, notes = score(tmp_path, *words, *files)
