@@ -47,8 +47,8 @@ def _lines(record: Evidence, meeting: Fields) -> tuple[tuple[int, ...], ...] | N
     if meeting.get("turns", int) != turns:
         raise meeting.error(f"it has {meeting.get('turns', int)} turns, and {record.name} has {turns}")
     known = {each.text("query").strip(): _turns(each, turns) for each in meeting.objects("questions")}
-    found = [known.get(question.strip()) for question in record.questions]
-    return None if None in found else tuple(each for each in found if each is not None)
+    numbers = [known.get(question.strip()) for question in record.questions]
+    return None if None in numbers else tuple(each for each in numbers if each is not None)
 
 
 def _turns(question: Fields, turns: int) -> tuple[int, ...]:

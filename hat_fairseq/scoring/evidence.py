@@ -288,14 +288,14 @@ def sums_of(gold: Gold, system: System) -> np.ndarray:
     sums = np.zeros(SUMS)
     if len(system) != len(gold.answered):
         raise ValueError(f"{len(system)} questions are answered, and the document has {len(gold.answered)}")
-    for number, found in enumerate(system):
+    for number, answer in enumerate(system):
         if gold.evidence is not None:
             right = gold.evidence[number]
-            sums[:3] += _figures_of_units(right, gold.units, found.probabilities, found.threshold)
-            predicted = [(first <= gold.units) & (gold.units <= last) for first, last in found.passages]
+            sums[:3] += _figures_of_units(right, gold.units, answer.probabilities, answer.threshold)
+            predicted = [(first <= gold.units) & (gold.units <= last) for first, last in answer.passages]
             sums[3:7] += count_passages(right, predicted)
         if gold.lines is not None:
-            sums[7:] += _figures_of_units(gold.lines[number], gold.units, *found.of_lines)
+            sums[7:] += _figures_of_units(gold.lines[number], gold.units, *answer.of_lines)
     return sums
 
 

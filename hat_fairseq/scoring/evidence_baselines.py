@@ -179,8 +179,8 @@ def _best_of(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, flo
 def _f1s(scores: np.ndarray, right: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Computes F1 for each of the values as threshold."""
     all_scores, right_scores = np.sort(scores), np.sort(scores[right])
-    chosen, found = (len(each) - np.searchsorted(each, values) for each in (all_scores, right_scores))
-    return np.asarray(2 * found / (chosen + len(right_scores)))
+    chosen, right_chosen = (len(each) - np.searchsorted(each, values) for each in (all_scores, right_scores))
+    return np.asarray(2 * right_chosen / (chosen + len(right_scores)))
 
 
 def documents_of(

@@ -114,7 +114,7 @@ class Document:
     units: Sequence[str]
     weights: QuestionWords | None = None
     cosines: Cosines | None = None
-    kept: dict[Any, np.ndarray] = field(default_factory=dict)
+    computed: dict[Any, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> Words:
@@ -122,9 +122,9 @@ class Document:
 
     def once(self, *key: Any, compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Returns what was computed before for a key."""
-        if key not in self.kept:
-            self.kept[key] = compute()
-        return self.kept[key]
+        if key not in self.computed:
+            self.computed[key] = compute()
+        return self.computed[key]
 
     @property
     def of_vectors(self) -> Cosines:
