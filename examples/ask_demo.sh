@@ -46,5 +46,5 @@ Path(sys.argv[2], "meeting.json").write_text(json.dumps({"id": meeting["id"], "t
 END
 hat ask "$checkpoints/checkpoint_best.pt" "$results/meeting.json" \
   "Which functions should the remote control have?" "Who should be the target group?" "How much may the remote control cost?" \
-  --data "$data/bin" --page "$results/ask.html" --overwrite
-step "done: open $results/ask.html; all output is in $log"
+  --data "$data/bin" --html "$results/ask.html" --overwrite
+step "done: open $results/ask.html; all output is in $log; ask your own transcript: hat ask FILE 'a question'"

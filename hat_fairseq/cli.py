@@ -71,7 +71,7 @@ LEFT = {  # verbs and options of 0.5, and what replaces them; docs/upgrading.md 
     "look --generation": "flags such as --beam 4",
     "look --input": "hat look MODEL INPUT --out FILE",
 }
-OUTPUTS = ("out", "json", "page", "pages", "png")  # options that name what is written
+OUTPUTS = ("out", "json", "html", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE

@@ -1,8 +1,9 @@
-// A unit is a turn, a sentence or a line of the transcript. Passages are [first, last, probability, the unit that has it].
+// A unit is a turn, a sentence or a line of the transcript. Passages are [first, last, probability, units]: these are what
+// most probably answers, best first, and are called lines.
 const N = data.texts.length;
 const state = { question: 0, passage: 0, unit: null };
 const question = () => data.questions[state.question];
-const passages = () => (question().passages.length ? question().passages : [question().best]);
+const passages = () => question().passages; // of a question that is not answered, the closest one
 const chosen = () => passages()[state.passage];
 const clock = (time) => {
   const [hours, minutes, seconds] = [time / 3600, (time / 60) % 60, time % 60].map(Math.floor);
@@ -12,7 +13,6 @@ const percent = (x) => `${(100 * x).toFixed(x < 0.0995 ? 1 : 0)} %`;
 const count = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 const timeOf = (unit) => (data.starts[unit] == null ? "" : clock(data.starts[unit]));
 const nameOf = (unit) => data.speakers[unit] ?? "";
-const isMarked = (unit) => (question().probabilities[unit] ?? -1) >= data.threshold;
 
 // ---- The transcript
 const items = data.texts.map((text, unit) => make("p", {},
@@ -22,11 +22,12 @@ const items = data.texts.map((text, unit) => make("p", {},
   make("span", { className: "text" }, text)));
 const painted = new Array(N).fill("");
 function paint() {
-  const [first, last] = chosen();
-  items.forEach((item, unit) => {
-    const inside = unit >= first && unit <= last, name = inside ? "shown" : isMarked(unit) ? "marked" : "";
-    if (painted[unit] !== name) item.className = painted[unit] = name;
-  });
+  const names = new Array(N).fill("");
+  const [first, last, , lines] = chosen();
+  for (const [first, last] of question().answered ? passages() : []) names.fill("marked", first, last + 1);
+  names.fill("shown", first, last + 1);
+  lines.forEach((unit, place) => { names[unit] = place || !question().answered ? "shown line" : "shown line best"; });
+  names.forEach((name, unit) => { if (painted[unit] !== name) items[unit].className = painted[unit] = name; });
 }
 function point(unit) {
   if (state.unit !== null) items[state.unit].classList.remove("here");
@@ -40,26 +41,32 @@ function draw() {
   canvas.width = Math.max(1, Math.round(box.width * scale));
   canvas.height = Math.max(1, Math.round(box.height * scale));
   const pen = canvas.getContext("2d"), style = getComputedStyle(document.body);
-  const [accent, quiet, text] = ["--accent", "--quiet", "--text"].map((name) => style.getPropertyValue(name));
-  const { width, height } = canvas, values = question().probabilities;
-  const most = values.reduce((most, x) => Math.max(most, x ?? 0), data.threshold) || 1;
-  const columns = new Map(); // the greatest probability of each column of pixels
+  const [accent, quiet, text, mark] = ["--accent", "--quiet", "--text", "--mark"].map((name) => style.getPropertyValue(name));
+  const { width, height } = canvas, { probabilities: values, threshold, answered } = question(), lines = new Set(chosen()[3]);
+  const most = answered ? values.reduce((most, x) => Math.max(most, x ?? 0), threshold) || 1 : 1; // small ones stay small
+  const columns = new Map(), strong = new Set(); // the greatest probability of each column of pixels, and which stand out
   values.forEach((value, unit) => {
     const from = Math.floor((unit / N) * width), to = Math.max(from + 1, Math.floor(((unit + 1) / N) * width));
-    for (let x = from; x < to; x++) columns.set(x, Math.max(columns.get(x) ?? 0, value ?? 0));
+    for (let x = from; x < to; x++) {
+      columns.set(x, Math.max(columns.get(x) ?? 0, value ?? 0));
+      if (lines.has(unit) || (answered && value >= threshold)) strong.add(x);
+    }
   });
   const high = (value) => Math.round((0.94 * value * height) / most);
+  pen.fillStyle = mark;
+  for (const [first, last] of passages()) pen.fillRect((first / N) * width, 0, ((last + 1 - first) / N) * width, height);
   for (const [x, value] of columns) {
-    pen.fillStyle = value >= data.threshold ? accent : quiet;
+    pen.fillStyle = strong.has(x) ? accent : quiet;
     pen.fillRect(x, height - high(value), 1, high(value));
   }
   const [first, last] = chosen(), left = (first / N) * width;
   pen.fillStyle = pen.strokeStyle = text;
   pen.fillRect(left, 0, Math.max(2 * scale, ((last + 1) / N) * width - left), 3 * scale);
+  if (!answered) return;
   pen.setLineDash([4 * scale, 4 * scale]);
   pen.beginPath();
-  pen.moveTo(0, height - high(data.threshold));
-  pen.lineTo(width, height - high(data.threshold));
+  pen.moveTo(0, height - high(threshold));
+  pen.lineTo(width, height - high(threshold));
   pen.stroke();
 }
 const unitAt = ({ clientX }) => {
@@ -79,32 +86,30 @@ function placeOf([first, last]) {
 function speakersOf([first, last]) {
   return [...new Set(data.speakers.slice(first, last + 1).filter(Boolean))].join(", ");
 }
-const EXCERPT = 600; // characters
-/** The text of a passage, of a long one from the unit before the most probable one on. */
-function excerptOf([first, last, , peak]) {
-  const from = last - first < 4 ? first : Math.max(first, peak - 1);
-  let text = from > first ? "… " : "";
-  for (let unit = from; unit <= last && text.length < EXCERPT; unit++) text += `${text && " "}${data.texts[unit]}`;
-  return text.slice(0, EXCERPT);
+/** Number, time, speaker and text of a line. */
+function excerptOf(unit) {
+  const parts = [unit + 1, timeOf(unit), nameOf(unit)].filter(Boolean);
+  return make("span", { className: "excerpt" }, make("span", { className: "number" }, parts.join(" · ")), " ",
+    make("bdi", {}, data.texts[unit]));
 }
 function chooseQuestion(number) {
   Object.assign(state, { question: number, passage: 0 });
   point(null);
   $("question").value = number;
-  const { question: text, passages: all, best } = question();
+  const { question: text, answered, passages: all, ofLines } = question();
   $("asked").textContent = text;
-  $("note").hidden = !best;
-  $("note").textContent = best ? `No ${data.unit} reaches the threshold, ${percent(data.threshold)}. `
-    + `This is the best one.` : "";
-  $("passages").replaceChildren(...passages().map((passage, rank) => {
-    const place = [make("b", {}, best ? "–" : `${rank + 1}`), make("b", {}, percent(passage[2])), placeOf(passage),
+  $("note").hidden = answered;
+  $("note").textContent = answered ? "" : "No passage answers this question. This is the closest one.";
+  $("passages").replaceChildren(...all.map((passage, rank) => {
+    const place = [make("b", {}, answered ? `${rank + 1}` : "–"), make("b", {}, percent(passage[2])), placeOf(passage),
       timeOf(passage[0]), speakersOf(passage)].filter(Boolean);
     const button = make("button", { type: "button", onclick: () => showPassage(rank) },
       make("span", { className: "place" }, ...place.map((part) => (part.nodeType ? part : make("span", {}, part)))),
-      make("span", { className: "excerpt" }, excerptOf(passage)));
+      ...passage[3].map(excerptOf));
     return make("li", {}, button);
   }));
-  $("bar").setAttribute("aria-label", `Probability along the transcript: ${count(all.length, "passage")}`);
+  const found = answered ? count(all.length, "passage") : "no passage answers";
+  $("bar").setAttribute("aria-label", `Probability of ${ofLines ? "lines" : "passages"} along the transcript: ${found}`);
   choosePassage(0);
 }
 function choosePassage(rank) {
@@ -118,15 +123,15 @@ function choosePassage(rank) {
   if (item.offsetTop < list.scrollTop + list.offsetTop) list.scrollTop = item.offsetTop - list.offsetTop;
   const below = item.offsetTop + item.offsetHeight - list.offsetTop - list.clientHeight;
   if (below > list.scrollTop) list.scrollTop = below;
-  $("position").textContent = question().best ? "best one" : `${rank + 1} of ${count(passages().length, "passage")}`;
+  $("position").textContent = question().answered ? `${rank + 1} of ${count(passages().length, "passage")}` : "closest";
   $("previous").disabled = rank === 0;
   $("next").disabled = rank === passages().length - 1;
   point(null);
   paint();
   draw();
-  const [first, , , peak] = chosen();
-  describe(peak);
-  scrollInside(peak - first < 8 ? first : peak);
+  const [first, , , [best]] = chosen();
+  describe(best);
+  scrollInside(best - first < 4 ? first : best);
 }
 /** Chooses a passage and, where the transcript is below the window, scrolls to it. */
 function showPassage(rank) {
@@ -158,7 +163,7 @@ $("bar").addEventListener("click", (event) => {
   $("reading").scrollIntoView({ block: "nearest" });
 });
 $("bar").addEventListener("mousemove", (event) => describe(unitAt(event)));
-$("bar").addEventListener("mouseleave", () => describe(state.unit ?? chosen()[3]));
+$("bar").addEventListener("mouseleave", () => describe(state.unit ?? chosen()[3][0]));
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "n" || event.key === "p") {
@@ -177,6 +182,7 @@ $("document").textContent = data.document;
 $("about").textContent = `${data.about} – ${data.model}`;
 $("reading-title").textContent = `Transcript: ${count(N, data.unit)}`;
 document.title = `${data.document} – hat ask`;
+$("judges").hidden = data.judges;
 $("question").append(...data.questions.map(({ question: text }, number) => new Option(text, number)));
 $("transcript").classList.toggle("timed", data.starts.length > 0);
 $("transcript").classList.toggle("named", data.speakers.length > 0);

@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 from uuid import uuid4
@@ -21,14 +21,14 @@ _warn_once = functools.cache(logging.getLogger(__name__).warning)
 
 
 @contextmanager
-def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+def atomic_file(path: str | Path, alone: bool = False) -> Iterator[BinaryIO]:
     """Yields a hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error.
 
     The sibling is locked while it is written. What a killed process has left is removed, where the file system has
-    locks.
+    locks. If two processes write it, the last one wins; with `alone` the second one gets a ValueError.
     """
     path = Path(path)
-    with suppress(ValueError):  # two processes may write it: the last one wins
+    with nullcontext() if alone else suppress(ValueError):
         _remove_partials(path)
     partial = _sibling(path, "partial")
     try:

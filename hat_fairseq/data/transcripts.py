@@ -132,6 +132,11 @@ def read_transcript(
     return transcript
 
 
+def of_turns(turns: Sequence[Any], name: str) -> Transcript:
+    """Reads turns as they are in a file of JSON; see `_of_rows`."""
+    return _of_rows(turns, name, "turns", Counter())
+
+
 def check_text(transcript: Transcript, name: str) -> None:
     """Raises ValueError for a transcript in which nobody says anything; `name`: what the message calls it."""
     texts = [each.text for each in transcript.said] if transcript.text is None else [transcript.text]

@@ -1,123 +1,77 @@
 """Ask a transcript: print the passages that answer questions, as text, JSON lines or a page.
 
-A passage is consecutive turns whose probability reaches the threshold of the model. If none does for a question, the
-best turn is shown.
+A passage is consecutive turns whose probability reaches the threshold of the model; its lines are the turns that most
+probably answer. Of a question that nothing answers, the closest passage is shown, and said to be that.
 """
 
 import argparse
-import shutil
+import os
 import sys
-import textwrap
-from collections import Counter
+import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from os.path import exists, isfile  # False for a word that is too long to be a name
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import BinaryIO
 
 from ..analysis.ask import Asked, ask_page
 from ..data.columns import Columns
-from ..data.files import of_type
+from ..data.files import json_lines, of_type
 from ..data.kinds import kind_of
-from ..data.kinds.evidence import (
-    Evidence,
-    EvidenceKind,
-    EvidenceOptions,
-    EvidencePrediction,
-    Unit,
-    passages,
-    raw_text,
-    units_of_row,
-)
+from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction, raw_text, units_of_row
 from ..data.language import is_other_alphabet
 from ..data.options import COLUMNS, METAVAR
 from ..data.outputs import atomic_file, check_outputs
-from ..data.speakers import Said, clock
-from ..data.text import is_blank, normalise
+from ..data.speakers import Said
+from ..data.text import is_blank
 from ..data.transcripts import STDIN, Transcript, read_transcript
-from ..suggestions import unknown_flag
-from ..weights.names import MEETING_NAME
+from ..model_folder import is_model_folder
+from ..suggestions import did_you_mean, unknown_flag
+from ..weights.names import MEETING_NAME, NAMES
 from . import command, jobs, reading
+from .answers import Answers, Document
+from .ask_text import printed
 from .labels import Predictor, refuse_nan
-from .loading import Loaded, load, split_with
-from .rows import Line, encode_documents, logged_changes
+from .loading import Loaded, load, split_with, verb_of
+from .rows import encode_documents, logged_changes
 from .score import as_file
 
 WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it
 PASSAGES = 3
-LINES = 12  # of a passage in the terminal
+USAGE = "hat ask [MODEL] TRANSCRIPT QUESTION..."
 OTHER_ALPHABET = "the model meeting was trained on English, and many letters are of another alphabet: read with care"
 QUESTION_MARKS = ("?", "？", "؟")
-BEST = " > "  # before the most probable turn of a passage of several
-SCORES = (
-    "A probability says how likely it is that a turn belongs to an answer, compared with other turns of this "
-    "transcript. "
-    "It does not say that the transcript has an answer: read the passage."
-)
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a model finds in a document for each of its questions."""
-
-    record: Evidence
-    units: list[Unit]
-    prediction: EvidencePrediction
+CHECKPOINT = ".pt"
 
 
 def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None, said: Sequence[Said] = ()) -> Answers:
-    """Finds what answers the questions of a record.
+    """Finds what answers the questions of a record. A threshold of the options also decides whether anything does.
 
-    Each passage has its `rank`, from 1, and its `peak`, the number of the turn or sentence with the greatest
-    probability. A question without passages has the `best` turn or sentence as a passage without a rank. If one of the
-    turns that were `said` has a time, a passage has `time`, the seconds of its beginning and end.
+    `said`: the turns of its transcript, whose times the answers have.
 
     ValueError for a model of another kind, an empty document, or scores that are not numbers.
     """
+    options = options or EvidenceOptions()
     check_answers(loaded)
     predictor = Predictor(loaded)
-    options = predictor.kind.options_of(options, loaded.models)
+    decision = predictor.kind.options_of(options, loaded.models)
     (encoded,) = encode_documents([record], loaded)
     rows, outputs = [each.row for each in encoded], predictor.scores([*predictor.samples(encoded)])
     refuse_nan(record, outputs)
-    prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, options)
+    prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, decision)
     assert isinstance(prediction, EvidencePrediction)
-    answers = Answers(record, units_of_row(rows[0]), prediction)
-    for question in prediction.questions:
-        by_number = question["probabilities"]
-        if not question["passages"]:
-            question["best"] = best_of(answers, by_number)
-        for passage in shown_passages(question):
-            numbers = range(passage["first"], passage["last"] + 1)
-            passage["peak"] = max(numbers, key=lambda number: by_number[number] or 0)
-        for rank, passage in enumerate(question["passages"], start=1):
-            passage["rank"] = rank
-        for passage in shown_passages(question) if any(each.start is not None for each in said) else ():
-            passage["time"] = [said[passage["first"]].start, said[passage["last"]].end]
-    return answers
+    document = Document(record, {unit.number: unit for unit in units_of_row(rows[0])}, said)
+    return Answers.of(prediction, document, decision.answers > 0, options.threshold is not None)
 
 
-def best_of(answers: Answers, by_number: Sequence[float | None]) -> dict[str, Any]:
-    """Returns the turn or sentence with the greatest probability as a passage."""
-    unit = max(answers.units, key=lambda each: by_number[each.number] or 0)
-    (passage,) = passages(answers.record, [unit], np.array([by_number[unit.number]]), EvidenceOptions(threshold=0))
-    return passage
-
-
-def shown_passages(question: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the passages of a question, or its best turn alone."""
-    return question["passages"] or [question["best"]]
-
-
-def check_answers(loaded: Loaded) -> None:
-    """Raises ValueError for models that find no passages."""
-    if not isinstance(loaded.pipeline.kind, EvidenceKind):
-        kind = loaded.pipeline.settings.kind
+def check_answers(loaded: Loaded, name: str | None = None) -> None:
+    """Raises ValueError for models that find no passages; `name`: what the user calls them."""
+    kind = loaded.pipeline.kind
+    if not isinstance(kind, EvidenceKind):
         raise ValueError(
-            f"{loaded.paths[0]} was trained on the kind {kind!r}: questions need a model of the kind "
-            f"{EvidenceKind.name!r}, which finds passages"
+            f"{name or loaded.paths[0]} was trained on the kind {kind.name!r}: questions need a model of the kind "
+            f"{EvidenceKind.name!r}, which finds passages; this one is for hat {verb_of(kind)}"
         )
 
 
@@ -137,43 +91,42 @@ def check_questions(questions: Sequence[str]) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help=command.MODEL)
+    text = (
+        "the checkpoint or folder of a model that finds passages, or USER/NAME on the Hugging Face Hub; several with : "
+    )
+    text += f"between them are an ensemble (default: {MEETING_NAME}, a model of this package)"
+    parser.add_argument("model", metavar="MODEL", nargs="?", help=text)
     text = "the transcript to ask: plain text with a turn a line, JSON, a table, .srt, .vtt, a folder of splits, or a "
     text += "folder of hat preprocess; - is the standard input"
-    parser.add_argument("input", metavar="INPUT", type=Path, help=text)
-    parser.add_argument(
-        "questions", metavar="QUESTION", nargs="*", help="one or more questions, each in quotation marks"
-    )
+    parser.add_argument("input", metavar="TRANSCRIPT", nargs="?", help=text)
+    text = "one or more questions, each in quotation marks"
+    parser.add_argument("questions", metavar="QUESTION", nargs="*", help=text)
+    parser.usage = f"{USAGE} [options]"
     command.add_split(parser)
     command.add_data(parser)
-    parser.add_argument("--id", metavar="ID", help="ask the document with this id, if INPUT has several")
+    parser.add_argument("--id", metavar="ID", help="ask the document with this id, if TRANSCRIPT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
-    parser.add_argument("--columns", nargs="+", metavar=METAVAR, default=(), help=COLUMNS)
+    parser.add_argument("--columns", action="append", metavar=METAVAR, help=COLUMNS)
     group = parser.add_argument_group("passages")
     text = "show at most this many passages for a question, best first (default: %(default)s)"
     group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
-    text = "show turns with at least this probability as passages (default: the threshold of the model)"
+    text = "show turns with at least this probability as passages, whether or not the model says that they answer "
+    text += "(default: the model decides)"
     group.add_argument("--threshold", type=float, metavar="X", help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
     text = "write the JSON objects to this file, which ends in .jsonl; - is the standard output, as with --json"
     group.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "write the transcript with all passages as one HTML file, for any browser, without a network"
-    group.add_argument("--page", type=Path, metavar="FILE", help=text)
-    group.add_argument("--overwrite", action="store_true", help="replace the files of --out and --page")
+    group.add_argument("--html", "--page", dest="html", type=Path, metavar="FILE", help=text)
+    group.add_argument("--overwrite", action="store_true", help="replace the files of --out and --html")
     command.add_device(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Reads a transcript, asks and prints."""
-    if unknown := [word for word in args.others if word.startswith("-")]:
-        parser = argparse.ArgumentParser()
-        add_arguments(parser)
-        raise ValueError(f"unrecognized arguments: {' '.join(unknown)}{unknown_flag(unknown, parser)}")
-    args.questions += args.others
-    if not args.questions:
-        raise ValueError(f"no question after the transcript {str(args.input)!r}: write it in quotation marks")
+    read_words(args)
     check_questions(args.questions)
     if warning := without_quotation_marks(args.questions):
         print(warning, file=sys.stderr)
@@ -187,25 +140,82 @@ def main(args: argparse.Namespace) -> int:
     print(transcript.describe(), file=sys.stderr)
     if args.model == MEETING_NAME and is_other_alphabet([*args.questions, raw_text(record)]):
         print(f"warning: {OTHER_ALPHABET}", file=sys.stderr)
-    files = jobs.model_files(args, args.model)
-    loaded = load(files.path, files.data, args.device, args.precision)
-    command.say_precision(args.precision, loaded.precision)
-    check_answers(loaded)
-    split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
-    with logged_changes(loaded.pipeline):
-        answers = ask(loaded, record, options, transcript.said)
-    lines = list(lines_of(answers, args.passages))
-    if args.out not in (None, command.STDOUT):  # before what is printed, whose reader may close it
-        command.write_lines(args.out, lines)
-    if args.page is not None:
-        with atomic_file(args.page) as file:
-            file.write(ask_page(asked(answers, transcript, model_name(args.model))).encode())
-        print(f"{args.page}: the transcript with all passages", file=sys.stderr)
+    with opened(args) as files:  # which appear before anything is printed, because its reader may close it
+        answers = answers_of(args, record, options, transcript)
+        lines = answers.lines(args.passages)
+        if "--out" in files:
+            files["--out"].writelines(json_lines(lines))
+        if "--html" in files:
+            files["--html"].write(ask_page(asked(answers, transcript, model_name(args.model))).encode())
+        check_files(args)  # another program may have written them meanwhile
+    if args.html is not None:
+        print(f"{args.html}: the transcript with all passages", file=sys.stderr)
     if args.json or args.out == command.STDOUT:
         command.write_lines(command.STDOUT, lines)
     else:
-        print("\n".join(printed(answers, transcript, lines)))
+        print("\n".join(printed(answers, transcript, args.passages)))
     return 0
+
+
+def answers_of(args: argparse.Namespace, record: Evidence, options: EvidenceOptions, transcript: Transcript) -> Answers:
+    """Loads the model and asks it."""
+    files = jobs.model_files(args, args.model)
+    loaded = load(files.path, files.data, args.device, args.precision)
+    command.say_precision(args.precision, loaded.precision)
+    check_answers(loaded, args.model)
+    split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
+    with logged_changes(loaded.pipeline):
+        return ask(loaded, record, options, transcript.said)
+
+
+# The words of the command
+
+
+def read_words(args: argparse.Namespace) -> None:
+    """Sets model, input and questions by all words, wherever options stand between them; ValueError for bad ones."""
+    if unknown := [word for word in args.others if word.startswith("-") and word != str(STDIN)]:
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        raise ValueError(f"unrecognized arguments: {' '.join(unknown)}{unknown_flag(unknown, parser)}")
+    words = [word for word in (args.model, args.input, *args.questions, *args.others) if word is not None]
+    has_model = bool(words) and is_model(*words[:2])
+    args.model, words = (words[0], words[1:]) if has_model else (MEETING_NAME, words)
+    if not words:
+        raise ValueError(f"no transcript: {USAGE}")
+    transcript, *args.questions = words
+    args.input = Path(transcript)
+    if args.input != STDIN and not exists(transcript):
+        what = "the transcript" if has_model else "neither a model nor a transcript:"
+        meant = "" if has_model else did_you_mean(transcript, NAMES)
+        raise ValueError(f"{what} {transcript!r:.200} does not exist; {USAGE}{meant}")
+    if not args.questions:
+        raise ValueError(f"no question after the transcript {transcript!r}: write it in quotation marks; {USAGE}")
+    if files := [question for question in args.questions if isfile(question)]:
+        raise ValueError(f"{files[0]!r}, after the transcript {transcript!r}, is a file and no question; {USAGE}")
+
+
+def is_model(word: str, following: str = "") -> bool:
+    """Tells whether the first word is MODEL: it names one that exists, or nothing, and a transcript follows."""
+    if all(map(is_named_model, word.split(os.pathsep))):
+        return True
+    follows = following == str(STDIN) or exists(following)
+    return follows and word != str(STDIN) and not exists(word)
+
+
+def is_named_model(path: str) -> bool:
+    """Tells whether it is the name of a model of this package, the folder of a model, or a checkpoint."""
+    if not exists(path):
+        return path in NAMES
+    return is_model_folder(path) or path.endswith(CHECKPOINT) or is_saved_by_torch(path)
+
+
+def is_saved_by_torch(path: str) -> bool:
+    """Tells whether it is a file of torch.save, by its content; a pipe is not read."""
+    if not isfile(path):
+        return False
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as file:
+        return any(name.endswith("/data.pkl") for name in file.namelist())
+    return False
 
 
 def without_quotation_marks(questions: Sequence[str]) -> str:
@@ -218,7 +228,7 @@ def without_quotation_marks(questions: Sequence[str]) -> str:
 
 def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
-    running, columns = args.splitter is not None, Columns(tuple(args.columns))
+    running, columns = args.splitter is not None, Columns(tuple(args.columns or ()))
     if args.input.is_dir():
         records = reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns)
         with as_file(records) as file:
@@ -228,118 +238,51 @@ def transcript_of(args: argparse.Namespace) -> Transcript:
     return read_transcript(args.input, args.id, running, columns=columns)
 
 
+# Files
+
+
+def files_of(args: argparse.Namespace) -> dict[str, Path]:
+    """Returns the files that are wanted, by their flags."""
+    named = {"--out": args.out, "--html": args.html}
+    return {flag: path for flag, path in named.items() if path not in (None, command.STDOUT)}
+
+
 def check_files(args: argparse.Namespace) -> None:
-    """Raises ValueError for files that may not be written, before the work begins."""
+    """Raises ValueError for files that may not be written."""
     inputs = [args.model, args.data, None if args.input == STDIN else args.input]
     if args.out not in (None, command.STDOUT) and args.out.suffix != ".jsonl":
         raise ValueError(f"--out {args.out} must end in .jsonl: passages are JSON lines")
-    named = {"--out": args.out, "--page": args.page}
-    wanted = {flag: path for flag, path in named.items() if path not in (None, command.STDOUT)}
+    wanted = files_of(args)
     if args.overwrite and not wanted:
-        raise ValueError("--overwrite has no effect without --out FILE or --page: remove it")
+        raise ValueError("--overwrite has no effect without --out FILE or --html: remove it")
     check_outputs(wanted, args.overwrite, inputs)
+
+
+@contextmanager
+def opened(args: argparse.Namespace) -> Iterator[dict[str, BinaryIO]]:
+    """Opens the files, by their flags, which appear when the block ends; ValueError if another process writes one."""
+    with ExitStack() as stack:
+        yield {flag: stack.enter_context(atomic_file(path, alone=True)) for flag, path in files_of(args).items()}
+
+
+# The page
 
 
 def model_name(path: str) -> str:
     return "/".join(Path(path).parts[-2:])
 
 
-def lines_of(answers: Answers, most: int) -> Iterator[Line]:
-    """Yields a JSON object for each question, with at most so many passages; see `ask`."""
-    for question in answers.prediction.questions:
-        line: Line = {"id": answers.record.id, "question": question["question"]}
-        line["threshold"] = round(answers.prediction.threshold, 6)
-        line |= {"passages": question["passages"][:most], "passages_in_all": len(question["passages"])}
-        yield line | ({} if question["passages"] else {"best": question["best"]})
-
-
-# Text for a terminal
-
-
-def printed(answers: Answers, transcript: Transcript, lines: Sequence[Line]) -> Iterator[str]:
-    """Yields lines of text: each question with its passages, without characters that a terminal obeys."""
-    for line in lines:
-        yield from ["", *wrapped(line["question"])]
-        if "best" in line:
-            yield f"  No {transcript.unit} reaches the threshold, {line['threshold']:.3g}. The best one:"
-        for passage in shown_passages(line):
-            yield from printed_passage(answers, transcript, passage)
-        if left := line["passages_in_all"] - len(line["passages"]):
-            yield f"  [{left:,} more passage{'s' * (left != 1)}: --passages N]"
-    yield from ["", *wrapped(SCORES)]
-
-
-def printed_passage(answers: Answers, transcript: Transcript, passage: dict[str, Any]) -> Iterator[str]:
-    """Yields the place of a passage, and its turns."""
-    parts = [str(passage.get("rank", "-")), f"{passage['probability']:.2f}", place_of(passage, transcript.unit)]
-    if "time" in passage and passage["time"][0] is not None:
-        parts.append(clock(passage["time"][0]))
-    if passage["roles"]:
-        parts.append(clean(", ".join(passage["roles"])))
-    yield from wrapped("  ".join(parts), "  ", keep_spaces=True)
-    texts = {number: wrapped(text, "     ") for number, text in texts_of(answers.record, passage)}
-    if len(texts) > 1 and passage["peak"] in texts:
-        first, *rest = texts[passage["peak"]]
-        texts[passage["peak"]] = [f" {BEST} {first.removeprefix('     ')}", *rest]
-    before = []
-    if sum(map(len, texts.values())) > LINES:  # begin one turn before the best one
-        before = [number for number in texts if number < passage["peak"] - 1]
-    lines = [line for number, each in texts.items() if number not in before for line in each]
-    if before:
-        yield f"     [{len(before):,} {unit_of(before, transcript)} before]"
-    yield from lines[:LINES]
-    if len(lines) > LINES:
-        left = len(lines) - LINES
-        yield f"     [{left:,} more line{'s' * (left != 1)}: --json has all]"
-
-
-def unit_of(numbers: Sequence[int], transcript: Transcript) -> str:
-    return f"{transcript.unit}{'s' * (len(numbers) != 1)}"
-
-
-def place_of(passage: dict[str, Any], unit: str) -> str:
-    """Says which turns a passage has; people count from 1."""
-    first, last = passage["first"] + 1, passage["last"] + 1
-    return f"{unit} {first:,}" if first == last else f"{unit}s {first:,}-{last:,}"
-
-
-def texts_of(record: Evidence, passage: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yields number and text of the turns of a passage, each after its speaker; running text as a whole."""
-    if record.elements is None:
-        yield passage["peak"], passage["text"]
-        return
-    for number in range(passage["first"], passage["last"] + 1):
-        role, text = record.roles and record.roles[number], record.elements[number]
-        if not is_blank(text):
-            yield number, text if role is None else f"{role}: {text}"
-
-
-def clean(text: str) -> str:
-    return normalise(text, Counter())
-
-
-def wrapped(text: str, indent: str = "", keep_spaces: bool = False) -> list[str]:
-    """Returns text in lines that are no longer than the terminal is wide."""
-    width = max(40, shutil.get_terminal_size().columns)
-    text = text if keep_spaces else clean(text)
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=f"{indent}  ")
-
-
-# The page
-
-
 def asked(answers: Answers, transcript: Transcript, model: str) -> Asked:
     """Returns what the page shows."""
-    raw, prediction = raw_text(answers.record), answers.prediction
-    said = transcript.said
+    said, document = transcript.said, answers.document
     return Asked(
-        document=answers.record.id,
+        document=answers.id,
         model=model,
         about=transcript.describe(),
         unit=transcript.unit,
-        threshold=prediction.threshold,
-        texts=[each.text for each in said] or [raw[unit.begin : unit.end] for unit in answers.units],
+        judges=answers.judges,
+        texts=[each.text for each in said] or [document.line(number, None).text for number in document.units],
         speakers=[each.speaker for each in said] if transcript.speakers else [],
         starts=[each.start for each in said] if transcript.has_times else [],
-        questions=prediction.questions,
+        questions=answers.questions,
     )

@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
     check_effect(stated, packaged, args.seed)
     job = Texts(files, packaged | stated, args.batch_size, args.max_tokens, SEED if args.seed is None else args.seed)
     pipeline = files.pipeline(workers)
-    check_writes_texts(files.path, pipeline.kind)
+    check_writes_texts(args.model, pipeline.kind)
     read = reading.read_input(args, pipeline)
     write_texts(job, read, args.out, workers, args.overwrite)
     return 0 if read.score is None else read.score.write()

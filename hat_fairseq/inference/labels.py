@@ -18,7 +18,7 @@ from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
 from ..model_folder import ModelFolder, is_model_folder
-from .loading import Loaded
+from .loading import Loaded, verb_of
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 
 BLOCK = 512  # records that are encoded, and sorted by length, at a time
@@ -145,7 +145,8 @@ def check_details(kind: LabelledKind, details: bool) -> None:
 def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:
     """Returns the kind of data; ValueError for that of models that write texts."""
     if not isinstance(pipeline.kind, LabelledKind):
-        raise ValueError(f"{path} was trained on the task {pipeline.kind.task}: it predicts no labels")
+        verb = verb_of(pipeline.kind)
+        raise ValueError(f"{path} was trained on the task {pipeline.kind.task}: it predicts no labels; use hat {verb}")
     return pipeline.kind
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, fingerprint
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
+from ..data.kinds.evidence import EvidenceKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision, set_precision
@@ -145,8 +146,16 @@ def check_labels(labels: Mapping[str, list[str]]) -> None:
 def check_writes_texts(path: str, kind: Kind) -> None:
     """Raises ValueError for models of a kind of data without texts to write."""
     if not kind.has_target:
-        other = "not on document_to_text (labels are predicted by hat predict)"
-        raise ValueError(f"{path} was trained on the task {kind.task}, {other}")
+        raise ValueError(f"{path} was trained on the task {kind.task}: it writes no texts; use hat {verb_of(kind)}")
+
+
+def verb_of(kind: Kind) -> str:
+    """Returns the verb of `hat` that uses models of a kind of data."""
+    if kind.has_target:
+        return "generate"
+    if not isinstance(kind, LabelledKind):
+        return "embed"
+    return "ask" if isinstance(kind, EvidenceKind) else "predict"
 
 
 def make_ready(models: list[Any], device: str, precision: str) -> int:

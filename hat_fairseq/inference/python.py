@@ -12,15 +12,16 @@ from ..analysis.look import Look
 from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.kinds import Prediction
-from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction
+from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.speakers import Said
-from ..data.transcripts import Transcript, check_text, of_text, read_transcript
+from ..data.transcripts import Transcript, check_text, of_text, of_turns, read_transcript
 from ..generation.settings import check_effect, packaged_options
 from ..networks.evidence import UNLIMITED
 from ..weights.names import local_paths, push
 from ..workers import progress
+from .answers import Answers
 from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
@@ -107,20 +108,22 @@ class Model:
         splitter: str | None = None,
         id: str | None = None,
         columns: str | Sequence[str] = (),
-    ) -> EvidencePrediction:
+    ) -> Answers:
         """Finds the passages of a document that answer a question, or each of several.
 
-        The prediction is an `EvidencePrediction`, with more fields of a passage; see `hat_fairseq.inference.ask.ask`.
+        The answers have a `Question` for each, which has a `Passage` for each that answers it; see `answers.py`.
 
         Args:
-            document: also the path of a transcript, as for `hat ask`, or a list of turns or sentences. A string of
-                WebVTT, of SubRip, or of lines that begin with names is read as such a file; others are running text.
-                The characters of passages are those of running text, or of all turns with a line break between two.
+            document: also the path of a transcript, as for `hat ask`, or a list of turns or sentences. Turns are
+                objects as in a file of JSON, also with `start` and `end`. A string of WebVTT, of SubRip, or of lines
+                that begin with names is read as such a file; others are running text. The characters of passages are
+                those of running text, or of all turns with a line break between two.
+            threshold: of passages; it also decides whether anything answers, instead of the model.
             splitter: of running text; None: as in training, or at punctuation where the training had turns.
             id: which document, where the path has several.
             columns: how the path calls keys of turns and documents, such as `("text=utterance", "speaker=name")`.
         """
-        check_answers(self.loaded)
+        check_answers(self.loaded, self.name)
         asked = list(questions) if isinstance(questions, list | tuple) else [questions]
         check_questions(asked)
         record, said = self._with_questions(
@@ -129,7 +132,7 @@ class Model:
         check_splitter([record], splitter)
         split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
         with logged_changes(self.pipeline):
-            return ask(self.loaded, record, EvidenceOptions(threshold, most_passages), said).prediction
+            return ask(self.loaded, record, EvidenceOptions(threshold, most_passages), said)
 
     @python_words()
     def embed(
@@ -228,9 +231,15 @@ class Model:
         if of_questions := sorted({"questions", "evidence", "spans"} & fields.keys()):
             logger.warning("left out of the document: %s", ", ".join(of_questions))
             fields = {name: value for name, value in fields.items() if name not in of_questions}
+        said: Sequence[Said] = ()
+        if isinstance(turns := fields.get("turns"), list | tuple):
+            transcript = of_turns(turns, "the document")
+            if +transcript.counts:
+                logger.warning("the document is read as %s", transcript.describe().removeprefix(f"{transcript.name}: "))
+            said, fields = transcript.said, {**fields, **transcript.fields(["turns"])}
         record = record_from_json({"id": "1", **fields, "questions": questions}, "the document", self.kind)
         assert isinstance(record, Evidence)
-        return record, ()
+        return record, said
 
     def _record(self, number: int, document: Input, default_id: str) -> Record:
         if isinstance(document, Record):

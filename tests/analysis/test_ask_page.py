@@ -2,47 +2,64 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hat_fairseq.analysis.ask import Asked, ask_page
+from hat_fairseq.inference.answers import Line, Passage, Question
 
 BAD = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 1'><!-- {script}{data}"
 THRESHOLD = 0.5
 Open = Callable[[str], Any]
 
 
-def passage(first: int, last: int, probability: float, peak: int) -> dict[str, Any]:
-    return {"first": first, "last": last, "probability": probability, "peak": peak}
+def passage(first: int, last: int, probability: float, *lines: int, ranked: bool = True) -> Passage:
+    of_passage = tuple(Line(number, 0, 1, probability, f"text {number}") for number in lines)
+    return Passage(1 if ranked else None, probability, first, last, 0, 1, (), "text", of_passage)
+
+
+def question(text: str, probabilities: Sequence[float | None], *passages: Passage, **more: Any) -> Question:
+    answered = all(each.rank for each in passages)
+    found: dict[str, Any] = {"passages": passages} if answered else {"passages": (), "closest": passages[0]}
+    return Question(text, answered, 0.5, probabilities=tuple(probabilities), **{"threshold": THRESHOLD} | found | more)
 
 
 def asked(units: int = 300, speakers: bool = True, times: bool = True) -> Asked:
-    """Three questions: of two passages and of one turn; of none; of the last turn."""
-    low = [0.01 * (n % 7) for n in range(units)]
+    """Three questions: of two passages; of none; of the last turn."""
+    low: list[float | None] = [0.01 * (n % 7) for n in range(units)]
     first, last = low[:], low[:]
     first[40:43], first[200:220] = [0.6, 0.7, 0.6], [0.8] * 20
     first[210], last[-1], first[7] = 0.9, 0.95, None
-    questions = [
-        {"question": "What does it cost?", "probabilities": first, "best": None}
-        | {"passages": [passage(200, 219, 0.9, 210), passage(40, 42, 0.7, 41)]},
-        {"question": "Who is late?", "probabilities": low, "passages": [], "best": passage(6, 6, 0.06, 6)},
-        {"question": "When do we meet?", "probabilities": last, "best": None}
-        | {"passages": [passage(units - 1, units - 1, 0.95, units - 1)]},
-    ]
     return Asked(
         document="meeting.vtt",
         model="a/model",
         about=f"WebVTT, {units} turns",
         unit="turn",
-        threshold=THRESHOLD,
+        judges=True,
         texts=[f"text {n} of the meeting " + "with many words " * (n % 9) for n in range(units)],
         speakers=["Ann" if n % 3 else "Bob" if n else None for n in range(units)] if speakers else [],
         starts=[None if n == 5 else 12.0 * n for n in range(units)] if times else [],
-        questions=questions,
+        questions=[
+            question("What does it cost?", first, passage(200, 219, 0.9, 210, 205), passage(40, 42, 0.7, 41, 40, 42)),
+            question("Who is late?", low, passage(6, 6, 0.06, 6, ranked=False)),
+            question("When do we meet?", last, passage(units - 1, units - 1, 0.95, units - 1)),
+        ],
     )
+
+
+def parts(opened: Any, selector: str) -> list[list[str]]:
+    """The texts inside of some elements; the text as drawn is empty until a browser has drawn what it scrolled to."""
+    return opened.locator(selector).evaluate_all(
+        "items => items.map(item => [...item.children].map(c => c.textContent))"
+    )
+
+
+def draw(opened: Any) -> None:
+    """Waits until two frames are drawn: what they show for the first time may move the rest."""
+    opened.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def numbers(opened: Any, name: str) -> list[int]:
@@ -62,20 +79,23 @@ def test_passages_are_marked_and_listed(open_page: Open) -> None:
     opened = open_page(ask_page(asked()))
     assert opened.title() == "meeting.vtt – hat ask" and "a/model" in opened.inner_text("#about")
     assert numbers(opened, "shown") == [*range(200, 220)] and numbers(opened, "marked") == [40, 41, 42]
-    places = opened.locator("#passages .place").all_inner_texts()
-    assert [place.split("\n") for place in places] == [
+    assert parts(opened, "#passages .place") == [
         ["1", "90 %", "turns 201–220", "0:40:00", "Ann, Bob"],
         ["2", "70 %", "turns 41–43", "0:08:00", "Ann, Bob"],
     ]
-    excerpts = opened.locator("#passages .excerpt").all_inner_texts()
-    assert excerpts[0].startswith("… text 209 of") and excerpts[1].startswith("text 40 of"), "near the most probable"
+    excerpts = [" ".join(text.split()) for text in opened.locator("#passages .excerpt").all_text_contents()]
+    assert excerpts[0].startswith("211 · 0:42:00 · Bob text 210 of") and excerpts[1].startswith("206 · 0:41:00 · Ann")
+    assert len(excerpts) == 5 and excerpts[2].startswith("42 · 0:08:12 · Ann text 41 of"), "best line first"
+    assert numbers(opened, "line") == [205, 210] and numbers(opened, "best") == [210]
     assert is_visible(opened, 210) and not is_visible(opened, 0)
     opened.click("#passages button >> nth=1")
     assert numbers(opened, "shown") == [40, 41, 42] and is_visible(opened, 40)
-    assert opened.inner_text("#transcript p >> nth=40").split("\n")[:3] == ["41", "0:08:00", "Ann"]
+    assert numbers(opened, "line") == [40, 41, 42] and numbers(opened, "best") == [41]
+    assert parts(opened, "#transcript p >> nth=40")[0][:3] == ["41", "0:08:00", "Ann"]
     opened.select_option("#question", label="Who is late?")
-    assert opened.inner_text("#note") == "No turn reaches the threshold, 50 %. This is the best one."
-    assert numbers(opened, "shown") == [6] and numbers(opened, "marked") == []
+    assert opened.inner_text("#note") == "No passage answers this question. This is the closest one."
+    assert numbers(opened, "shown") == numbers(opened, "line") == [6]
+    assert numbers(opened, "marked") == numbers(opened, "best") == []
     assert opened.is_disabled("#next") and opened.is_disabled("#previous")
 
 
@@ -86,10 +106,10 @@ def test_the_keyboard(open_page: Open) -> None:
         ("n", 40, "2 of 2 passages"),
         ("n", 40, "2 of 2 passages"),
         ("p", 200, "1 of 2 passages"),
-        ("ArrowRight", 6, "best one"),
+        ("ArrowRight", 6, "closest"),
         ("ArrowRight", 299, "1 of 1 passage"),
         ("ArrowRight", 299, "1 of 1 passage"),
-        ("ArrowLeft", 6, "best one"),
+        ("ArrowLeft", 6, "closest"),
         ("ArrowLeft", 200, "1 of 2 passages"),
     ):
         opened.keyboard.press(key)
@@ -112,9 +132,9 @@ def test_the_keyboard(open_page: Open) -> None:
 def test_the_direction_of_arabic(width: int, open_page: Open) -> None:
     """A full stop stands at the left end of Arabic, and what follows a name in the line below the bar, after it."""
     page = replace(asked(times=False), starts=[])
-    question = {"question": "أين؟", "probabilities": [0.9, 0.1, 0.1, 0.1], "passages": [passage(0, 0, 0.9, 0)]}
+    questions = [question("أين؟", [0.9, 0.1, 0.1, 0.1], passage(0, 0, 0.9, 0))]
     texts, speakers = ["صباح الخير.", "Good morning.", "a", "b"], ["سامي", "Ann", "Ann", "Ann"]
-    opened = open_page(ask_page(replace(page, texts=texts, speakers=speakers, questions=[question | {"best": None}])))
+    opened = open_page(ask_page(replace(page, texts=texts, speakers=speakers, questions=questions)))
     opened.set_viewport_size({"width": width, "height": 740})
     left = """([selector, character]) => {
         const nodes = document.createTreeWalker(document.querySelector(selector), NodeFilter.SHOW_TEXT);
@@ -139,8 +159,10 @@ def test_the_bar(width: int, open_page: Open) -> None:
     opened = open_page(ask_page(asked()))
     opened.set_viewport_size({"width": width, "height": 740})
     for unit, shown in ((41, [40, 41, 42]), (100, [40, 41, 42]), (215, [*range(200, 220)])):
+        draw(opened)
         box = opened.locator("#bar canvas").bounding_box()  # the page scrolls
         opened.mouse.click(box["x"] + (unit + 0.5) / 300 * box["width"], box["y"] + 5)
+        draw(opened)
         (here,) = numbers(opened, "here")
         assert abs(here - unit) <= 1, "a pixel of a narrow bar is about a turn"
         assert is_visible(opened, here) and numbers(opened, "shown") == shown
@@ -202,11 +224,11 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_texts_are_not_markup(open_page: Open) -> None:
-    questions = [{"question": BAD, "probabilities": [0.9, 0.1], "passages": [passage(0, 0, 0.9, 0)], "best": None}]
-    page = ask_page(Asked(BAD, BAD, BAD, "turn", 0.5, [BAD, "\u2028 \ud800"], [BAD, None], [0.0, None], questions))
+    questions = [question(BAD, [0.9, 0.1], passage(0, 0, 0.9, 0))]
+    page = ask_page(Asked(BAD, BAD, BAD, "turn", True, [BAD, "\u2028 \ud800"], [BAD, None], [0.0, None], questions))
     opened = open_page(page)
     for selector in ("#document", "#asked", "#transcript p >> nth=0", "#passages .excerpt", "#passages .place"):
-        assert BAD in opened.inner_text(selector), selector
+        assert BAD in opened.text_content(selector), selector
     assert opened.evaluate("[window.bad, document.images.length, document.scripts.length]") == [None, 0, 2]
     assert opened.get_attribute("meta[http-equiv]", "content").startswith("default-src 'none'; script-src 'sha256-")
 
@@ -217,13 +239,13 @@ def test_a_long_transcript_stays_fluid(open_page: Open) -> None:
     look, generator = asked(6000), random.Random(1)
     values = [generator.random() for _ in range(6000)]
     marked = [n for n, value in enumerate(values) if value >= THRESHOLD]
-    look.questions[0].update(probabilities=values, passages=[passage(n, n, values[n], n) for n in marked])
-    opened = open_page(ask_page(look))
+    first = question("Where?", values, *(passage(n, n, values[n], n) for n in marked))
+    opened = open_page(ask_page(replace(look, questions=[first, *look.questions[1:]])))
     assert opened.locator("#passages li").count() == len(marked) > 2000
     begin = time.perf_counter()
     for key in ["n"] * 5 + ["ArrowRight", "ArrowRight", "ArrowLeft"]:
         opened.keyboard.press(key)
-        opened.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        draw(opened)
     taken = time.perf_counter() - begin
     assert taken < 8 * 1.0, taken
     opened.keyboard.press("ArrowRight")
@@ -232,6 +254,18 @@ def test_a_long_transcript_stays_fluid(open_page: Open) -> None:
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
     look = asked()
-    look.questions[0]["probabilities"][3] = float("nan")
+    bad = question("Why?", [0.1, float("nan")], passage(0, 0, 0.1, 0))
     with pytest.raises(ValueError, match=r"document meeting.vtt: a number is NaN or infinite"):
-        ask_page(look)
+        ask_page(replace(look, questions=[bad]))
+
+
+@pytest.mark.parametrize("judges", [True, False])
+def test_what_the_model_was_trained_for(judges: bool, open_page: Open) -> None:
+    """The bar has the probabilities of lines, where there are some; who cannot say that nothing answers, says so."""
+    of_lines = [0.1] * 300
+    lines = question("Why?", [0.9] * 300, passage(0, 5, 0.9, 2), line_threshold=0.5, line_probabilities=tuple(of_lines))
+    opened = open_page(ask_page(replace(asked(), judges=judges, questions=[lines])))
+    assert opened.inner_text("#under").endswith("10 %") and numbers(opened, "best") == [2]
+    assert "of lines" in opened.get_attribute("#bar", "aria-label")
+    opened.click("summary")
+    assert opened.is_visible("#judges") is not judges

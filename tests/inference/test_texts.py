@@ -210,7 +210,7 @@ def test_mistakes_are_one_line(command: list[str], fine_tuned, tmp_path: Path, c
         (
             classifier.checkpoint,
             ["--data", classifier.data / "bin"],
-            "was trained on the task document_classification, not on document_to_text (labels are predicted by",
+            "was trained on the task document_classification: it writes no texts; use",
         ),
         (tmp_path / "text.pt", [], "text.pt: not a checkpoint of torch"),
         (tmp_path / "no.pt", [], "no.pt does not exist"),
