@@ -43,6 +43,7 @@ def test_intervals_agree_with_the_normal_approximation() -> None:
     assert [interval.low, interval.high] == pytest.approx([values.mean() - half, values.mean() + half], abs=0.1 * half)
     assert interval == bootstrap_mean(values, 1000, seed=0) != bootstrap_mean(values, 1000, seed=1)
     assert str(bootstrap_mean(np.full(7, 12.5), 50, seed=0)) == "12.50 [12.50, 12.50]"
+    assert str(bootstrap_mean(np.full(1, 12.5), 50, seed=0)) == "12.50"  # one document says nothing of others
 
 
 @pytest.mark.parametrize("metric", ["rouge", "bleu"])
