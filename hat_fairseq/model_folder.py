@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.dictionary import DICTIONARIES, find_dictionary, read_labels
-from hat_fairseq.data.files import Fields
+from hat_fairseq.data.files import Fields, check_lfs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,8 +79,10 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Reads config.json and ORIGIN; ValueError for one that is missing or damaged."""
+        """Reads config.json and ORIGIN; ValueError for one that is missing or damaged, and for a pointer of Git LFS."""
         path = Path(path)
+        for file in sorted([*path.glob("*"), *path.glob(f"{BIN}/**/*")]):
+            check_lfs(file)
         config = Fields.read(path / CONFIG)
         if "cfg" not in config:
             return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
@@ -239,10 +241,11 @@ def check_files(folder: Path) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Reads a safetensors file; ValueError that names it if it is damaged."""
+    """Reads a safetensors file; ValueError that names it if it is damaged, or a pointer of Git LFS."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    check_lfs(path)
     try:
         return load_file(path)
     except SafetensorError as error:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, fingerprint
+from ..data.files import check_lfs
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
@@ -110,6 +111,7 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     for path in paths:
         if not Path(path).exists():
             raise ValueError(f"checkpoint {path} does not exist{did_you_mean(path, NAMES) or ': has it been trained?'}")
+        check_lfs(path)
     if data is None and not is_model_folder(paths[0]):
         raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
     return device, precision, paths

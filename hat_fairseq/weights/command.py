@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from ..data.dictionary import SPECIAL
+from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL
 from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
@@ -112,6 +113,8 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError("--max-positions is for --package; a training has a flag of this name")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
+    for path in sorted(args.directory.iterdir()):
+        check_lfs(path)
     release = RELEASES[args.release]
     config = read_config(args.directory / "config.json", release.fixed, release.sizes, release.target, release.defaults)
     options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}

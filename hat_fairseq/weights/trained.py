@@ -7,6 +7,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from ..data.files import check_lfs
 from ..model_folder import ModelFolder, is_model_folder
 
 ROLES = "encoder.embed_segments.weight"
@@ -36,6 +37,7 @@ class Trained:
         from ..register import register
 
         register()
+        check_lfs(checkpoint)
         state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
         if not state.get("cfg"):
             raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")

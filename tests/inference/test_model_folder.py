@@ -26,6 +26,7 @@ from hat_fairseq.inference.loading import load
 from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.networks import build
 from hat_fairseq.weights.card import scores_of
+from hat_fairseq.weights.names import DEMO
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 GENERATION = ["--beam", "2", "--max-len-b", "8", "--min-len", "4"]
@@ -72,6 +73,33 @@ def test_a_model_is_exported_by_its_name(tmp_path: Path) -> None:
         assert hat("generate", model, source, "--out", out := tmp_path / f"{len(texts)}.jsonl", *flags) == 0
         texts.append(read_lines(out))
     assert texts[0] == texts[1] and texts[0][0]["text"]
+
+
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "bin/bpe.codes", "bin/dict.source.txt"])
+def test_a_pointer_of_git_lfs_is_named(name: str, manifest: bool, tmp_path: Path) -> None:
+    model, text = Path(shutil.copytree(DEMO, tmp_path / "model")), tmp_path / "in.txt"
+    (model / name).write_text(LFS)
+    text.write_text("So we begin .\n")
+    if not manifest:
+        (model / "manifest.json").unlink()
+    for words in (["generate", model, text, "--out", tmp_path / "o"], ["export", model, "--out", tmp_path / "o"]):
+        assert f"{model / name} is a Git LFS pointer, not the file itself: run `git lfs pull`" in refusal(*words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "model"]
+
+
+def test_a_checkpoint_that_is_a_pointer_is_named(tmp_path: Path) -> None:
+    (checkpoint := tmp_path / "checkpoint_1_2.pt").write_text("/annex/objects/SHA256E-s123--4d7a2146.pt\n")
+    with_data = [checkpoint, "--data", DEMO / "bin", "--out", tmp_path / "o"]
+    for words in (
+        ["export", *with_data],
+        ["predict", with_data[0], checkpoint, *with_data[1:-1], tmp_path / "o.jsonl"],
+        ["average", tmp_path, "--last", 2, "--out", tmp_path / "o"],
+    ):
+        assert f"{checkpoint} is a git-annex pointer, not the file itself: run `git annex get`" in refusal(*words)
 
 
 @pytest.mark.slow
