@@ -227,17 +227,30 @@ def check_files(folder: Path) -> None:
     for name in sizes:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise fields.error(f"refused, because it names {name!r}, which is outside of the folder")
-    # The cache of the Hugging Face Hub has links from each snapshot to its blobs.
-    blobs = folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else None
     way_out = f"if transformers has saved into the folder, remove {MANIFEST}"
     for path in sorted(folder.rglob("*")):
         if path.relative_to(folder).parts[0] in OF_HUB:
             continue
-        outside = path.is_symlink() and path.resolve().parent != blobs
-        if outside or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
+        if is_foreign_link(path, folder) or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
             raise ValueError(f"{path} is a link, or not in {MANIFEST}: remove it; {way_out}")
     for name, problem in Checksums(hashes, sizes).problems(folder, sizes):
         raise ValueError(f"{folder / name} {problem}; copy the folder again; {way_out}")
+
+
+def is_foreign_link(path: Path, folder: Path) -> bool:
+    """Returns whether it is a link, unless it is one of the Hugging Face Hub's cache, from a snapshot to its blobs."""
+    blobs = folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else None
+    return path.is_symlink() and path.resolve().parent != blobs
+
+
+def check_links(folder: Path) -> None:
+    """Raises ValueError for a link: what it leads to is no part of the model, and may be private."""
+    if folder in (Path(linked.name) for linked in _LINKED.values()):  # ours, to the files of a folder of 0.5
+        return
+    for path in sorted([*folder.glob("*"), *folder.glob("*/*"), *folder.glob(f"{BIN}/*/*")]):
+        is_read = path.relative_to(folder).parts[0] not in OF_HUB and path.suffix not in (".bin", ".idx")
+        if is_read and is_foreign_link(path, folder):
+            raise ValueError(f"{path} is a link, which is not followed: copy the file to its place, or remove the link")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -520,3 +520,35 @@ def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -
             (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
             assert f"{place / name}" in line and message in line and "Traceback" not in text, line
             assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*"), *tmp_path.glob("texts/*")], words
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize(
+    "name", ["README.md", "bin/dict.role.txt", "bin/dict.x.txt", "bin/bpe.codes", "bin/x/dict.txt"]
+)
+def test_an_export_follows_no_links(name: str, manifest: bool, tmp_path: Path) -> None:
+    """A folder of somebody else could put private text into the one that is pushed."""
+    model, private = Path(shutil.copytree(DEMO, tmp_path / "model")), tmp_path / "private"
+    private.write_text("secret 1\n")
+    (model / name).parent.mkdir(exist_ok=True)
+    (model / name).unlink(missing_ok=True)
+    (model / name).symlink_to(private)
+    if not manifest:
+        (model / "manifest.json").unlink()
+    assert f"{model / name} is a link, which is not followed" in refusal("export", model, "--out", tmp_path / "out")
+    shutil.copytree(model / "bin", tmp_path / "bin", symlinks=True)
+    if name.startswith("bin/"):
+        words = ["export", DEMO, "--data", tmp_path / "bin", "--out", tmp_path / "out"]
+        assert f"{tmp_path / name} is a link, which is not followed" in refusal(*words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_copies_the_dictionaries_that_the_task_has_read(tmp_path: Path) -> None:
+    assert hat("export", "demo", "--out", model := tmp_path / "model") == 0
+    (model / "manifest.json").unlink()
+    (model / "bin/mine").mkdir()
+    for name in ("dict.extra.txt", "dictionary.txt", "mine/dict.txt"):
+        (model / "bin" / name).write_text("secret 1\n")
+    assert hat("export", model, "--out", tmp_path / "out") == 0
+    names = ["bpe.codes", "dict.role.txt", "dict.source.txt", "dict.target.txt", "pipeline.json"]
+    assert sorted(path.name for path in (tmp_path / "out/bin").iterdir()) == names

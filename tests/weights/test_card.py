@@ -66,4 +66,4 @@ def test_it_does_not_replace_its_input(tmp_path: Path) -> None:
     for words in ([made], ["demo", "--data", made / "bin"]):
         error = refusal("export", *words, "--out", made, "--overwrite", "--half")
         assert f"--out {made} is also an input of this command" in error
-    assert f"is in {made}, the folder of a model" in refusal("export", "demo", "--out", made / "copy")
+    assert f"is in {made}, which hat has written" in refusal("export", "demo", "--out", made / "copy")
