@@ -239,14 +239,12 @@ def check_files(folder: Path) -> None:
 
 def is_foreign_link(path: Path, folder: Path) -> bool:
     """Returns whether it is a link, unless it is one of the Hugging Face Hub's cache, from a snapshot to its blobs."""
-    blobs = folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else None
-    return path.is_symlink() and path.resolve().parent != blobs
+    caches = (parent.parent for parent in folder.absolute().parents if parent.name == "snapshots")
+    return path.is_symlink() and path.resolve().parent not in [cache.resolve() / "blobs" for cache in caches]
 
 
 def check_links(folder: Path) -> None:
     """Raises ValueError for a link: what it leads to is no part of the model, and may be private."""
-    if folder in (Path(linked.name) for linked in _LINKED.values()):  # ours, to the files of a folder of 0.5
-        return
     for path in sorted([*folder.glob("*"), *folder.glob("*/*"), *folder.glob(f"{BIN}/*/*")]):
         is_read = path.relative_to(folder).parts[0] not in OF_HUB and path.suffix not in (".bin", ".idx")
         if is_read and is_foreign_link(path, folder):

@@ -86,9 +86,9 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.model} is an ensemble, and hat export writes one model: give one")
     if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
-    if is_model_folder(model):
-        check_links(model)
-    check_links(data := args.data or ModelFolder.open(model).data)
+    for folder in filter(None, [model if is_model_folder(model) else None, args.data]):
+        check_links(folder)
+    data = args.data or ModelFolder.open(model).data
     kind = TextPipeline.load(data).kind  # an error there comes before the long steps
     if is_model_folder(model):
         ModelFolder.open(model).check_has_classes(getattr(kind, "names_labels", False))
