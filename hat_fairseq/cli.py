@@ -222,6 +222,8 @@ def describe(error: Exception) -> str:
         is_full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         where = error.filename or ("the standard output or a temporary file" if is_full else "")
         text = f"{where}: {error.strerror}" if where else error.strerror
+    elif isinstance(error, RuntimeError) and "home directory" in str(error):  # of Path.home and expanduser
+        text = "the home directory is not known: set HOME"
     else:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
         if not isinstance(error, ValueError | OSError | MemoryError):

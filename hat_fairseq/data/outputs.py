@@ -233,6 +233,18 @@ def locked(path: Path, message: str) -> Iterator[bool]:
         os.close(descriptor)
 
 
+@contextmanager
+def waiting(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder, and waits while another process has it; without locks it goes on at once."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def open_as_it_is(path: Path) -> IO[str]:
     """Opens a text file to read and to append, made if it is missing; ValueError for a link or what is no file."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
