@@ -9,6 +9,7 @@ and `hat doctor` work in a broken installation.
 
 import argparse
 import ast
+import errno
 import importlib
 import importlib.util
 import logging
@@ -218,7 +219,11 @@ def describe(error: Exception) -> str:
         text = "this needs fairseq, which is not installed: pip install 'hat_fairseq[train]', or the command that "
         text += "`hat doctor` prints"
     elif isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        is_full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        where = error.filename or ("the standard output or a temporary file" if is_full else "")
+        text = f"{where}: {error.strerror}" if where else error.strerror
+    elif isinstance(error, RuntimeError) and "home directory" in str(error):  # of Path.home and expanduser
+        text = "the home directory is not known: set HOME"
     else:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
         if not isinstance(error, ValueError | OSError | MemoryError):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.dictionary import DICTIONARIES, find_dictionary, read_labels
-from hat_fairseq.data.files import Fields
+from hat_fairseq.data.files import Fields, check_lfs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,8 +79,10 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Reads config.json and ORIGIN; ValueError for one that is missing or damaged."""
+        """Reads config.json and ORIGIN; ValueError for one that is missing or damaged, and for a pointer of Git LFS."""
         path = Path(path)
+        for file in sorted([*path.glob("*"), *path.glob(f"{BIN}/**/*")]):
+            check_lfs(file)
         config = Fields.read(path / CONFIG)
         if "cfg" not in config:
             return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
@@ -225,24 +227,36 @@ def check_files(folder: Path) -> None:
     for name in sizes:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise fields.error(f"refused, because it names {name!r}, which is outside of the folder")
-    # The cache of the Hugging Face Hub has links from each snapshot to its blobs.
-    blobs = folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else None
     way_out = f"if transformers has saved into the folder, remove {MANIFEST}"
     for path in sorted(folder.rglob("*")):
         if path.relative_to(folder).parts[0] in OF_HUB:
             continue
-        outside = path.is_symlink() and path.resolve().parent != blobs
-        if outside or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
+        if is_foreign_link(path, folder) or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
             raise ValueError(f"{path} is a link, or not in {MANIFEST}: remove it; {way_out}")
     for name, problem in Checksums(hashes, sizes).problems(folder, sizes):
         raise ValueError(f"{folder / name} {problem}; copy the folder again; {way_out}")
 
 
+def is_foreign_link(path: Path, folder: Path) -> bool:
+    """Returns whether it is a link, unless it is one of the Hugging Face Hub's cache, from a snapshot to its blobs."""
+    caches = (parent.parent for parent in folder.absolute().parents if parent.name == "snapshots")
+    return path.is_symlink() and path.resolve().parent not in [cache.resolve() / "blobs" for cache in caches]
+
+
+def check_links(folder: Path) -> None:
+    """Raises ValueError for a link: what it leads to is no part of the model, and may be private."""
+    for path in sorted([*folder.glob("*"), *folder.glob("*/*"), *folder.glob(f"{BIN}/*/*")]):
+        is_read = path.relative_to(folder).parts[0] not in OF_HUB and path.suffix not in (".bin", ".idx")
+        if is_read and is_foreign_link(path, folder):
+            raise ValueError(f"{path} is a link, which is not followed: copy the file to its place, or remove the link")
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Reads a safetensors file; ValueError that names it if it is damaged."""
+    """Reads a safetensors file; ValueError that names it if it is damaged, or a pointer of Git LFS."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    check_lfs(path)
     try:
         return load_file(path)
     except SafetensorError as error:

@@ -19,6 +19,12 @@ from hat_fairseq.data.compression import decompressed
 from hat_fairseq.data.text import is_blank
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
+#: How a file begins that a clone without its large files has, and what fetches these.
+POINTERS = {
+    b"version https://git-lfs.github.com/spec/": ("Git LFS", "git lfs pull"),
+    b"version https://hawser.github.com/spec/": ("Git LFS", "git lfs pull"),  # of its first versions
+    b"/annex/objects/": ("git-annex", "git annex get"),
+}
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # byte order marks
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
@@ -39,6 +45,17 @@ def note_input(path: Path) -> None:
     """Records a file that is read in another way than with `read_lines`."""
     if (paths := _inputs.get()) is not None:
         paths.add(path)
+
+
+def check_lfs(path: str | Path) -> None:
+    """Raises ValueError for a pointer of Git LFS or git-annex; what is no regular file is not read."""
+    if not Path(path).is_file():
+        return
+    with open(path, "rb") as file:
+        head = file.read(max(map(len, POINTERS)))
+    for begin, (tool, command) in POINTERS.items():
+        if head.startswith(begin):
+            raise ValueError(f"{path} is a {tool} pointer, not the file itself: run `{command}` in its clone")
 
 
 def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:

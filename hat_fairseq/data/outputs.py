@@ -6,6 +6,7 @@ import functools
 import glob
 import logging
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,9 +26,11 @@ def atomic_file(path: str | Path, alone: bool = False) -> Iterator[BinaryIO]:
     """Yields a hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error.
 
     The sibling is locked while it is written. What a killed process has left is removed, where the file system has
-    locks. If two processes write it, the last one wins; with `alone` the second one gets a ValueError.
+    locks. If two processes write it, the last one wins; with `alone` the second one gets a ValueError. So does a device,
+    pipe, socket or folder, which is never replaced.
     """
     path = Path(path)
+    _check_regular(path, path)
     with nullcontext() if alone else suppress(ValueError):
         _remove_partials(path)
     partial = _sibling(path, "partial")
@@ -37,6 +40,7 @@ def atomic_file(path: str | Path, alone: bool = False) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _check_regular(path, path)  # something else may have taken its place
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -48,14 +52,19 @@ def atomic_directory(
 ) -> Iterator[Path]:
     """Opens a folder as `atomic_file` opens a file.
 
-    Raises ValueError if `final` may not be replaced, or another process is writing it.
+    Raises ValueError if `final` may not be replaced, is in another folder with a manifest, or another process is
+    writing it. If a killed process had moved the old folder aside, the old one is put back first.
 
     `manifest`: name of a JSON file with SHA-256 of all files of a finished directory, under `sha256`. With `overwrite`
     a directory is replaced only if its manifest has `key`, which shows the command that wrote it, and if it has no
     other or changed file, so that nobody's work is deleted. None: never.
     """
     final = Path(final).resolve()  # through a link, the link stays
+    with suppress(ValueError):  # another process is writing it, and may be about to rename it
+        _put_back(final)
     _check_replaceable(final, manifest, overwrite, key)
+    if (folder := _folder_with_manifest(final)) is not None:
+        raise ValueError(f"{final} is in {folder}, which hat has written; choose another directory")
     final.parent.mkdir(parents=True, exist_ok=True)
     _remove_partials(final)
     partial, replaced = _sibling(final, "partial"), _sibling(final, "replaced")
@@ -76,15 +85,31 @@ def _sibling(path: Path, what: str) -> Path:
     return path.with_name(f".{path.name}.{what}-{uuid4().hex}")
 
 
-def _remove_partials(path: Path) -> None:
-    """Removes what killed processes have left of `path`, by the exact form of its name.
+def _siblings(path: Path, what: str) -> list[Path]:
+    """Lists the siblings of `path` by the exact form of their names; a link is not ours."""
+    siblings = path.parent.glob(f".{glob.escape(path.name)}.{what}-{'[0-9a-f]' * 32}")
+    return [sibling for sibling in siblings if not sibling.is_symlink()]
+
+
+def _put_back(final: Path) -> None:
+    """Gives a folder its name again that a killed process has moved aside, or removes it if the new one is there.
 
     ValueError if another process is writing it.
     """
+    if not (replaced := _siblings(final, "replaced")):
+        return
+    _remove_partials(final)
+    for folder in replaced:
+        if final.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        elif not _siblings(final, "partial"):  # without locks, another process may be about to rename it
+            folder.rename(final)
+
+
+def _remove_partials(path: Path) -> None:
+    """Removes what killed processes have left of `path`; ValueError if another process is writing it."""
     refusal = f"another process is writing {path}; wait for it, or choose another name"
-    for partial in path.parent.glob(f".{glob.escape(path.name)}.partial-{'[0-9a-f]' * 32}"):
-        if partial.is_symlink():  # not ours
-            continue
+    for partial in _siblings(path, "partial"):
         with suppress(FileNotFoundError), locked(partial, refusal) as has_lock:
             if has_lock and partial.is_dir():
                 shutil.rmtree(partial)
@@ -108,43 +133,48 @@ def _check_replaceable(final: Path, manifest: str | None, overwrite: bool, key: 
         raise ValueError(f"{final / name} has changed since {manifest} was written, or is not in it, {why}")
 
 
+def _check_regular(path: Path, shown: object) -> None:
+    """Raises ValueError for a folder, device, pipe or socket; `shown`: its name in the message."""
+    if path.is_dir():
+        raise ValueError(f"{shown} is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{shown} is a device, a pipe or a socket; name a file")
+
+
 def check_output(
     path: str | Path, overwrite: bool, inputs: Iterable[str | Path | None] = (), flag: str = "--out"
 ) -> None:
     """Refuses to replace a file or to fill a disk, before the work begins.
 
-    Never replaced are `inputs`, files in a folder among them, and what the manifest.json of a folder above lists. An
-    input may be several paths with os.pathsep between them, as those of an ensemble.
+    Never replaced are `inputs`, files in a folder among them. Nothing is written below a folder with a manifest.json of
+    this package, which would no longer be what the manifest says, or over what is no regular file. An input may be
+    several paths with os.pathsep between them, as those of an ensemble.
     """
     path = Path(path)
     if path.parent.is_dir():
         check_space(path.parent, 1e6)
-    if not path.exists() and not path.is_symlink():
-        return
-    if path.is_dir():
-        raise ValueError(f"{flag} {path} is a folder; name a file")
+    _check_regular(path, f"{flag} {path}")
     paths = [str(read) for read in inputs if read is not None]
     for read in [Path(part) for each in paths for part in {each, *each.split(os.pathsep)}]:
-        if read.exists() and path.exists() and path.samefile(read):
+        if not path.exists() or not read.exists():
+            continue
+        if path.samefile(read):
             raise ValueError(f"{flag} {path} is also an input of this command; name another file")
         if read.is_dir() and path.resolve().is_relative_to(read.resolve()):
             raise ValueError(f"{flag} {path} is in {read}, which is an input of this command; name another file")
     if (folder := _folder_with_manifest(path)) is not None:
-        raise ValueError(f"{flag} {path} belongs to {folder}, which hat has written; name another file")
-    if not overwrite:
+        raise ValueError(f"{flag} {path} is in {folder}, which hat has written; name a file elsewhere")
+    if (path.exists() or path.is_symlink()) and not overwrite:
         raise ValueError(f"{flag} {path} exists; name another file, or replace it with --overwrite")
 
 
 def _folder_with_manifest(path: Path) -> Path | None:
-    """Returns the folder above a file whose manifest.json, written by this package, is the file or lists it."""
-    path = path.resolve()
-    for folder in path.parents:
-        try:
-            checksums = Checksums.read(folder)
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if path == folder / MANIFEST or str(path.relative_to(folder)) in checksums.hashes:
-            return folder
+    """Returns the folder above a path that has a manifest.json of this package."""
+    for folder in path.resolve().parents:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if (folder / MANIFEST).is_file():
+                Checksums.read(folder)
+                return folder
     return None
 
 
@@ -174,13 +204,22 @@ def check_space(directory: Path, needed: float) -> None:
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Names the path in the error of a disk that is full; Python does not."""
+    """Names the path in the error of a disk that is full; Python does not, nor do libraries, which have own errors."""
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) and error.filename is None:
-            error.filename = str(path)
-        raise
+    except Exception as error:
+        if (number := _disk_full(error)) is None or getattr(error, "filename", None) is not None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _disk_full(error: Exception) -> int | None:
+    """Returns the number of an error of a full disk: Python's, a library's in Rust, or torch's about it."""
+    of_rust = re.search(r"\(os error (\d+)\)", str(error))
+    causes = [error.errno] if isinstance(error, OSError) else [int(of_rust[1])] if of_rust else []
+    if isinstance(error, RuntimeError) and isinstance(error.__context__, OSError):
+        causes = [error.__context__.errno]
+    return next((number for number in causes if number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)), None)
 
 
 @contextmanager
@@ -191,6 +230,18 @@ def locked(path: Path, message: str) -> Iterator[bool]:
         yield lock(descriptor, path.parent)
     except BlockingIOError:
         raise ValueError(message) from None
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def waiting(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder, and waits while another process has it; without locks it goes on at once."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
 

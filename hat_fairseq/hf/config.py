@@ -93,9 +93,16 @@ class HatConfig(HasLoader, PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        """Reads config.json; one of `hat export` says `tie_word_embeddings: false`, because it has each table once."""
+        """Reads config.json; one of `hat export` says `tie_word_embeddings: false`, because it has each table once.
+
+        Settings of a training are left out: a folder of somebody else must not choose a file that is written.
+        """
         refuse_untied(kwargs)
-        return super().from_dict({**config_dict, "tie_word_embeddings": True}, **kwargs)
+        dropped = getattr(NETWORKS.get(str(config_dict.get("network"))), "training_only", ())
+        stated = {name: value for name, value in config_dict.items() if name not in dropped}
+        if isinstance(settings := stated.get("settings"), Mapping):
+            stated["settings"] = {name: value for name, value in settings.items() if name not in dropped}
+        return super().from_dict({**stated, "tie_word_embeddings": True}, **kwargs)
 
     def _labels(self, head: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the number of labels of a head, or their names."""

@@ -13,13 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, fingerprint
+from ..data.files import check_lfs
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.kinds.evidence import EvidenceKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision, set_precision
 from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
-from ..networks import build
+from ..networks import NETWORKS, build
 from ..suggestions import did_you_mean
 from ..weights.names import NAMES, local_paths
 
@@ -111,6 +112,7 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
     for path in paths:
         if not Path(path).exists():
             raise ValueError(f"checkpoint {path} does not exist{did_you_mean(path, NAMES) or ': has it been trained?'}")
+        check_lfs(path)
     if data is None and not is_model_folder(paths[0]):
         raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
     return device, precision, paths
@@ -172,7 +174,7 @@ def load_folder(folder: ModelFolder) -> Loaded:
     tensors, description, data = folder.tensors(), folder.description, folder.data
     assert description is not None
     try:
-        model, pipeline = build(description), pipeline_of(folder)
+        model, pipeline = build(without_training(description)), pipeline_of(folder)
         fill(model, {name: tensor for name, tensor in tensors.items() if not name.endswith(FINGERPRINT)})
         recorded = {name: tensor.tolist() for name, tensor in tensors.items() if name.endswith(FINGERPRINT)}
         roles = dictionary_of(data, "role") if description["num_roles"] else None
@@ -191,6 +193,13 @@ def load_folder(folder: ModelFolder) -> Loaded:
         raise ValueError(f"{folder.path}: no model can be built from it ({cause})") from error
     name = description["network"]
     return Loaded([str(folder.path)], [model], pipeline, source, target, roles, longest, labels, name)
+
+
+def without_training(description: dict[str, Any]) -> dict[str, Any]:
+    """Returns a description without settings of the training, which name files that a model writes."""
+    dropped = getattr(NETWORKS.get(description["network"]), "training_only", ())
+    settings = {name: value for name, value in description["settings"].items() if name not in dropped}
+    return description | {"settings": settings}
 
 
 def pipeline_of(folder: ModelFolder) -> TextPipeline:

@@ -17,11 +17,14 @@ from typing import Any, NamedTuple
 
 from hat_fairseq.data.language import base_language, has_spaces, language_of_texts, parse_code
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.text import join_sentences, shown, visible_characters
+from hat_fairseq.data.text import is_blank, join_sentences, shown, visible_characters
 from hat_fairseq.scoring.files import DocumentTexts, Summary, read_hypotheses, read_references
-from hat_fairseq.scoring.report import Output, Report, Signature, check_counts
+from hat_fairseq.scoring.marks import MARK, notes_on_marks, split_at_marks, without_marks
+from hat_fairseq.scoring.report import Output, Report, Signature, check_counts, is_alone, least_p_value
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
+
+FEW = 10  # documents whose least p-value is above that of 1,000 resampled test sets
 
 CHARACTERS = "char"  # sacrebleu's tokenizer for words without spaces between them
 #: Its other tokenizers by language: sacrebleu's name, and the module that it needs.
@@ -48,7 +51,10 @@ class Translation(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """A score (0 to 100), the mean and half width of its 95 % interval, and the p-value against the first system."""
+    """A score (0 to 100), the mean and half width of its 95 % interval, and the p-value against the first system.
+
+    The latter is at least `least_p_value` of the documents in which the two systems differ.
+    """
 
     score: float
     mean: float | None = None
@@ -70,6 +76,7 @@ class BleuReport(Report):
     empty_hypotheses: int  # documents for which nothing was generated
     without_segments: int  # documents whose segments are not known
     same_as_first: bool  # the texts are those of the first system, so there is nothing to test
+    different: int  # documents whose text is not that of the first system
 
 
 def bleu(
@@ -135,17 +142,26 @@ def compare(
 
 
 def _translation(document: Summary | Translation, language: str) -> Translation:
-    if isinstance(document, Translation):
-        return document
+    """A document without marks between its sentences (`marks.py`)."""
     if isinstance(document, str):
-        return Translation(document, None)
-    return Translation(join_sentences(document, language), document)
+        document = Translation(document, None)
+    elif not isinstance(document, Translation):
+        document = Translation(join_sentences(document, language), document)
+    segments = None if document.segments is None else list(map(without_marks, document.segments))
+    return Translation(without_marks(document.text), segments)
 
 
 def _segments_of(references: str | Sequence[Summary]) -> list[Sequence[str]]:
-    """The segments of each reference of a document."""
+    """The segments of each reference of a document; in a text a mark (`marks.py`) ends a segment, as a line does."""
     texts = [references] if isinstance(references, str) else references
-    return [text.split("\n") if isinstance(text, str) else text for text in texts]
+    return [_lines_of(text) if isinstance(text, str) else list(map(without_marks, text)) for text in texts]
+
+
+def _lines_of(text: str) -> list[str]:
+    lines = text.split("\n")
+    if not MARK.search(text):
+        return lines
+    return [part.strip() for line in lines for part in split_at_marks(line) if not is_blank(part)]
 
 
 def _compare(
@@ -177,8 +193,14 @@ def _compare(
             empty_hypotheses=texts[name].count(""),
             without_segments=sum(document.segments is None for document in documents),
             same_as_first=name != first and texts[name] == texts[first],
+            different=count_different(texts[name], texts[first]),
         )
     return reports
+
+
+def count_different(texts: Sequence[str], others: Sequence[str]) -> int:
+    """Counts the documents that have different texts."""
+    return sum(text != other for text, other in zip(texts, others, strict=True))
 
 
 def make_bleu(settings: BleuSettings) -> Any:
@@ -223,18 +245,20 @@ def _document_figures(
 
     metrics = {DOCUMENT_BLEU: make_bleu(settings), CHRF2: CHRF(lowercase=settings.lowercase)}
     figures: dict[str, dict[str, Figure]] = {metric: {} for metric in metrics}
-    if not settings.bootstrap_samples:
+    (first, *_), named = systems.values(), list(systems.items())
+    if not settings.bootstrap_samples or is_alone(len(first)):
         for metric, scorer in metrics.items():
             figures[metric] = {n: Figure(scorer.corpus_score(texts, references).score) for n, texts in systems.items()}
         return figures, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
-    (first, *_), named = systems.values(), list(systems.items())
     with sacrebleu_seed(settings.seed):
         test = PairedTest(named, metrics, references, test_type="bs", n_samples=settings.bootstrap_samples)
         signatures, results = test()
     result: Any
     for metric, column in zip(metrics, ("BLEU", "chrF2"), strict=True):  # sacrebleu's names
         for (name, texts), result in zip(named, results[column], strict=True):
-            p_value = None if texts == first else result.p_value
+            p_value = None
+            if texts != first:
+                p_value = max(result.p_value, least_p_value(count_different(texts, first)))
             figures[metric][name] = Figure(result.score, float(result.mean), float(result.ci), p_value)
     return figures, dict(zip(metrics, map(str, signatures.values()), strict=True))
 
@@ -300,7 +324,8 @@ def score(args: argparse.Namespace) -> Output:
     rows += [[path, *_row(report, tested)] for path, report in reports.items()]
     signatures = {name: each for report in reports.values() for name, each in report.signature.settings.items()}
     lines = [f"{metric}: {signature}" for metric, signature in signatures.items()]
-    notes = [note for path in systems for note in _notes(path, reports[path], systems[path])]
+    notes = notes_on_marks(references.path, (text for texts in references.texts for text in texts))
+    notes += [note for path in systems for note in _notes(path, reports[path], systems[path])]
     rest = {path: {n: value for n, value in asdict(r).items() if n != "signature"} for path, r in reports.items()}
     return Output(rows, lines, [reason] * bool(reason), notes, {"systems": rest, "signatures": signatures})
 
@@ -338,11 +363,17 @@ def _row(report: BleuReport, tested: bool) -> list[str]:
 
 
 def _notes(path: str, report: BleuReport, documents: Sequence[Translation]) -> Iterator[str]:
-    """What lowers a score unexpectedly. sacrebleu warns of tokenised text only from 100 documents on."""
+    """What changes a score unexpectedly. sacrebleu warns of tokenised text only from 100 documents on."""
+    yield from notes_on_marks(path, (document.text for document in documents))
     if report.empty_hypotheses:
         yield f"{path}: {report.empty_hypotheses} of {report.documents} hypotheses are empty"
     if report.same_as_first:
         yield f"{path}: the same texts as the first system, so no p-value"
+    if report.scores[CHRF2].p_value is not None and report.different <= FEW:
+        least = f"{least_p_value(report.different):.4f}".rstrip("0").rstrip(".")
+        differ = "document differs" if report.different == 1 else "documents differ"
+        start = f"{path}: only {report.different} {differ} from the first system's"
+        yield f"{start}, so no p-value can be below {least}: score more documents"
     if report.without_segments:
         start = f"{path}: {report.without_segments} of {report.documents} documents have no segments"
         yield f"{start}, which s-BLEU needs: preprocess with --target-separator"

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hat_fairseq.data.files import Fields, json_lines
+from hat_fairseq.data.files import Fields, check_lfs, json_lines
 from hat_fairseq.data.formats import TEXT, opened
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.text import is_blank
@@ -24,6 +24,7 @@ def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
 
     An empty cell of a table is None.
     """
+    check_lfs(path)
     with opened(Path(path), ("id", *LABEL_KEYS)) as file:
         return _by_id((Fields(record, where) for where, record in file.rows(keep_empty=True)), path, parse)
 
@@ -77,6 +78,7 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     file and line.
     """
     path = str(path)
+    check_lfs(path)
     with opened(Path(path), ("id", *keys)) as file:
         if file.format == TEXT:
             return DocumentTexts(path, [[line] for _, line in file.lines()], None, is_plain=True)

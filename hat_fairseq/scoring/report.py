@@ -1,15 +1,19 @@
 """Reports of metrics: intervals by resampling documents (Efron's percentile bootstrap), signatures, and tables."""
 
+import functools
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+_warn_once = functools.cache(logging.getLogger(__name__).warning)
+
 
 @dataclass(frozen=True)
 class Interval:
-    """A score of the test set and the limits of its 95 % interval; the limits are None without resampling."""
+    """A score of the test set and the limits of its 95 % interval, None without resampling or of one document."""
 
     mean: float
     low: float | None = None
@@ -25,7 +29,7 @@ def bootstrap(
     """Computes the figures that `statistic` makes of the test set, each with its percentile interval.
 
     The same `seed` and number of documents draw the same documents, so that several metrics or systems scored on one
-    test set are resampled alike.
+    test set are resampled alike. One document has no interval: every resampled test set would be the same.
 
     Args:
         rows: what is known of each document, (documents, ...); a ValueError if there are none.
@@ -35,13 +39,29 @@ def bootstrap(
     if len(rows) == 0:
         raise ValueError("no documents to score")
     figures = statistic(rows).tolist()
-    if samples == 0:
+    if samples == 0 or is_alone(len(rows)):
         return [Interval(figure) for figure in figures]
     random = np.random.default_rng(seed)
     # One resampled set at a time: a (samples, documents) index would take 100 MB on CNN/DailyMail.
     drawn = [statistic(rows[random.integers(0, len(rows), len(rows))]) for _ in range(samples)]
     limits = np.percentile(drawn, [2.5, 97.5], axis=0).T.tolist()
     return [Interval(figure, *pair) for figure, pair in zip(figures, limits, strict=True)]
+
+
+def is_alone(rows: int) -> bool:
+    """Tells whether there is one document (or question) only, and warns that resampling cannot tell how sure it is."""
+    if rows == 1:
+        _warn_once("only one document or question is scored, so there is no interval: score more of them")
+    return rows == 1
+
+
+def least_p_value(different: int) -> float:
+    """Returns the least two-sided p-value that so many documents with different outputs can carry: 2^(1 - documents).
+
+    If two systems are equal, each document might as well have their outputs exchanged; the difference is then as great
+    as it is in at least two of the 2^documents ways to do so.
+    """
+    return min(1.0, 2.0 ** (1 - different))
 
 
 def bootstrap_mean(values: np.ndarray, samples: int, seed: int) -> Interval:

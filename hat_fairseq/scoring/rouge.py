@@ -17,13 +17,16 @@ from hat_fairseq.data.language import is_other_alphabet, words_of
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
+from hat_fairseq.scoring.marks import notes_on_marks, split_at_marks
 from hat_fairseq.scoring.report import (
+    Interval,
     Output,
     Report,
     Signature,
     bootstrap_mean,
     check_choices,
     check_counts,
+    is_alone,
     resampling,
 )
 
@@ -130,6 +133,8 @@ def rouge(
         if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
         scores, name = perl.score(hypothesis_lines, flat, stem, bootstrap_samples)
+        if is_alone(len(references)):
+            scores = {metric: Interval(each.mean) for metric, each in scores.items()}
     else:
         choose = np.max if several_references == "best" else np.mean
         columns = _scores(hypothesis_lines, reference_lines, stem, words, choose)
@@ -174,25 +179,27 @@ def words_of_references(references: Iterable[Iterable[Summary]]) -> str:
 
 
 def split_summary(summary: Summary, method: str) -> list[str]:
-    """Splits a summary into sentences, without line breaks and empty ones.
+    """Splits a summary into sentences, without line breaks and empty ones; a mark (`marks.py`) ends a sentence.
 
     `summary`: a text, or its sentences, which every method (of `SENTENCE_METHODS`) but `given` joins by a space first.
     """
     items = summary.split("\n") if isinstance(summary, str) else list(summary)
-    text = " ".join(" ".join(items).split())
     if method == "given":
-        sentences = items
-    elif method == "none":
-        sentences = [text]
-    elif method == "files2rouge":  # its --eos at the default: every " ." ends a line, so detokenised text is one line
-        *ended, rest = text.split(" .")
-        sentences = [sentence + " ." for sentence in ended] + [rest]
+        sentences = [part for item in items for part in split_at_marks(item)]
     else:
-        from hat_fairseq.data.text import split_sentences
-
-        sentences = split_sentences(text, method) if text else []  # ValueError for an unknown method
+        parts = [" ".join(part.split()) for part in split_at_marks(" ".join(items))]
+        sentences = [" ".join(parts)] if method == "none" else [line for part in parts for line in _split(part, method)]
     lines = (" ".join(sentence.split()) for sentence in sentences)
     return [line for line in lines if not is_blank(line)]
+
+
+def _split(text: str, method: str) -> list[str]:
+    if method == "files2rouge":  # its --eos at the default: every " ." ends a line, so detokenised text is one line
+        *ended, rest = text.split(" .")
+        return [sentence + " ." for sentence in ended] + [rest]
+    from hat_fairseq.data.text import split_sentences
+
+    return split_sentences(text, method) if text else []  # ValueError for an unknown method
 
 
 def _scores(
@@ -335,8 +342,10 @@ def score(args: argparse.Namespace) -> Output:
     if options["words"] == "unicode" and not args.words:
         words = options["words"]
         output.more.append(f"words {words}: over a quarter of the references' letters are not Latin")
+    output.notes.extend(notes_on_marks(references.path, (text for texts in references.texts for text in texts)))
     for path in args.hypotheses:
         texts = read_hypotheses(path, references)
+        output.notes.extend(notes_on_marks(path, texts))
         report = rouge(texts, references.texts, **options)
         output.record[path] = report.to_json()
         output.rows.append([path, *map(str, report.scores.values())])

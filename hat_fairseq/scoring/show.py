@@ -15,6 +15,7 @@ from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import normalise
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
+from hat_fairseq.scoring.marks import without_marks
 from hat_fairseq.scoring.rouge import score_documents, split_summary, words_by_script
 
 
@@ -62,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
             if number is not None and not document.references:
                 raise ValueError(f"{args.documents}: document {document.id!r} has no target to score against")
             text = texts[document.id]
-            references = list(map(" ".join, document.references))
+            references = [without_marks(" ".join(reference)) for reference in document.references]
             yield score(" ".join(text), references) if number else 0.0, document, text
 
     if number is None:
@@ -101,12 +102,12 @@ def _lines(document: Document, generated: list[str], args: argparse.Namespace) -
     yield f"--- {normalise(document.id, Counter())}: {len(sentences)} {what}"
     for number, sentence in enumerate(sentences[: args.sentences]):
         if args.segments:
-            texts = [reference[number] for reference in aligned]
+            texts = [without_marks(reference[number]) for reference in aligned]
             yield f"[{number + 1}] chrF2 {_chrf2(generated[number], texts):.2f}"
             yield from _wrapped(f"source: {sentence}")
             yield from _wrapped(f"generated: {generated[number]}")
-            for text in texts:
-                yield from _wrapped(f"reference: {text}")
+            for reference in aligned:
+                yield from _wrapped(f"reference: {reference[number]}")
         else:
             yield from _wrapped(f"{document.roles[number]}: {sentence}" if document.roles else sentence)
     if len(sentences) > args.sentences:

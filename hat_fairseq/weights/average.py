@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_folder, check_output
 from ..fairseq_fixes.checkpoints import CheckpointError, check_file, named_failures
 from ..fairseq_fixes.resuming import CHECKPOINT_NAME, checkpoints_in, newest_first
@@ -39,6 +40,8 @@ def main(args: argparse.Namespace) -> int:
     check_folder(args.out)
     if args.out.resolve().parent == args.folder.resolve() and CHECKPOINT_NAME.fullmatch(args.out.name):
         raise ValueError(f"--out {args.out}: a training names its own checkpoints so; choose a name such as average.pt")
+    for path in checkpoints_in(args.folder):
+        check_lfs(path)
     readable = newest_first(args.folder)
     if damaged := {*checkpoints_in(args.folder)} - {path for _, path in readable}:
         print(f"left out, because they cannot be read: {', '.join(sorted(map(str, damaged)))}", file=sys.stderr)

@@ -14,6 +14,7 @@ holds tensors, numbers and strings only. The flags that build the model are prin
 
 import argparse
 import shlex
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ import torch
 from torch import Tensor
 
 from ..data.dictionary import SPECIAL
+from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL
 from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
@@ -110,8 +112,14 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--package is for bert and minilm; train with the checkpoint of {args.release} first")
     if args.max_positions is not None and args.package is None:
         raise ValueError("--max-positions is for --package; a training has a flag of this name")
+    if None not in (args.out, args.package) and args.out.resolve().is_relative_to(args.package.resolve()):
+        raise ValueError(
+            f"--out {args.out} is in the folder of --package, which has no other files: name one elsewhere"
+        )
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
+    for path in sorted(args.directory.iterdir()):
+        check_lfs(path)
     release = RELEASES[args.release]
     config = read_config(args.directory / "config.json", release.fixed, release.sizes, release.target, release.defaults)
     options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
@@ -140,8 +148,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out is not None:
         write_files(args.out, converted.model, symbols)
         if (tokenizer := options.get("tokenizer")) is not None:
-            tokenizer.save(args.out.with_name(TOKENIZER))
-            print(f"wrote {args.out.with_name(TOKENIZER)}")
+            write_tokenizer(args.out.with_name(TOKENIZER), tokenizer)
     print_starts(args, release, converted, symbols)
     for line in converted.report:
         print(line)
@@ -171,6 +178,14 @@ def print_starts(args: argparse.Namespace, release: Release, converted: Converte
         is_encoder = release.tokenizer is not None and flags[1] in bert.SEQ2SEQ
         option = "--encoder-from" if is_encoder else "--finetune-from-model"
         print(f"  {shlex.join([*flags, option, str(start)])}")
+
+
+def write_tokenizer(path: Path, tokenizer: TokenizerBpe) -> None:
+    """Writes tokenizer.json; a link is replaced, and not what it leads to."""
+    with tempfile.TemporaryDirectory() as folder, atomic_file(path) as file:
+        tokenizer.save(Path(folder, TOKENIZER))
+        file.write(Path(folder, TOKENIZER).read_bytes())
+    print(f"wrote {path}")
 
 
 def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..data.checksums import Checksums
-from ..data.dictionary import EOS, SPECIAL_IDS
+from ..data.dictionary import DICTIONARIES, EOS, SPECIAL_IDS, find_dictionary
 from ..data.files import Fields, json_text, parse_object
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
@@ -42,6 +42,7 @@ from ..model_folder import (
     TOKENIZER_MAP,
     TYPES,
     ModelFolder,
+    check_links,
     is_model_folder,
     write_loader,
 )
@@ -85,6 +86,8 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.model} is an ensemble, and hat export writes one model: give one")
     if args.data is None and not is_model_folder(model):
         raise ValueError(f"{args.model} is no folder of a model: give --data, the bin directory of its training")
+    for folder in filter(None, [model if is_model_folder(model) else None, args.data]):
+        check_links(folder)
     data = args.data or ModelFolder.open(model).data
     kind = TextPipeline.load(data).kind  # an error there comes before the long steps
     if is_model_folder(model):
@@ -95,9 +98,6 @@ def main(args: argparse.Namespace) -> int:
     for read in (model, data):
         if read.resolve().is_relative_to(args.out.resolve()):
             raise ValueError(f"--out {args.out} is also an input of this command; choose another directory")
-    for parent in args.out.resolve().parents:  # which would no longer be what its manifest says
-        if (parent / MANIFEST).is_file() and is_model_folder(parent):
-            raise ValueError(f"--out {args.out} is in {parent}, the folder of a model; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
         trained = Trained.load(model, data)
         if stated and not trained.writes_texts:
@@ -237,7 +237,7 @@ def write_generation(folder: Path, options: dict[str, Any], positions: int, mode
 
 def write_data(folder: Path, trained: Trained, uses_roles: bool) -> str:
     """Writes dictionaries, pipeline and BPE, and the tokenizer that reads them; returns a line about it."""
-    for path in [*trained.data.glob("dict*.txt"), *trained.data.glob("*/dict.txt")]:
+    for path in dictionaries(trained):
         copy = folder / BIN / path.relative_to(trained.data)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
@@ -248,6 +248,14 @@ def write_data(folder: Path, trained: Trained, uses_roles: bool) -> str:
     (folder / TOKENIZER).write_text(as_json(tokenizer), encoding="utf-8")
     write_loader(folder)
     return f"tokenizer: HatTokenizer, BPE {pipeline.bpe.kind}, splitter {pipeline.settings.splitter}"
+
+
+def dictionaries(trained: Trained) -> list[Path]:
+    """Lists the dictionaries that the task has read: a folder may have other files that are named so."""
+    stated = (getattr(trained.cfg["task"], name, None) for name in ("source_lang", "target_lang", "role_stream"))
+    read = {trained.data / f"dict.{stream}.txt" for stream in stated}
+    read |= {find_dictionary(trained.data, stream) or trained.data for stream in DICTIONARIES}
+    return [path for path in [*trained.data.glob("dict*.txt"), *trained.data.glob("*/dict.txt")] if path in read]
 
 
 def as_json(value: Any) -> str:

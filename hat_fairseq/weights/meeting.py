@@ -14,7 +14,7 @@ from ..data.checksums import Checksums
 from ..data.dictionary import Dictionary
 from ..data.files import json_text, sha256_of
 from ..data.kinds.evidence import EvidenceKind
-from ..data.outputs import atomic_directory
+from ..data.outputs import atomic_directory, waiting
 from ..data.pipeline import BPE_FILES
 from ..data.tokenizer_bpe import TokenizerBpe
 from ..model_folder import BIN, MANIFEST, WEIGHTS, check_files, read_tensors
@@ -27,29 +27,58 @@ DICTIONARY = f"{BIN}/{EvidenceKind.folder}/dict.txt"
 
 
 def assembled() -> Path:
-    """Returns the folder of the whole model, which is written once into the user's cache.
+    """Returns the folder of the whole model, which is written once into the user's cache, and anew if it was emptied.
 
     ValueError if MiniLM is not installed, or the folder cannot be written.
     """
     check_files(FOLDER)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hat_fairseq"
+    cache = cache_folder()
     out = cache / f"meeting-{sha256_of(FOLDER / MANIFEST)[:16]}"
-    if out.is_dir():
+    if is_whole(out):
         return out
     tensors, tokenizer = read_minilm(minilm.find())
     try:
-        with atomic_directory(out) as folder:
-            shutil.copytree(FOLDER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WEIGHTS, MANIFEST))
-            tokenizer.save(folder / TOKENIZER)
-            (folder / DICTIONARY).parent.mkdir()
-            Dictionary.of(tokenizer.symbols).save(folder / DICTIONARY)
-            write_weights(folder, read_tensors(FOLDER / WEIGHTS) | tensors)
-            (folder / MANIFEST).write_text(json_text(Checksums.of(folder).to_json(), indent=2) + "\n", encoding="utf-8")
+        cache.mkdir(parents=True, exist_ok=True)
+        with waiting(cache):
+            if not is_whole(out):  # another process may have written it meanwhile
+                shutil.rmtree(out, ignore_errors=True)
+                write(out, tensors, tokenizer)
     except OSError as error:
         raise ValueError(
             f"{cache} cannot be written ({error.strerror}); set XDG_CACHE_HOME to another folder"
         ) from error
+    except ValueError:  # where there are no locks, another process may have been faster
+        if not is_whole(out):
+            raise
     return out
+
+
+def cache_folder() -> Path:
+    """Returns the folder of this package in the user's cache; ValueError if there is no home directory."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hat_fairseq"
+    except RuntimeError:
+        raise ValueError("the home directory is not known: set HOME, or XDG_CACHE_HOME to a folder") from None
+
+
+def is_whole(out: Path) -> bool:
+    """Returns whether a folder has the files of its manifest; their hashes are compared when it is loaded."""
+    try:
+        checksums = Checksums.read(out)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return not any(checksums.problems(out, checksums.hashes, most_hashed=0))
+
+
+def write(out: Path, tensors: dict[str, Tensor], tokenizer: TokenizerBpe) -> None:
+    """Writes the layers of this package and those of MiniLM."""
+    with atomic_directory(out) as folder:
+        shutil.copytree(FOLDER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WEIGHTS, MANIFEST))
+        tokenizer.save(folder / TOKENIZER)
+        (folder / DICTIONARY).parent.mkdir()
+        Dictionary.of(tokenizer.symbols).save(folder / DICTIONARY)
+        write_weights(folder, read_tensors(FOLDER / WEIGHTS) | tensors)
+        (folder / MANIFEST).write_text(json_text(Checksums.of(folder).to_json(), indent=2) + "\n", encoding="utf-8")
 
 
 def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:

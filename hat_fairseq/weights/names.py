@@ -1,20 +1,25 @@
 """Names of models: paths, and `demo`, `meeting`, `user/name` or `user/name@revision` of the Hugging Face Hub."""
 
+import glob
 import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..data.files import read_json
-from ..model_folder import BIN, MANIFEST, check_files
+from ..data.checksums import Checksums
+from ..data.files import files_below, read_json
+from ..model_folder import BIN, CARD, MANIFEST, OF_HUB, check_files
 
 DEMO_NAME = "demo"
 MEETING_NAME = "meeting"
 NAMES = (DEMO_NAME, MEETING_NAME)  # of the models of this package
 DEMO = Path(__file__).resolve().parents[1] / "demo_model"
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
+FREE = {MANIFEST, CARD, *OF_HUB}  # what a model on the Hub may have that a folder of `hat export` replaces
 WITHOUT_MANIFEST = ("*.json", "*.safetensors", f"{BIN}/*", "dict.*.txt", "bpe.codes", "vocab.bpe", "*.model")
 
 
@@ -29,12 +34,44 @@ def local_paths(checkpoints: str | Path) -> str:
 
 
 def push(folder: str | Path, name: str, private: bool = False) -> str:
-    """Uploads a folder of `hat export` as model `name` in one commit; returns its address. ValueError if refused."""
+    """Uploads a folder of `hat export` as model `name` in one commit; returns its address.
+
+    Files that an earlier folder had, and this one has not, are deleted there.
+
+    Raises:
+        ValueError: the Hub refuses it, or the model exists and is public although `private`, or has other files.
+    """
     check_files(Path(folder))
     hub = _library(f"pushing to {name}")
+    with _refusals(name):
+        info = hub.model_info(name) if hub.repo_exists(name) else None
+        listed = _files_of(hub, info) if info else set()
+    if info and private and not info.private:
+        raise ValueError(
+            f"{name} exists and is public: make it private on the Hugging Face Hub, or push to another name"
+        )
+    if others := sorted({file.rfilename for file in info.siblings} - listed - FREE) if info else []:
+        raise ValueError(f"{name} has {others[0]!r:.80}, which hat export has not written: push to another name")
+    old = sorted(listed - {*files_below(Path(folder))})
+    with _refusals(name):
+        if info is None:
+            hub.create_repo(name, private=private)
+        delete = list(map(glob.escape, old)) or None
+        known = {"parent_commit": info.sha} if info else {}  # refused if somebody has changed it meanwhile
+        return str(hub.upload_folder(repo_id=name, folder_path=folder, delete_patterns=delete, **known).repo_url)
+
+
+def _files_of(hub: Any, info: Any) -> set[str]:
+    """The files that the manifest of a model on the Hub lists; none without a manifest."""
+    if not any(file.rfilename == MANIFEST for file in info.siblings):
+        return set()
+    return {*Checksums.read(Path(hub.hf_hub_download(info.id, MANIFEST, revision=info.sha)).parent).hashes}
+
+
+@contextmanager
+def _refusals(name: str) -> Iterator[None]:
     try:
-        hub.create_repo(name, private=private, exist_ok=True)
-        return str(hub.upload_folder(repo_id=name, folder_path=folder, delete_patterns="*").repo_url)
+        yield
     except Exception as error:  # which HTTP library it has, and so which errors, depends on its version
         raise ValueError(f"{name} cannot be written on the Hugging Face Hub ({_reason(error)})") from error
 

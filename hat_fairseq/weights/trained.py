@@ -7,6 +7,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from ..data.files import check_lfs
 from ..model_folder import ModelFolder, is_model_folder
 
 ROLES = "encoder.embed_segments.weight"
@@ -36,6 +37,7 @@ class Trained:
         from ..register import register
 
         register()
+        check_lfs(checkpoint)
         state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
         if not state.get("cfg"):
             raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
@@ -69,10 +71,15 @@ class Trained:
         }
 
     @property
+    def training_only(self) -> tuple[str, ...]:
+        """Returns the names of the settings of the model that belong to its training, such as a file that is kept."""
+        return getattr(getattr(self.model, "config", None), "training_only", ())
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Returns the configuration of the model as JSON has it."""
         config = self.model.config
-        left_out = getattr(config, "training_only", ())
+        left_out = self.training_only
         values = {n: value for n, value in asdict(config).items() if not n.startswith("_") and n not in left_out}
         return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
 
@@ -106,7 +113,9 @@ class Trained:
         """Returns the settings of the training as the folder has them."""
         sections = {name: self.cfg[name] for name in ("task", "model", "criterion")}
         namespaces = [name for name, section in sections.items() if isinstance(section, Namespace)]
-        return {"namespaces": namespaces, "cfg": {name: portable(section) for name, section in sections.items()}}
+        recorded = {name: portable(section) for name, section in sections.items()}
+        recorded["model"] = {n: value for n, value in recorded["model"].items() if n not in self.training_only}
+        return {"namespaces": namespaces, "cfg": recorded}
 
 
 def portable(section: Any) -> dict[str, Any]:

@@ -97,6 +97,22 @@ def test_answers_in_documents_have_the_mean_of_three_losses_and_their_own_accura
     assert values["type_accuracy"] == pytest.approx(100 * 6 / 9, abs=1e-3)
 
 
+def test_the_distributions_of_an_answer_have_the_weights_that_they_have_in_the_loss() -> None:
+    """Each cross-entropy times its weight is the loss, so that the regularization of attention weighs alike."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"span": (9, 7, 2), "paragraph": (9, 4), "type": (9, 5)}
+    logits = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    target = torch.stack([torch.randint(0, most, (9,), generator=generator) for most in (7, 7, 4, 5)], dim=1)
+    wanted = [target[:, :2].flatten(), target[:, 2], target[:, 3]]
+    criterion = DocumentAnswers(SimpleNamespace(default_criterion="document_answers"))
+    distributions = criterion.distributions(logits, target)
+    assert [weight for _, weight in distributions] == pytest.approx([1 / 6, 1 / 3, 1 / 3])
+    losses = [
+        weight * F.cross_entropy(x, y, reduction="sum") for (x, weight), y in zip(distributions, wanted, strict=True)
+    ]
+    torch.testing.assert_close(sum(losses), criterion.compute(logits, target)[0])
+
+
 def test_any_of_several_answers_is_right() -> None:
     """The probabilities of their first tokens are added, each token's once, and those of their last tokens."""
     logits = torch.randn(3, 9, 2, generator=torch.Generator().manual_seed(0))

@@ -1,5 +1,6 @@
 """The models of transformers compute what fairseq's do, before and after a folder."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
+from hat_fairseq.inference.loading import without_training
 from hat_fairseq.kernels.precision import PackedLinear
+from hat_fairseq.model_folder import ModelFolder
+from hat_fairseq.networks import NETWORKS
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 from hat_fairseq import hf  # noqa: E402
@@ -188,6 +192,23 @@ def new_evidence() -> tuple[Any, Any, dict[str, Any]]:
         hf.HatModel,
         {"heads": {"found": {"level": "evidence", "classes": 1, "inner_dim": None}}},
     )
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_settings_of_a_training_are_not_those_of_a_folder(nested: bool, tmp_path: Path) -> None:
+    """A folder of somebody else would choose a file that `train` writes; who loads it may state them."""
+    dropped = NETWORKS["hat_evidence"].training_only
+    stranger = dict.fromkeys(dropped, str(tmp_path / "written.npz")) | {"freeze_encoder": True, "freeze_layers": 1}
+    new_evidence()[0].save_pretrained(folder := tmp_path / "folder")
+    config = json.loads((folder / "config.json").read_text())
+    config = config | {"settings": config["settings"] | stranger} if nested else config | stranger
+    (folder / "config.json").write_text(json.dumps(config))
+    loaded = hf.HatModel.from_pretrained(folder)
+    assert not loaded.config.settings.keys() & {*dropped}
+    assert all(parameter.requires_grad for parameter in loaded.parameters())
+    assert hf.HatModel.from_pretrained(folder, freeze_encoder=True).config.freeze_encoder is True
+    description = without_training(ModelFolder.open(folder).description)
+    assert not description["settings"].keys() & {*dropped} and description["settings"]["encoder_layers"] == 2
 
 
 def new_hierarchy() -> tuple[Any, Any, dict[str, Any]]:

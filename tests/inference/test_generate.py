@@ -233,14 +233,14 @@ def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: 
 def test_results_replace_no_data(words, generate, ami: Path, tmp_path: Path, capsys) -> None:
     before = (ami / "text/test.jsonl").read_bytes()
     assert generate(ami / "text", "--overwrite") == 2
-    assert f"{ami}/text/test.jsonl belongs to {ami}, which hat has written" in capsys.readouterr().err
+    assert f"{ami}/text/test.jsonl is in {ami}, which hat has written" in capsys.readouterr().err
     assert (ami / "text/test.jsonl").read_bytes() == before
     (tmp_path / "other").symlink_to(ami)
     score = tmp_path / "other/text/valid.jsonl"
     assert generate(tmp_path / "out") == 0
     files = ["--hypotheses", tmp_path / "out/test.jsonl", "--references", ami / "text/test.jsonl"]
     assert hat("score", "rouge", *files, "--json", score, "--overwrite") == 2
-    assert f"--json {score} belongs to {ami}, which hat has written" in capsys.readouterr().err
+    assert f"--json {score} is in {ami}, which hat has written" in capsys.readouterr().err
 
 
 @pytest.mark.slow

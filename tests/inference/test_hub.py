@@ -11,6 +11,7 @@ from hub_server import hub_server
 
 import hat_fairseq
 from hat_fairseq import cli
+from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.inference.python import Model
 
 LOAD = "import hat_fairseq, json, sys; model = hat_fairseq.load({!r}, device='cpu'); "
@@ -64,6 +65,46 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
     assert "user/other does not exist, and is no" in python(LOAD.format("user/other"), status=1, **offline)
     without = "import sys; sys.modules['huggingface_hub'] = None; " + LOAD.format("user/model")
     assert "needs huggingface_hub: pip install 'hat_fairseq[hub]'" in python(without, status=1, **offline)
+
+
+PUSH = "from hat_fairseq.weights.names import push; print(push({!r}, 'user/model', private={}))"
+
+
+@pytest.mark.parametrize(
+    ("private", "file", "message"),
+    [
+        (False, None, "user/model exists and is public: make it private on the Hugging Face Hub, or push to another"),
+        (True, "notes/mine.txt", "user/model has 'notes/mine.txt', which hat export has not written: push to another"),
+        (True, "model.bin", "user/model has 'model.bin', which hat export has not written: push to another name"),
+        (True, "README.md", ""),
+        (True, ".gitattributes", ""),
+    ],
+)
+def test_a_model_that_exists_is_looked_at_before_it_is_written(
+    private: bool, file: str | None, message: str, tmp_path: Path
+) -> None:
+    assert cli.main(["export", "demo", "--out", str(tmp_path / "P")]) == 0
+    with hub_server() as server:
+        server.private, server.files = private, {file: b"mine"} if file else {}
+        before = dict(server.files)
+        variables = {"HF_ENDPOINT": server.address, "HF_HOME": str(tmp_path / "home")}
+        printed = python(PUSH.format(str(tmp_path / "P"), True), status=1 if message else 0, **variables)
+        assert message in printed and (server.files == before) == bool(message)
+
+
+def test_files_of_the_folder_before_are_deleted_and_no_others(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        assert cli.main(["export", "demo", "--out", str(tmp_path / name)]) == 0
+    (tmp_path / "old/a[b].json").write_text("{}")
+    (tmp_path / "old/manifest.json").unlink()
+    (tmp_path / "old/manifest.json").write_text(json.dumps(Checksums.of(tmp_path / "old").to_json()))
+    with hub_server() as server:
+        variables = {"HF_ENDPOINT": server.address, "HF_HOME": str(tmp_path / "home")}
+        python(PUSH.format(str(tmp_path / "old"), True), **variables)
+        assert server.private and "a[b].json" in server.files
+        python(PUSH.format(str(tmp_path / "new"), True), **variables)
+        files = (tmp_path / "new").rglob("*")
+        assert server.files.keys() == {str(path.relative_to(tmp_path / "new")) for path in files if path.is_file()}
 
 
 def test_a_checkpoint_cannot_be_pushed(fine_tuned) -> None:

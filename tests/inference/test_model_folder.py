@@ -26,6 +26,7 @@ from hat_fairseq.inference.loading import load
 from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.networks import build
 from hat_fairseq.weights.card import scores_of
+from hat_fairseq.weights.names import DEMO
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 GENERATION = ["--beam", "2", "--max-len-b", "8", "--min-len", "4"]
@@ -72,6 +73,33 @@ def test_a_model_is_exported_by_its_name(tmp_path: Path) -> None:
         assert hat("generate", model, source, "--out", out := tmp_path / f"{len(texts)}.jsonl", *flags) == 0
         texts.append(read_lines(out))
     assert texts[0] == texts[1] and texts[0][0]["text"]
+
+
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "bin/bpe.codes", "bin/dict.source.txt"])
+def test_a_pointer_of_git_lfs_is_named(name: str, manifest: bool, tmp_path: Path) -> None:
+    model, text = Path(shutil.copytree(DEMO, tmp_path / "model")), tmp_path / "in.txt"
+    (model / name).write_text(LFS)
+    text.write_text("So we begin .\n")
+    if not manifest:
+        (model / "manifest.json").unlink()
+    for words in (["generate", model, text, "--out", tmp_path / "o"], ["export", model, "--out", tmp_path / "o"]):
+        assert f"{model / name} is a Git LFS pointer, not the file itself: run `git lfs pull`" in refusal(*words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "model"]
+
+
+def test_a_checkpoint_that_is_a_pointer_is_named(tmp_path: Path) -> None:
+    (checkpoint := tmp_path / "checkpoint_1_2.pt").write_text("/annex/objects/SHA256E-s123--4d7a2146.pt\n")
+    with_data = [checkpoint, "--data", DEMO / "bin", "--out", tmp_path / "o"]
+    for words in (
+        ["export", *with_data],
+        ["predict", with_data[0], checkpoint, *with_data[1:-1], tmp_path / "o.jsonl"],
+        ["average", tmp_path, "--last", 2, "--out", tmp_path / "o"],
+    ):
+        assert f"{checkpoint} is a git-annex pointer, not the file itself: run `git annex get`" in refusal(*words)
 
 
 @pytest.mark.slow
@@ -492,3 +520,35 @@ def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -
             (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
             assert f"{place / name}" in line and message in line and "Traceback" not in text, line
             assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*"), *tmp_path.glob("texts/*")], words
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize(
+    "name", ["README.md", "bin/dict.role.txt", "bin/dict.x.txt", "bin/bpe.codes", "bin/x/dict.txt"]
+)
+def test_an_export_follows_no_links(name: str, manifest: bool, tmp_path: Path) -> None:
+    """A folder of somebody else could put private text into the one that is pushed."""
+    model, private = Path(shutil.copytree(DEMO, tmp_path / "model")), tmp_path / "private"
+    private.write_text("secret 1\n")
+    (model / name).parent.mkdir(exist_ok=True)
+    (model / name).unlink(missing_ok=True)
+    (model / name).symlink_to(private)
+    if not manifest:
+        (model / "manifest.json").unlink()
+    assert f"{model / name} is a link, which is not followed" in refusal("export", model, "--out", tmp_path / "out")
+    shutil.copytree(model / "bin", tmp_path / "bin", symlinks=True)
+    if name.startswith("bin/"):
+        words = ["export", DEMO, "--data", tmp_path / "bin", "--out", tmp_path / "out"]
+        assert f"{tmp_path / name} is a link, which is not followed" in refusal(*words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_copies_the_dictionaries_that_the_task_has_read(tmp_path: Path) -> None:
+    assert hat("export", "demo", "--out", model := tmp_path / "model") == 0
+    (model / "manifest.json").unlink()
+    (model / "bin/mine").mkdir()
+    for name in ("dict.extra.txt", "dictionary.txt", "mine/dict.txt"):
+        (model / "bin" / name).write_text("secret 1\n")
+    assert hat("export", model, "--out", tmp_path / "out") == 0
+    names = ["bpe.codes", "dict.role.txt", "dict.source.txt", "dict.target.txt", "pipeline.json"]
+    assert sorted(path.name for path in (tmp_path / "out/bin").iterdir()) == names

@@ -1,5 +1,6 @@
 """Paragraphs of a row and the means of their tokens, against a loop over tokens, alone and padded on either side."""
 
+import pytest
 import torch
 from helpers import assert_same_run
 from torch import Tensor, nn
@@ -86,3 +87,13 @@ def test_halves_are_summed_in_fp32() -> None:
     ones = torch.full((1, 4098, 1), 1.001, dtype=torch.bfloat16)
     mean, _ = span_means(ones, numbers(long)[0], 1)
     assert mean.dtype == torch.bfloat16 and float(mean) == float(ones[0, 0, 0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_sum_of_halves_is_not_rounded_and_does_not_overflow(dtype: torch.dtype) -> None:
+    """The mean is rounded once: neither the sum of a span nor its size is a half on the way."""
+    states = torch.randn(2, 3001, 5, generator=torch.Generator().manual_seed(1)).add(90).to(dtype)
+    spans = torch.cat([torch.zeros(2, 3000, dtype=torch.long), torch.ones(2, 1, dtype=torch.long)], dim=1)
+    means, _ = span_means(states, spans, 2)
+    assert torch.equal(means[:, 0], states[:, :3000].double().mean(dim=1).to(dtype))
+    assert torch.equal(means[:, 1], states[:, 3000])

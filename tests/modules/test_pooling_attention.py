@@ -1,5 +1,6 @@
 """Two-level attention: the paper's definition, its limits, and which tokens are global."""
 
+import math
 from functools import partial
 
 import pytest
@@ -81,6 +82,20 @@ def test_a_cell_without_tokens_is_zero_and_finite(pooling: str) -> None:
     assert_close(out[:, :, 1], x[:, :, 1])
     out.sum().backward()
     assert x.grad is not None and x.grad.isfinite().all() and not x.grad[:, :, 3:].any()
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("tokens", [1, 2, 3, 6])
+def test_ldconv_takes_its_weights_from_the_middle_token(kernel: int, tokens: int) -> None:
+    """The token number ceil((1 + K) / 2) of the cell (Zhang et al. 2021, equation 9), or the first beyond the end."""
+    pooling, x = Pooling("ldconv", kernel, 2, 4), states(1, 2, kernel, 4)
+    torch.nn.init.normal_(pooling.weight)
+    real = (torch.arange(kernel) < tokens)[None, None]
+    middle = math.ceil((1 + kernel) / 2)
+    context = x[0, :, middle - 1 if middle <= tokens else 0]  # (H, E)
+    scores = torch.einsum("hke,he->hk", pooling.weight, context)[:, : min(tokens, kernel)]
+    expected = torch.einsum("hk,hke->he", scores.softmax(dim=1), x[0, :, :tokens])
+    assert_close(pooling(x, real)[0, :, 0], expected)
 
 
 @pytest.mark.parametrize(

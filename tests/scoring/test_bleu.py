@@ -79,6 +79,40 @@ def test_a_document_is_one_string() -> None:
     assert report.scores[SENTENCE_BLEU].score == pytest.approx(100) and report.scores[DOCUMENT_BLEU].score < 50
 
 
+@pytest.mark.parametrize("mark", ["<q>", " <n> ", " [SEP] ", "</s>", " ##SENT## "])
+def test_marks_between_segments_are_no_words(mark: str) -> None:
+    hypotheses = [["The cat sat on the mat .", "It slept ."], ["A dog ran through a house ."]]
+    plain = compare({"a": hypotheses}, REFERENCES, bootstrap_samples=9)["a"]
+    marked = [[f"{mark}{segment}{mark}" for segment in each] for each in hypotheses]
+    references = [[[f"{segment}{mark}" for segment in each] for each in several] for several in REFERENCES]
+    assert compare({"a": marked}, references, bootstrap_samples=9)["a"] == plain
+    texts = [mark.join(each) for each in hypotheses]
+    of_texts = compare({"a": texts}, [mark.join(each) for (each,) in REFERENCES], bootstrap_samples=9)["a"]
+    assert of_texts.scores == {name: plain.scores[name] for name in (DOCUMENT_BLEU, CHRF2)}
+    assert of_texts.segments == plain.segments == 3
+
+
+@pytest.mark.parametrize("documents", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("changed", [1, 2, 3, 8])
+def test_no_p_value_is_below_what_the_documents_can_carry(documents: int, changed: int, tmp_path: Path, capsys) -> None:
+    """The least one is that of exchanging the texts of the two systems in each document in which they differ."""
+    references = [f"document {number} has one sentence about rain in the town" for number in range(documents)]
+    changed = min(changed, documents)
+    worse = [text.replace("rain in", "x") if number < changed else text for number, text in enumerate(references)]
+    second = compare({"a": references, "b": worse}, references, bootstrap_samples=200)["b"].scores
+    p_values = [second[name].p_value for name in (DOCUMENT_BLEU, CHRF2)]
+    if documents == 1:
+        assert p_values == [None, None] and second[CHRF2].half_width is None
+        return
+    assert min(p_values) >= 2.0 ** (1 - changed)
+    names = []
+    for name, texts in (("a", references), ("b", worse), ("r", references)):
+        names.append(tmp_path / name)
+        names[-1].write_text("".join(f"{text}\n" for text in texts))
+    assert hat("score", "bleu", "--hypotheses", *names[:2], "--references", names[2]) == 0
+    assert f"b: only {changed} document" in capsys.readouterr().err
+
+
 def test_all_references_count() -> None:
     texts = ["the cat sat on a mat .", "a dog ran away .", "nothing happened ."]
     each = [["a cat sat there .", "the cat is on the mat ."], ["the dog ran ."], ["it rained .", "it", "nothing did ."]]

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY, write_lines
+from commands import REPOSITORY, hat, write_lines
 from rouge_score.rouge_scorer import RougeScorer
 
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.scoring.marks import notes_on_marks
 from hat_fairseq.scoring.rouge import (
     METRICS,
     SENTENCE_METHODS,
@@ -80,6 +81,52 @@ def test_sentences(leads: list[str]) -> None:
         assert split_summary(" \n ", method) == []
     with pytest.raises(ValueError, match="'nltk'.*punctuation"):
         split_summary("a", "nltk")
+
+
+MARKED = (
+    ["{}<q>{}", "{} <n> {}", "<S> {} </S> <S> {} </S>", "<s>{}</s><s>{}</s>", "<t> {} </t>\n<t> {} </t>"]
+    + ["[CLS] {} [SEP] {} [SEP]", "{} [X_SEP] {}", "[unused0] {} [unused2] {} [unused1]", "<unused4>{}<unused4>{}"]
+    + ["{} ##SENT## {}", "{} ||||| {}", "{} story_separator_special_tag {}", "{} NEWLINE_CHAR {}", "{} <doc-sep> {}"]
+    + ["<p>{}</p><p>{}</p>", "{}<br />{}", "{}&lt;q&gt;{}", "{}\\n{}", "<pad> {}<sep>{}</s><pad>", "{}<|endoftext|>{}"]
+)
+
+
+@pytest.mark.parametrize("marked", MARKED)
+def test_marks_between_sentences_end_them_and_are_no_words(marked: str, tmp_path: Path, capsys) -> None:
+    texts, references = ("The cat sat.", "A dog ran."), ("It rained.", "Dogs ran home.")
+    for method in ("given", "punctuation", "library"):
+        assert split_summary(marked.format(*texts), method) == [*texts]
+        assert split_summary([marked.format(*texts), "End."], method) == [*texts, "End."]
+    assert split_summary(marked.format("The cat", "A dog"), "punctuation") == ["The cat", "A dog"]
+    assert split_summary(marked.format(*texts), "none") == [" ".join(texts)]
+    plain, with_marks = (
+        rouge([one], [[other]], reference_sentences="punctuation")
+        for one, other in (
+            (" ".join(texts), " ".join(references)),
+            (marked.format(*texts), marked.format(*references)),
+        )
+    )
+    assert plain == with_marks and figures(plain)[0] > 0
+    files = (write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": marked.format(*texts)}]), tmp_path / "r.jsonl")
+    write_lines(files[1], [{"id": "x", "target": [marked.format(*references)]}])
+    assert hat("score", "rouge", "--hypotheses", files[0], "--references", files[1]) == 0
+    notes = capsys.readouterr().err.splitlines()
+    named = [note for note in notes if note.endswith("marks between sentences, which are not compared as words")]
+    assert [note.partition(": ")[0] for note in named] == [str(files[1]), str(files[0])]
+
+
+@pytest.mark.parametrize(
+    "text", ["[t]he cat", "5 < n > 3", "C:\\new\\notes", "\\nabla f = 0", "a || b", "c ## d", "<3"]
+)
+def test_what_only_resembles_a_mark_stays(text: str) -> None:
+    assert split_summary(text, "given") == [text] and notes_on_marks("h", [text]) == []
+
+
+def test_an_unknown_mark_is_named() -> None:
+    (note,) = notes_on_marks("h.txt", ["The <unk> of <unk>", ["The <unk>", "and <city>"], "a", "<x1>, <x2>"])
+    assert note.startswith(
+        "h.txt: <unk> (in 2 of its texts), <city> (in 1 of its texts), <x1> (in 1 of its texts) and 1"
+    )
 
 
 @pytest.mark.slow

@@ -43,6 +43,7 @@ def test_intervals_agree_with_the_normal_approximation() -> None:
     assert [interval.low, interval.high] == pytest.approx([values.mean() - half, values.mean() + half], abs=0.1 * half)
     assert interval == bootstrap_mean(values, 1000, seed=0) != bootstrap_mean(values, 1000, seed=1)
     assert str(bootstrap_mean(np.full(7, 12.5), 50, seed=0)) == "12.50 [12.50, 12.50]"
+    assert str(bootstrap_mean(np.full(1, 12.5), 50, seed=0)) == "12.50"  # one document says nothing of others
 
 
 @pytest.mark.parametrize("metric", ["rouge", "bleu"])
@@ -120,6 +121,18 @@ def test_what_is_written_is_read_and_a_failed_write_leaves_the_old_file(tmp_path
     with pytest.raises(ZeroDivisionError):
         write_summaries(path, ({"id": 1 // n} for n in (1, 0)))
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("metric", ["rouge", "bleu", "classification"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_pointers_of_git_lfs_are_not_scored(metric: str, side: int, tmp_path: Path) -> None:
+    pointer, files = tmp_path / "p.jsonl", [tmp_path / "h.jsonl", tmp_path / "r.jsonl"]
+    write(pointer, "version https://git-lfs.github.com/spec/v1", "oid sha256:4d7a2146", "size 12345")
+    row = {"id": "x", "text": "a", "target": "a", "label": "a"}
+    for path in files:
+        write(path, row)
+    files[side] = pointer
+    assert "Git LFS" in refusal(*words(metric, *files))
 
 
 def test_labels_cannot_command_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,12 +37,16 @@ class Handler(BaseHTTPRequestHandler):
         address, files = f"http://{self.headers['Host']}/user/model", self.server.files
         result: dict[str, Any] = {}
         if self.path == "/api/repos/create":
+            asked = json.loads(body)  # "private" is how older versions ask
+            self.server.private = asked.get("private") or asked.get("visibility") == "private"
             result = {"url": address, "id": "user/model"}
         elif "/preupload/" in self.path:
             asked = json.loads(body)["files"]
             result = {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in asked]}
         elif "/commit/" in self.path:
             for line in map(json.loads, body.splitlines()):
+                if line["key"] == "deletedFile":
+                    del files[line["value"]["path"]]
                 if line["key"] == "file":
                     files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
             result = {"commitUrl": f"{address}/commit/{COMMIT}", "commitOid": COMMIT, "pullRequestUrl": None}
@@ -57,9 +61,13 @@ class Handler(BaseHTTPRequestHandler):
                 for n, x in files.items()
             ]
             self.answer(json.dumps(rows).encode())
-        elif path.startswith("/api/models/user/model"):
+        elif path.startswith("/api/models/user/model") and self.server.private is not None:
             siblings = [{"rfilename": name} for name in files]
-            self.answer(json.dumps({"id": "user/model", "sha": COMMIT, "siblings": siblings}).encode())
+            self.answer(
+                json.dumps(
+                    {"id": "user/model", "private": self.server.private, "sha": COMMIT, "siblings": siblings}
+                ).encode()
+            )
         elif name in files and path.startswith("/user/model/"):
             content = files[name]
             self.answer(content, ETag=f'"{digest(content)}"', X_Repo_Commit=COMMIT)
@@ -72,9 +80,12 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def hub_server() -> Iterator[ThreadingHTTPServer]:
-    """A server with `files` (name to content), `log` (requests) and its address for HF_ENDPOINT."""
+    """A server with `files` (name to content), `log` (requests) and its address for HF_ENDPOINT.
+
+    `private`: of the model; None before it is made.
+    """
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.files, server.log = {}, []
+    server.files, server.log, server.private = {}, [], None
     server.address = f"http://127.0.0.1:{server.server_port}"
     thread = Thread(target=server.serve_forever)
     thread.start()

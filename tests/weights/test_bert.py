@@ -212,6 +212,24 @@ def test_what_is_read_is_not_replaced(peer: Any, copy: Path, capsys: pytest.Capt
     assert before == {path.name: path.read_bytes() for path in copy.iterdir()}
 
 
+@pytest.mark.parametrize("name", ["m.pt", "dict.txt", "tokenizer.json"])
+def test_no_file_is_written_through_a_link(name: str, peer: Any, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "out" / name).symlink_to(tmp_path / "mine")
+    words = ["import", "bert", str(copy), "--out", str(tmp_path / "out/m.pt"), "--overwrite"]
+    assert cli.main(words) == 0
+    assert (tmp_path / "mine").read_text() == "mine" and not (tmp_path / "out" / name).is_symlink()
+    assert TokenizerBpe.load(tmp_path / "out/tokenizer.json").symbols
+    assert len([*(tmp_path / "out").iterdir()]) == 3
+
+
+def test_a_checkpoint_is_not_written_into_the_package(copy: Path, tmp_path: Path, capsys) -> None:
+    words = ["import", "bert", str(copy), "--package", str(tmp_path / "P"), "--out", str(tmp_path / "P/x/m.pt")]
+    assert cli.main(words) == 2 and "P/x/m.pt is in the folder of --package" in capsys.readouterr().err
+    assert not (tmp_path / "P").exists()
+
+
 @pytest.mark.slow
 def test_what_cannot_be_held_is_refused(peer: Any, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = partial(assert_refused, "bert", copy, capsys=capsys)

@@ -1,6 +1,7 @@
 """Model cards: languages of a model and what it does; what a folder says of itself stays when it is written again."""
 
 import re
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from minilm import needs_minilm
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.options import Settings
 from hat_fairseq.weights.card import EarlierCard, front_matter
+from hat_fairseq.weights.trained import Trained
 
 PACKAGE = Path(__file__).resolve().parents[2] / "hat_fairseq"
 
@@ -66,4 +68,12 @@ def test_it_does_not_replace_its_input(tmp_path: Path) -> None:
     for words in ([made], ["demo", "--data", made / "bin"]):
         error = refusal("export", *words, "--out", made, "--overwrite", "--half")
         assert f"--out {made} is also an input of this command" in error
-    assert f"is in {made}, the folder of a model" in refusal("export", "demo", "--out", made / "copy")
+    assert f"is in {made}, which hat has written" in refusal("export", "demo", "--out", made / "copy")
+
+
+def test_a_folder_has_no_settings_of_the_training_alone() -> None:
+    """Such as the path of a file of vectors on this machine."""
+    model = SimpleNamespace(config=SimpleNamespace(training_only=("vectors", "freeze_encoder")))
+    settings = Namespace(vectors="mine/vectors.npz", freeze_encoder=True, encoder_layers=2, data="bin", log="/x/y")
+    trained = Trained(model, {"task": Namespace(), "model": settings, "criterion": Namespace()}, None, 0, Path())
+    assert trained.recorded()["cfg"]["model"] == {"encoder_layers": 2}

@@ -2,16 +2,19 @@
 
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from commands import REPOSITORY, hat, read_lines, refusal
+from commands import REPOSITORY, environment, hat, read_lines, refusal
 from minilm import needs_minilm
 
 import hat_fairseq
 from hat_fairseq.data.checksums import Checksums
-from hat_fairseq.model_folder import WEIGHTS, read_tensors
+from hat_fairseq.data.files import files_below
+from hat_fairseq.model_folder import WEIGHTS, check_files, read_tensors
 from hat_fairseq.weights import meeting, minilm
 from hat_fairseq.weights.names import local_path
 
@@ -45,6 +48,37 @@ def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp
     with pytest.raises(ValueError, match=f"{name} is not that of MiniLM"):
         take_apart(changed, tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+@needs_minilm
+def test_several_commands_at_once_assemble_it_once_and_an_emptied_folder_is_made_anew(cache: Path) -> None:
+    code = "from hat_fairseq.weights import meeting; print(meeting.assembled())"
+    words = [sys.executable, "-c", code]
+    started = [subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(XDG_CACHE_HOME=cache)) for _ in range(3)]
+    folders = {process.communicate()[0].decode().strip() for process in started}
+    assert [process.returncode for process in started] == [0, 0, 0]
+    (folder,) = map(Path, folders)
+    assert [*folder.parent.iterdir()] == [folder]
+    files = files_below(folder)
+    for removed in (
+        [*folder.rglob("*.json")],
+        [folder / WEIGHTS],
+        [path for path in folder.rglob("*") if path.is_file()],
+    ):
+        for path in removed:
+            path.unlink()
+        assert meeting.assembled() == folder and files_below(folder) == files
+        check_files(folder)
+
+
+def test_without_a_home_directory_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(ValueError, match="the home directory is not known: set HOME, or XDG_CACHE_HOME"):
+        meeting.assembled()
 
 
 @pytest.mark.slow
