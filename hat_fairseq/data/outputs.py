@@ -26,8 +26,8 @@ def atomic_file(path: str | Path, alone: bool = False) -> Iterator[BinaryIO]:
     """Yields a hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error.
 
     The sibling is locked while it is written. What a killed process has left is removed, where the file system has
-    locks. If two processes write it, the last one wins; with `alone` the second one gets a ValueError. So does a device,
-    pipe, socket or folder, which is never replaced.
+    locks. If two processes write it, the last one wins; with `alone` the second one gets a ValueError. A device, pipe,
+    socket or folder is never replaced: ValueError.
     """
     path = Path(path)
     _check_regular(path, path)

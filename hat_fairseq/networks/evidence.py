@@ -150,14 +150,14 @@ class EvidenceEncoder(RobertaEncoder):
         flat = [unit for both in rows for part in both for unit in part]
         if not flat:
             raise ValueError("no row has <s>, which marks each question, turn or sentence")
-        alone = torch.cat(self.kept([[unit] for unit in flat], self.encode, "alone"))
-        contexts = self.kept([units for _, units in rows if units], self.encode_in_context, "context")
+        alone = torch.cat(self.kept_or_new([[unit] for unit in flat], self.encode, "alone"))
+        contexts = self.kept_or_new([units for _, units in rows if units], self.encode_in_context, "context")
         spans = nn.utils.rnn.pad_sequence(list(beside(alone, contexts, rows)), batch_first=True)
         lengths = torch.tensor([sum(map(len, both)) for both in rows], device=spans.device)
         padding = torch.arange(spans.size(1), device=spans.device) >= lengths.unsqueeze(1)
         return EncoderOut(spans, spans=spans, spans_padding=padding)
 
-    def kept(
+    def kept_or_new(
         self, texts: list[list[Ids]], encode: Callable[[list[Any]], Iterable[Tensor]], name: str
     ) -> Sequence[Tensor]:
         """Encodes texts, or takes what a training has kept of them."""

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from hat_fairseq import cli
 from hat_fairseq.data.bpe import LearnedBpe
 from hat_fairseq.data.kinds import Evidence
 from hat_fairseq.data.kinds.evidence import (
+    Decision,
     EvidenceKind,
     EvidenceOptions,
+    Threshold,
     count_questions_and_units,
     raw_text,
     units_of,
@@ -80,7 +83,11 @@ def test_turns_sentences_and_running_text_become_the_same_rows() -> None:
         assert blind.tokens == row.tokens and blind.label is None
         ids = np.array([{"<s>": 0, "</s>": 2}.get(token, 9) for token in [*row.tokens, "</s>", "<pad>"]])
         assert count_questions_and_units(ids) == (2, 3)
-        assert EvidenceKind().target(row.label, ids, {}) == [1, 0, 1, 0, 0, 0]
+        unknown = -100
+        assert EvidenceKind().target(row.label, ids, {}) == [
+            *(3, 3, 1, unknown, 0, unknown, 1, unknown),  # the document answers the first question
+            *(2, 2, 0, unknown, 0, unknown, 0, unknown),
+        ]
         with pytest.raises(ValueError, match="5 labels for 2 questions on 3 units"):
             EvidenceKind().target(row.label[1:], ids, {})
 
@@ -190,16 +197,83 @@ def test_evidence_that_is_not_in_the_row_is_counted() -> None:
     (row,) = short.rows(record)
     assert row.tokens == whole.tokens[: lengths[4]] and row.label == list("0110")
     assert short.counts["evidence_truncated"] == 3 and short.counts["evidence_without_text"] == 1
-    found = EvidenceKind().predict(record, short.encode(record), [np.full(4, 0.5)], [], EvidenceOptions(0.5))
+    found = EvidenceKind().predict(record, short.encode(record), [np.full(12, 0.5)], [], Decision(Threshold(0.5)))
     assert found.questions[0]["probabilities"] == [0.5, None, 0.5, None, None]
     (passage,) = found.questions[0]["passages"]
     assert (passage["first"], passage["last"], passage["roles"]) == (0, 2, [])
 
 
+@pytest.mark.parametrize(
+    ("gold", "label", "target"),
+    [
+        ({"evidence": [[0, 2], []], "lines": [[2], []]}, "10 00 11 00 00 00", (3, 3, 1, 0, 0, 0, 1, 1)),
+        ({"lines": [[2], []]}, "-0 -0 -1 -0 -0 -0", (3, 3, -100, 0, -100, 0, -100, 1)),
+        ({"evidence": [[0, 2], []]}, "1 0 1 0 0 0", (3, 3, 1, -100, 0, -100, 1, -100)),
+    ],
+)
+def test_passages_and_lines_are_known_or_not(gold: dict[str, Any], label: str, target: tuple[int, ...]) -> None:
+    record = record_of(questions=list(QUESTIONS), sentences=["who wants it ?", "we will .", "Goodbye"], **gold)
+    (row,) = pipeline().rows(record)
+    assert row.label == label.split() and record.without_gold().gold_value is None
+    ids = np.array([{"<s>": 0, "</s>": 2}.get(token, 9) for token in [*row.tokens, "</s>"]])
+    assert tuple(EvidenceKind().target(row.label, ids, {})[:8]) == target
+
+
+def scores_of(*probabilities: float) -> np.ndarray:
+    """Of a question: the document, then units, the same as passages and reversed as lines; (2 (1 + N),)."""
+    return np.array([(0.4, 0.6), *zip(probabilities, probabilities[::-1], strict=True)]).ravel()
+
+
+@pytest.mark.parametrize(
+    ("decision", "passages", "lines", "answered"),
+    [
+        (Decision(Threshold(0.5)), [(1, 2)], [[2, 1]], True),
+        (Decision(Threshold(0.5), Threshold(0.3), 0.5), [(1, 2)], [[1, 2]], True),
+        (Decision(Threshold(0.5), Threshold(0.3), 0.51), [(1, 2)], [[1, 2]], False),
+        (Decision(None, Threshold(0.5)), [(0, 1)], [[0, 1]], True),
+        (Decision(Threshold(0.5, relative=True)), [(2, 2)], [[2]], True),
+        (Decision(Threshold(1.5, relative=True)), [(1, 2)], [[2, 1]], True),
+        (Decision(Threshold(0.95)), [], [], True),
+    ],
+)
+def test_a_decision_says_what_is_chosen(
+    decision: Decision, passages: list[tuple[int, int]], lines: list[list[int]], answered: bool
+) -> None:
+    record = record_of(questions=[QUESTIONS[0]], sentences=["who wants it ?", "we will .", "Goodbye"])
+    (found,) = (
+        EvidenceKind().predict(record, pipeline().encode(record), [scores_of(0.1, 0.7, 0.9)], [], decision).questions
+    )
+    assert [(each["first"], each["last"]) for each in found["passages"]] == passages
+    assert [each["lines"] for each in found["passages"]] == lines
+    assert (found["answered"], found["answer_probability"]) == (answered, 0.5)
+    assert ("line_probabilities" in found) == (decision.lines is not None)
+
+
+def head_with(thresholds: list[float], relative: list[bool], answers: float) -> Any:
+    head = SimpleNamespace(thresholds=np.array(thresholds), relative=np.array(relative), answers=np.float64(answers))
+    return SimpleNamespace(classification_head=lambda name: head)
+
+
+def test_models_decide_together_or_are_refused() -> None:
+    kind, both = (
+        EvidenceKind(),
+        [head_with([0.5, 1.0], [False, True], 0.25), head_with([0.25, 2.0], [False, True], 0.75)],
+    )
+    assert kind.options_of(None, both) == Decision(Threshold(0.375), Threshold(1.5, True), 0.5)
+    assert kind.options_of(EvidenceOptions(0.9, 3), both) == Decision(Threshold(0.9), Threshold(1.5, True), 0.5, 3)
+    assert kind.options_of(None, [head_with([-1, -1], [False] * 2, 0)]) == Decision(Threshold(0.5))
+    assert kind.options_of(None, [head_with([-1, 0.5], [False] * 2, 0)]) == Decision(None, Threshold(0.5))
+    with pytest.raises(ValueError, match="choose passages in different ways: give --threshold"):
+        kind.options_of(None, [both[0], head_with([1.0, 1.0], [True, True], 0)])
+
+
 GOOD = {"id": "a", "questions": ["q"], "sentences": ["x", "y"]}
 BAD = [
-    ({"evidence": [[2]]}, "document 'a': the evidence 2 is not one of 0 to 1"),
-    ({"evidence": [[-1]]}, "the evidence -1 is not one of 0 to 1"),
+    ({"evidence": [[2]]}, "document 'a': 2 in evidence is not one of 0 to 1"),
+    ({"evidence": [[-1]]}, "-1 in evidence is not one of 0 to 1"),
+    ({"evidence": [[0]], "lines": [[2]]}, "2 in lines is not one of 0 to 1"),
+    ({"lines": [[0], [1]]}, "document 'a': lines is for 2 questions of 1"),
+    ({"sentences": None, "text": "x y", "lines": [[0]]}, "evidence of running text is spans"),
     ({"evidence": [[0], [1]]}, "document 'a': evidence is for 2 questions of 1"),
     ({"evidence": [["0"]]}, "must be a number, not '0'"),
     ({"evidence": "0 x"}, "evidence is not numbers: '0 x'"),

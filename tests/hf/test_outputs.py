@@ -325,9 +325,12 @@ def test_evidence() -> None:
     model = hf.HatForSegmentClassification(config).eval()
     labels = torch.tensor([[[1, 0, 0], [0, 0, 1]], [[1, 0, -100], [-100] * 3]])
     out = model(tokens, labels=labels)
-    assert out.logits.shape == (2, 2, 3)
-    counted = labels != -100
-    assert_close(out.loss, binary_cross_entropy_with_logits(out.logits[counted], labels[counted].float()))
+    assert out.logits.shape == (2, 2, 4, 2)
+    counted, passages = labels != -100, out.logits[:, :, 1:, 0]
+    assert_close(out.loss, binary_cross_entropy_with_logits(passages[counted], labels[counted].float()))
+    everything = torch.randint(2, out.logits.shape)
+    loss = model(tokens, labels=everything).loss
+    assert_close(loss, binary_cross_entropy_with_logits(out.logits, everything.float()))
     assert_close(model(tokens, labels=labels, num_items_in_batch=16).loss, out.loss * counted.sum() / 16)
     other = labels.masked_fill(~counted, 9)
     assert_close(model(tokens, labels=other, ignore_index=9).loss, out.loss)

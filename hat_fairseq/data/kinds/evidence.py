@@ -327,6 +327,8 @@ def answer_of(record: Any, units: Sequence[Unit], question: str, scores: Array, 
     by_passage, by_line = scores[1:].T
     if decision.passages is None:
         by_passage = by_line
+    elif decision.lines is None:
+        by_line = by_passage
     threshold = (decision.passages or decision.lines or Threshold(0.5)).of(by_passage)
     answer: dict[str, Any] = {
         "question": question,
