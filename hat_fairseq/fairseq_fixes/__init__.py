@@ -56,6 +56,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (fairseq.data.data_utils, "batch_by_size", data.batch_by_size),
     (EpochBatchIterator, "ordered_batches", data.ordered_batches),
     (Trainer, "get_train_iterator", position.get_train_iterator),
+    (Trainer, "get_valid_iterator", data.get_valid_iterator),
     (EpochBatchIterator, "state_dict", position.state_dict),
     (EpochBatchIterator, "load_state_dict", position.load_state_dict),
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),

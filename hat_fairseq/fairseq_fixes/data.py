@@ -112,6 +112,29 @@ def start_workers_anew(iterator: Any, task: Any) -> None:
         iterator.reuse_dataloader = False
 
 
+def keep_validation_data(trainer: Any) -> None:
+    """Keeps the split that validation has loaded, if training is about to load it again for itself."""
+    split, task = trainer.cfg.dataset.train_subset, trainer.task
+    if split in task.datasets and split in trainer.cfg.dataset.valid_subset.split(","):
+        vars(trainer).setdefault("validation_data", {split: task.datasets[split]})
+
+
+def get_valid_iterator(original: Callable[..., Any], self: Any, subset: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns an iterator for validation alone.
+
+    In fairseq a split for training and validation has one dataset and one iterator, so each validation counts as an
+    epoch of training, whose updates are skipped.
+    """
+    task = self.task
+    training = task.datasets, task.dataset_to_epoch_iter
+    task.datasets = {**task.datasets, **vars(self).get("validation_data", {})}
+    task.dataset_to_epoch_iter = vars(self).setdefault("validation_iterators", {})
+    try:
+        return original(self, subset, *args, **kwargs)
+    finally:
+        task.datasets, task.dataset_to_epoch_iter = training
+
+
 @atexit.register
 def end_threads() -> None:
     """Has Python wait for the batch that each thread of fairseq is preparing.
