@@ -59,7 +59,7 @@ def table(opened: Any, number: int = 0) -> list[list[str]]:
 def test_occlusion_comes_first_what_helps_apart_from_what_hurts(show: Any) -> None:
     look = meeting()
     opened, change = show(look), look.occlusion.change
-    assert opened.inner_text("#rows [aria-pressed=true]").split("\n")[0] == "The whole output"
+    assert opened.text_content("#rows [aria-pressed=true] span >> nth=1") == "The whole output"
     for row, values in [(0, change.sum(dim=0)), (2, change[1])]:
         opened.click(f"#rows li >> nth={row}")
         for number, sign in enumerate((1, -1)):
@@ -71,7 +71,7 @@ def test_occlusion_comes_first_what_helps_apart_from_what_hurts(show: Any) -> No
         share = float(table(opened)[0][2].removesuffix(" %"))
         assert share == pytest.approx(100 * float(values.min() / values.clamp(max=0).sum()), abs=0.6)
     opened.click("#source p >> nth=4")
-    shown = [float(value) for value in opened.locator("#rows span:last-child").all_inner_texts()]
+    shown = [float(value) for value in opened.locator("#rows span:last-child").all_text_contents()]
     assert shown == pytest.approx([float(change[:, 4].sum()), *change[:, 4].tolist()], abs=0.01)
 
 
@@ -139,7 +139,7 @@ def test_what_an_output_copies_is_marked(show: Any) -> None:
     assert look.copies == [Copy(0, 1, 6)]
     text = "1 of 2 sentences of the output copy 5 or more words in a row. Sentence 1 has 6 of sentence 2."
     assert look.statements()[0] == text
-    chips = show(look).locator("#source .chip").all_inner_texts()
+    chips = show(look).locator("#source .chip").all_text_contents()
     assert chips == ["6 words are in sentence 1 of the output"]
     assert copies(["黄色いリモコンです"], ["それは黄色いリモコンだ", "黄色いです"]) == [Copy(0, 0, 7)]
     assert copies([], source) == copies(["no match"], []) == []
@@ -182,7 +182,7 @@ def test_texts_are_not_markup(show: Any) -> None:
     )
     opened = show(look.with_occlusion([bad], torch.zeros(1), torch.ones(1, 2)))
     opened.select_option("#view", index=1)
-    assert bad in opened.inner_text("#source p >> nth=0")
+    assert bad in opened.text_content("#source p >> nth=0")
     assert opened.evaluate("[window.bad, document.images.length, document.scripts.length]") == [None, 0, 2]
     assert opened.get_attribute("meta[http-equiv]", "content").startswith("default-src 'none'; script-src 'sha256-")
     assert html.unescape(look._repr_html_().split('srcdoc="')[1].removesuffix('"></iframe>')) == page(look)
@@ -207,7 +207,7 @@ def test_the_keyboard_alone_and_a_narrow_screen(show: Any) -> None:
     for _ in range(3):
         opened.keyboard.press("ArrowDown")
     assert (
-        opened.inner_text("#source [aria-current]").endswith("text 2") and opened.inner_text("#value-title") == "to 3"
+        opened.text_content("#source [aria-current]").endswith("text 2") and opened.inner_text("#value-title") == "to 3"
     )
 
 
@@ -220,7 +220,7 @@ def test_a_document_of_40_000_sentences(show: Any) -> None:
     opened.select_option("#view", index=1)
     last = int((weights.mean(dim=(0, 1))[0]).argmax())
     opened.click("#tables button >> nth=0")
-    assert opened.inner_text("#source [aria-current]").endswith(f"text {last}")
+    assert opened.text_content("#source [aria-current]").endswith(f"text {last}")
 
 
 def test_models_without_a_target(show: Any) -> None:
