@@ -193,14 +193,16 @@ class HatConfig(HasLoader, PretrainedConfig):
                 raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
             if missing := sorted(KEYS_OF_HEAD - {"labels"} - head.keys()):
                 raise ValueError(f"the head {name!r} lacks {missing[0]!r}; it needs level, classes and inner_dim")
-            check_type(f"classes of the head {name!r}", head["classes"], int)
+            check_size(f"classes of the head {name!r}", head["classes"])
+            if head["inner_dim"] is not None:
+                check_size(f"inner_dim of the head {name!r}", head["inner_dim"])
         if self.heads and self.__dict__.get("network") in ENCODER_DECODERS:
             raise ValueError(f"heads: the network {self.network} has no classification heads")
 
     def _check_sizes(self) -> None:
         names = ("vocab_size", "source_vocab_size", "max_source_positions", "max_target_positions", "num_roles")
         for name in names:
-            check_type(name, getattr(self, name), int)
+            check_size(name, getattr(self, name), 0 if name == "num_roles" else 1)
 
     def network_config(self, networks: Iterable[str]) -> Any:
         """Returns the dataclass of `settings`.
@@ -233,6 +235,13 @@ def check_type(name: str, value: Any, value_type: type) -> None:
     allowed = (int, float) if value_type is float else value_type
     if not isinstance(value, allowed) or (isinstance(value, bool) and value_type is not bool):
         raise ValueError(f"the setting {name} is {value!r:.80}: it must be {NAMES.get(value_type, value_type)}")
+
+
+def check_size(name: str, value: Any, least: int = 1) -> None:
+    """Raises ValueError for what is no integer of at least `least`."""
+    check_type(name, value, int)
+    if value < least:
+        raise ValueError(f"the setting {name} is {value}: it must be at least {least}")
 
 
 def listed(names: Iterable[str]) -> str:
