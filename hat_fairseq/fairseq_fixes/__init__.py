@@ -25,6 +25,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
+from fairseq.search import Sampling
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
@@ -71,6 +72,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (Trainer, "valid_step", signals.valid_step),
     (progress_bar, "progress_bar", log.make_progress_bar),
     # generation
+    (Sampling, "step", data.sampling_step),
     (NGramRepeatBlock, "_no_repeat_ngram", data.no_repeat_ngram),
     *(
         (interface, name, data.refuse_text)

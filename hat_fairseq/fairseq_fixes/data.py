@@ -6,24 +6,28 @@ numpy 2 works, and threads that prepare batches end.
 """
 
 import atexit
+import contextlib
+import inspect
 import math
 import os
 import struct
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import fairseq.data.data_utils
 import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import numpy as np
+import torch
 from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
 
 from . import log
 
+LEAST_LOG_PROBABILITY = -80.0  # exp of less is inexact in fp32
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
 _ROW = 4 + 8
@@ -84,11 +88,23 @@ def _check_size(path: str, expected: int) -> None:
 
 
 def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwargs: Any) -> list[Any]:
-    """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch."""
+    """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch.
+
+    ValueError for a sample with more tokens than a batch may have.
+    """
     indices = np.asarray(indices if hasattr(indices, "__len__") else list(indices), dtype=np.int64)
     if not len(indices):
         return []
-    batches = list(original(indices, *args, **kwargs))
+    try:
+        batches = list(original(indices, *args, **kwargs))
+    except AssertionError:
+        given = inspect.signature(original).bind(indices, *args, **kwargs).arguments
+        most, longest = given.get("max_tokens"), max(map(given["num_tokens_fn"], indices))
+        if most is None or longest <= most:
+            raise
+        raise ValueError(
+            f"--max-tokens {most} (in a validation --max-tokens-valid) is too low: one sample has {longest} tokens"
+        ) from None
     remaining = indices[sum(map(len, batches)) :]
     return [*batches, remaining] if len(remaining) else batches
 
@@ -164,7 +180,8 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
     samples = [sample for sample in samples if sample] or samples[:1]
     first = vars(self).setdefault("first_update", (self.get_num_updates(), time.monotonic()))
     try:
-        logged = original(self, samples, raise_oom or self.data_parallel_world_size > 1)
+        with _nothing_to_cuda(self.cuda):
+            logged = original(self, samples, raise_oom or self.data_parallel_world_size > 1)
     except Exception as error:
         cause = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(cause, FloatingPointError):
@@ -177,6 +194,30 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
     if hasattr(self, "epoch_iterator"):
         log.minutes_left(self, *first)
     return logged
+
+
+@contextlib.contextmanager
+def _nothing_to_cuda(has_cuda: bool) -> Iterator[None]:
+    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer calls `cuda()` also on a CPU."""
+    if has_cuda:
+        yield
+        return
+    torch.Tensor.cuda = lambda tensor: tensor  # type: ignore[method-assign,assignment,misc]
+    try:
+        yield
+    finally:
+        del torch.Tensor.cuda  # that of its base is there again
+
+
+def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: Any, *args: Any, **kwargs: Any) -> Any:
+    """Draws also where all words that may follow have probabilities that are zero in fp32.
+
+    That happens where a low temperature gives all probability to a word that is forbidden, such as `</s>` at first.
+    """
+    best = lprobs.amax(dim=-1, keepdim=True)
+    shift = best.where((best < LEAST_LOG_PROBABILITY) & best.isfinite(), best.new_zeros(()))
+    scores, *others = original(self, step, lprobs - shift, *args, **kwargs)
+    return (scores + (shift[:, :1] if step == 0 else shift).squeeze(-1), *others)
 
 
 def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:

@@ -171,6 +171,12 @@ def test_amp_leaves_out_an_update_whose_gradients_are_not_finite(train, tmp_path
     assert "AMP: overflow detected" in result.stdout + result.stderr, result.stderr[-2000:]
 
 
+def test_an_overflow_in_fp16_on_a_cpu_lowers_the_scale(train, tmp_path: Path) -> None:
+    log = train(tmp_path, "--fp16", "--fp16-init-scale", 2**30, "--max-update", 2, "--disable-validation").stdout
+    assert "gradient overflow detected" in log
+    assert checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 2
+
+
 def test_a_missing_restore_file_is_an_error(train, tmp_path: Path) -> None:
     result = train(tmp_path, "--restore-file", "bart.large/model.pt", "--reset-optimizer", check=False)
     assert result.returncode
