@@ -84,8 +84,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
 
 @functools.cache
 def apply() -> None:
-    """Installs all corrections; a second call does nothing."""
-    log.show_own_errors_in_one_line()
+    """Installs all corrections; a second call does nothing. A program that calls this keeps its own tracebacks."""
     checkpoints.allow_checkpoint_types()
     data.give_numpy_compat()
     log.shorten()
