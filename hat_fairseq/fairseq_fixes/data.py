@@ -8,6 +8,7 @@ numpy 2 works, and threads that prepare batches end.
 import atexit
 import contextlib
 import inspect
+import logging
 import math
 import os
 import struct
@@ -27,6 +28,7 @@ from fairseq.data.iterators import BackgroundConsumer
 
 from . import log
 
+logger = logging.getLogger(__name__)
 LEAST_LOG_PROBABILITY = -80.0  # exp of less is inexact in fp32
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
@@ -178,6 +180,7 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
             and its samples. fairseq's error in its search for the module would hide it.
     """
     samples = [sample for sample in samples if sample] or samples[:1]
+    _warn_of_zero(self)
     first = vars(self).setdefault("first_update", (self.get_num_updates(), time.monotonic()))
     try:
         with _nothing_to_cuda(self.cuda):
@@ -194,6 +197,18 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
     if hasattr(self, "epoch_iterator"):
         log.minutes_left(self, *first)
     return logged
+
+
+def _warn_of_zero(trainer: Any) -> None:
+    """Logs once that a schedule has ended: the learning rate is 0, and further updates change nothing."""
+    updates, schedule = trainer.get_num_updates(), trainer.cfg.lr_scheduler
+    is_over = updates and trainer.get_lr() == 0 and max(trainer.cfg.optimization.lr) > 0
+    if is_over and trainer.is_data_parallel_master and not hasattr(trainer, "warned_of_zero"):
+        trainer.warned_of_zero = True
+        logger.warning(
+            "--lr-scheduler %s: the learning rate is 0 after update %d, so further updates change nothing; end with "
+            "--max-update %d, or give a longer schedule", schedule._name, updates, updates,
+        )  # fmt: skip
 
 
 @contextlib.contextmanager
