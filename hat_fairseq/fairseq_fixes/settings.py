@@ -20,14 +20,18 @@ from typing import Any
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import (
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_REGISTRY,
+    FairseqEncoderDecoderModel,
+)
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
 from ..kernels import AUTO, choose_precision, cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
-from ..networks.hat import ENCODER_DECODERS
 from ..suggestions import with_suggestion
 from . import best, log
 from .checkpoints import CheckpointError, check_file
@@ -207,14 +211,14 @@ def needs_task(chosen: Namespace) -> bool:
 def missing_task(arch: str) -> str:
     """Returns the error of a training without `--task`, for which fairseq would take `translation`."""
     way_out = "the task of your data, such as --task document_classification"
-    if ARCH_MODEL_NAME_REGISTRY[arch] in ENCODER_DECODERS:
+    if issubclass(ARCH_MODEL_REGISTRY[arch], FairseqEncoderDecoderModel):
         way_out = "--task document_to_text"
     return f"--task is missing, and fairseq's default, translation, has no sentence markers: add {way_out}"
 
 
 def lacks_markers(args: Namespace) -> bool:
     """Returns whether a model with a hierarchy over sentences is trained by a task that does not mark sentences."""
-    reads_markers = ARCH_MODEL_NAME_REGISTRY.get(args.arch) in (*ENCODER_DECODERS, "hat_roberta")
+    reads_markers = ARCH_MODEL_NAME_REGISTRY.get(args.arch) in ("hat_transformer", "hat_bart", "hat_roberta")
     return reads_markers and not getattr(args, "no_hierarchy", False) and not is_own(TASK_REGISTRY.get(args.task))
 
 
