@@ -100,8 +100,8 @@ def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwar
     try:
         batches = list(original(indices, *args, **kwargs))
     except AssertionError:
-        given = inspect.signature(original).bind(indices, *args, **kwargs).arguments
-        most, longest = given.get("max_tokens"), max(map(given["num_tokens_fn"], indices))
+        arguments = inspect.signature(original).bind(indices, *args, **kwargs).arguments
+        most, longest = arguments.get("max_tokens"), max(map(arguments["num_tokens_fn"], indices))
         if most is None or longest <= most:
             raise
         raise ValueError(

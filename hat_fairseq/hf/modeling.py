@@ -168,7 +168,7 @@ class HatForHead(HatModel):
         return [f"classification_heads.{name}" for name in self.classification_heads]
 
     def mark_tied_weights_as_initialized(self, loading_info: Any) -> None:
-        """Also notes, as transformers' hook after loading a folder, whether that had the head."""
+        """Notes, as transformers' hook after loading a folder, too, whether that had the head."""
         super().mark_tied_weights_as_initialized(loading_info)
         self.has_new_head = any(name.startswith("classification_heads.") for name in loading_info.missing_keys)
 
@@ -218,7 +218,8 @@ def head_of(config: HatConfig, kind: type[HatForHead]) -> dict[str, dict[str, An
         raise ValueError(f"the heads {', '.join(own)} are of one kind: load them with AutoModel")
     level = kind.levels[0]
     new = f"{level}_classification_head" if HEAD in config.heads else HEAD
-    name, head = own.popitem() if own else (new, {"level": level, "inner_dim": None})
+    head: Mapping[str, Any] = {"level": level, "inner_dim": None}
+    name, head = own.popitem() if own else (new, head)
     classes = kind.num_classes or config.num_labels or head.get("classes", PretrainedConfig().num_labels)
     if head["level"] == "evidence":
         classes = 1
@@ -279,7 +280,7 @@ class HatForTokenClassification(HatForHead):
 
     @classmethod
     def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
-        """A head with two classes that nobody named is one about answers, unless it was saved as one of this class."""
+        """Leaves a head with two classes that nobody named to answers, unless it was saved as one of this class."""
         saved = config.architectures or ()
         if HatForQuestionAnswering.__name__ in saved:
             return False
@@ -294,7 +295,7 @@ class HatForQuestionAnswering(HatForHead):
 
     @classmethod
     def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
-        """A head whose classes have names is one about tokens."""
+        """Leaves a head whose classes have names to tokens."""
         saved = HatForTokenClassification.__name__ in (config.architectures or ())
         return not saved and head["classes"] == 2 and "labels" not in head
 
@@ -334,7 +335,7 @@ class HatForMultipleChoice(HatForHead):
 
     @classmethod
     def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
-        """A head of several classes is one of labels."""
+        """Leaves a head of several classes to labels."""
         return bool(head["classes"] == 1)
 
     def forward(  # type: ignore[override]
