@@ -109,7 +109,7 @@ def test_checkpoints_validated_by_another_metric_are_left_out(trained: Path, tmp
     assert "validated by another metric: checkpoint_1_2.pt" in printed.err
     words = refusal("average", folder, "--best", 4, "--out", tmp_path / "more.pt")
     assert "that were validated by loss, the metric of the newest one, 4 were asked for" in words
-    content = bytearray((path := folder / "checkpoint_2_4.pt").read_bytes())
+    content = bytearray((path := folder / "checkpoint_1_3.pt").read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     assert f"{path}" in refusal("average", folder, "--last", 2, "--out", tmp_path / "more.pt")
