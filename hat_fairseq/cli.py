@@ -97,9 +97,10 @@ def version() -> str:
 
 def import_verb(verb: str) -> ModuleType:
     """Imports the module of `verb`; ValueError if that fails."""
-    from hat_fairseq.threads import limit_threads
+    from hat_fairseq.threads import limit_threads, limit_waiting
 
-    limit_threads()  # before the verb imports torch
+    limit_threads()  # before the verb imports torch, here or in a process that it starts
+    limit_waiting()
     try:
         return importlib.import_module(f"{PACKAGE}.{VERBS[verb]}")
     except ImportError as error:

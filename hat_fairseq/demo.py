@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -46,24 +46,12 @@ def main(args: argparse.Namespace) -> int:
             )
     for part in parts if flags else ():
         check_flags(part, flags)
-    if advice := advice_on_threads(os.getloadavg()[0], os.cpu_count() or 1, os.environ):
-        print(advice, file=sys.stderr)
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment = os.environ | {"PATH": search}
     for script in scripts[:-1]:
         if status := subprocess.run([bash, str(script), *flags], env=environment).returncode:
             return status
     os.execve(bash, [bash, str(scripts[-1]), *flags], environment)
-
-
-def advice_on_threads(load: float, cores: int, environment: Mapping[str, str]) -> str:
-    """Returns what to set where other programs leave less than a core, so that threads wait for each other."""
-    if "OMP_NUM_THREADS" in environment or load <= cores - 1:
-        return ""
-    return (
-        f"other programs use this machine (load {load:.1f} on {cores} core{'s' * (cores != 1)}): "
-        "OMP_NUM_THREADS=1 hat demo may be several times as fast; what is done already stays"
-    )
 
 
 def check_flags(part: str, flags: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The number of OpenMP's threads under a CPU quota; torch reads it when it is imported."""
+"""OpenMP's threads: their number under a CPU quota, and how long they spin; torch reads both when it is imported."""
 
 import math
 import os
@@ -6,6 +6,9 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
+# How often a thread looks for work before it sleeps; libgomp's default is 300,000. Beside busy programs threads that
+# spin take the cores from the threads that they wait for.
+SPINS = "3000"
 CGROUP, CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
@@ -14,6 +17,12 @@ def limit_threads(environment: MutableMapping[str, str] = os.environ) -> None:
     quota = cpu_quota()
     if "OMP_NUM_THREADS" not in environment and quota is not None and quota < (os.cpu_count() or 1):
         environment["OMP_NUM_THREADS"] = str(max(1, math.ceil(quota)))
+
+
+def limit_waiting(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Sets `GOMP_SPINCOUNT`, unless the user has chosen how threads wait."""
+    if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & environment.keys():
+        environment["GOMP_SPINCOUNT"] = SPINS
 
 
 def cpu_quota() -> float | None:

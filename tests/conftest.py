@@ -18,6 +18,8 @@ from fine_tuned import FineTuned, fine_tune, write_meetings
 from ray_cluster import cluster, head, private  # noqa: F401 fixtures
 from warm import MODULES, WarmPython
 
+pytest_plugins = ["skips"]
+
 Command = Callable[..., subprocess.CompletedProcess]
 # The files that take longest in `make test-all`, then in `make test`: the processes begin with them, so that all end at
 # about the same time.

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, USER_DIR, run_command, training_words, write_lines
+from commands import HEEDING, USER_DIR, environment, run_command, training_words, write_lines
 from warm import WarmPython
 
 import hat_fairseq
@@ -284,6 +284,40 @@ def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     threads.limit_threads(chosen := {})
     assert chosen == {"OMP_NUM_THREADS": "2"}
+
+
+WAITING = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
+PRINTS_VARIABLES = f"""
+import os, sys
+print("torch" in sys.modules, {{name: os.environ.get(name) for name in {WAITING}}}, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ({}, ("3000", None)),
+        ({"GOMP_SPINCOUNT": "7"}, ("7", None)),
+        ({"OMP_WAIT_POLICY": "active"}, (None, "active")),
+        ({"GOMP_SPINCOUNT": "", "OMP_WAIT_POLICY": "passive"}, ("", "passive")),
+    ],
+    ids=str,
+)
+def test_threads_wait_as_the_user_says_or_spin_for_a_short_time(user: dict, expected: tuple, tmp_path: Path) -> None:
+    """In the process of fairseq that `hat train` starts."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/__init__.py").write_text(PRINTS_VARIABLES)
+    variables = {name: value for name, value in environment().items() if name not in WAITING}
+    result = run_command("hat", "train", tmp_path, "--user-dir", tmp_path / "own", env=variables | user)
+    assert result.stdout == f"True {dict(zip(WAITING, expected, strict=True))}\n"
+
+
+def test_the_wait_of_threads_is_set_before_torch_is_imported() -> None:
+    script = "import os, sys; from hat_fairseq import cli; cli.import_verb('user-dir'); "
+    script += "assert 'torch' not in sys.modules; print(os.environ['GOMP_SPINCOUNT'])"
+    variables = {name: value for name, value in environment().items() if name not in WAITING}
+    assert run_command(sys.executable, "-c", script, env=variables).stdout == "3000\n"
 
 
 QUOTAS = [

@@ -25,12 +25,6 @@ def test_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_it_advises_one_thread_on_a_busy_machine() -> None:
-    assert "load 2.3 on 2 cores): OMP_NUM_THREADS=1 hat demo" in demo.advice_on_threads(2.3, 2, {})
-    assert not demo.advice_on_threads(2.3, 2, {"OMP_NUM_THREADS": "2"})
-    assert not demo.advice_on_threads(0.9, 2, {}) and not demo.advice_on_threads(9.0, 16, {})
-
-
 @pytest.mark.parametrize("words", [["demo"], ["demo", "summaries"], ["selftest"], ["train", "bin"]])
 def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
     """-S leaves out all packages."""

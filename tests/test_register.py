@@ -54,6 +54,25 @@ def test_importing_the_package_alone_leaves_the_import_system_alone() -> None:
     run_command(sys.executable, "-c", script)
 
 
+OWN_PROGRAM = """
+import sys, fairseq
+before = sys.excepthook
+from hat_fairseq.register import register
+register()
+from fairseq import options
+words = "data --task document_to_text --arch hat_bart_base"
+options.parse_args_and_arch(options.get_training_parser(), words.split())
+assert sys.excepthook is before
+open(sys.argv[1])
+"""
+
+
+def test_a_program_that_registers_the_plugin_keeps_its_tracebacks(tmp_path: Path) -> None:
+    result = run_command(sys.executable, "-c", OWN_PROGRAM, tmp_path / "missing", check=False)
+    assert "Traceback" in result.stderr and "hat_fairseq: error" not in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("FileNotFoundError")
+
+
 @pytest.mark.fault("Installation", "`--user-dir` is a link or copy of another name", "states the name it needs, exit 1")
 def test_a_user_dir_of_another_name_is_refused_with_one_line(run, tmp_path: Path) -> None:
     (tmp_path / "plugin").symlink_to(USER_DIR)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import render
-from commands import run_command
+from commands import environment, run_command
 
 import hat_fairseq
 from hat_fairseq import doctor
@@ -167,3 +167,36 @@ def test_docstrings_of_public_functions_begin_with_a_verb() -> None:
                 if not re.fullmatch(r"[A-Z][a-z]+s", word) or word in nouns:
                     others.append(f"{relative(path)}:{node.lineno} {word}")
     assert others == []
+
+
+SKIPS = """
+import pytest
+@pytest.mark.skipif(True, reason="apt-get install something")
+def test_package(): pass
+@pytest.mark.skipif(True, reason="torch finds no GPU")
+def test_gpu(): pass
+@pytest.mark.xfail
+def test_fault(): assert False
+"""
+
+
+@pytest.mark.parametrize(("value", "failed"), [("1", ["test_module.py", "test_tests.py::test_package"]), ("", [])])
+def test_a_skip_fails_where_everything_is_installed(value: str, failed: list[str], tmp_path: Path) -> None:
+    """Unless the machine itself lacks what a test needs; a module can be skipped, too."""
+    (tmp_path / "test_tests.py").write_text(SKIPS, encoding="utf-8")
+    (tmp_path / "test_module.py").write_text("import pytest\npytest.importorskip('absent')\n", encoding="utf-8")
+    variables = environment(HAT_NO_SKIPS=value, PYTHONPATH=ROOT / "tests/support")
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "skips",
+        "-p",
+        "no:cacheprovider",
+        "-rfE",
+        "--continue-on-collection-errors",
+    )
+    printed = run_command(*command, tmp_path, check=False, cwd=tmp_path, env=variables).stdout
+    assert re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.M) == failed, printed
+    assert "1 xfailed" in printed

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,8 +24,10 @@ SMALL = "--cpu --batch-size 2 --max-update 6 --max-epoch 0 --log-interval 1 --di
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        bool(subprocess.run(NAMESPACES, capture_output=True).returncode), reason="no right to make namespaces"
+        bool(shutil.which("ip") and subprocess.run(NAMESPACES, capture_output=True).returncode),
+        reason="no right to make namespaces",
     ),
+    pytest.mark.skipif(not shutil.which("ip"), reason="apt-get install iproute2"),
 ]
 
 

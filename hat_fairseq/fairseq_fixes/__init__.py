@@ -25,6 +25,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
+from fairseq.search import Sampling
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
@@ -56,6 +57,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (fairseq.data.data_utils, "batch_by_size", data.batch_by_size),
     (EpochBatchIterator, "ordered_batches", data.ordered_batches),
     (Trainer, "get_train_iterator", position.get_train_iterator),
+    (Trainer, "get_valid_iterator", data.get_valid_iterator),
     (EpochBatchIterator, "state_dict", position.state_dict),
     (EpochBatchIterator, "load_state_dict", position.load_state_dict),
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
@@ -70,6 +72,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (Trainer, "valid_step", signals.valid_step),
     (progress_bar, "progress_bar", log.make_progress_bar),
     # generation
+    (Sampling, "step", data.sampling_step),
     (NGramRepeatBlock, "_no_repeat_ngram", data.no_repeat_ngram),
     *(
         (interface, name, data.refuse_text)
@@ -81,8 +84,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
 
 @functools.cache
 def apply() -> None:
-    """Installs all corrections; a second call does nothing."""
-    log.show_own_errors_in_one_line()
+    """Installs all corrections; a second call does nothing. A program that calls this keeps its own tracebacks."""
     checkpoints.allow_checkpoint_types()
     data.give_numpy_compat()
     log.shorten()

@@ -6,24 +6,30 @@ numpy 2 works, and threads that prepare batches end.
 """
 
 import atexit
+import contextlib
+import inspect
+import logging
 import math
 import os
 import struct
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import fairseq.data.data_utils
 import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import numpy as np
+import torch
 from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
 
 from . import log
 
+logger = logging.getLogger(__name__)
+LEAST_LOG_PROBABILITY = -80.0  # exp of less is inexact in fp32
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
 _ROW = 4 + 8
@@ -84,11 +90,23 @@ def _check_size(path: str, expected: int) -> None:
 
 
 def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwargs: Any) -> list[Any]:
-    """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch."""
+    """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch.
+
+    ValueError for a sample with more tokens than a batch may have.
+    """
     indices = np.asarray(indices if hasattr(indices, "__len__") else list(indices), dtype=np.int64)
     if not len(indices):
         return []
-    batches = list(original(indices, *args, **kwargs))
+    try:
+        batches = list(original(indices, *args, **kwargs))
+    except AssertionError:
+        arguments = inspect.signature(original).bind(indices, *args, **kwargs).arguments
+        most, longest = arguments.get("max_tokens"), max(map(arguments["num_tokens_fn"], indices))
+        if most is None or longest <= most:
+            raise
+        raise ValueError(
+            f"--max-tokens {most} (in a validation --max-tokens-valid) is too low: one sample has {longest} tokens"
+        ) from None
     remaining = indices[sum(map(len, batches)) :]
     return [*batches, remaining] if len(remaining) else batches
 
@@ -110,6 +128,29 @@ def start_workers_anew(iterator: Any, task: Any) -> None:
     """
     if not hasattr(getattr(task, "cfg", None), "reuse_dataloader"):
         iterator.reuse_dataloader = False
+
+
+def keep_validation_data(trainer: Any) -> None:
+    """Keeps the split that validation has loaded, if training is about to load it again for itself."""
+    split, task = trainer.cfg.dataset.train_subset, trainer.task
+    if split in task.datasets and split in trainer.cfg.dataset.valid_subset.split(","):
+        vars(trainer).setdefault("validation_data", {split: task.datasets[split]})
+
+
+def get_valid_iterator(original: Callable[..., Any], self: Any, subset: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns an iterator for validation alone.
+
+    In fairseq a split for training and validation has one dataset and one iterator, so each validation counts as an
+    epoch of training, whose updates are skipped.
+    """
+    task = self.task
+    training = task.datasets, task.dataset_to_epoch_iter
+    task.datasets = {**task.datasets, **vars(self).get("validation_data", {})}
+    task.dataset_to_epoch_iter = vars(self).setdefault("validation_iterators", {})
+    try:
+        return original(self, subset, *args, **kwargs)
+    finally:
+        task.datasets, task.dataset_to_epoch_iter = training
 
 
 @atexit.register
@@ -139,9 +180,11 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
             and its samples. fairseq's error in its search for the module would hide it.
     """
     samples = [sample for sample in samples if sample] or samples[:1]
+    _warn_of_zero(self)
     first = vars(self).setdefault("first_update", (self.get_num_updates(), time.monotonic()))
     try:
-        logged = original(self, samples, raise_oom or self.data_parallel_world_size > 1)
+        with _nothing_to_cuda(self.cuda):
+            logged = original(self, samples, raise_oom or self.data_parallel_world_size > 1)
     except Exception as error:
         cause = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(cause, FloatingPointError):
@@ -154,6 +197,42 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
     if hasattr(self, "epoch_iterator"):
         log.minutes_left(self, *first)
     return logged
+
+
+def _warn_of_zero(trainer: Any) -> None:
+    """Logs once that a schedule has ended: the learning rate is 0, and further updates change nothing."""
+    updates, schedule = trainer.get_num_updates(), trainer.cfg.lr_scheduler
+    is_over = updates and trainer.get_lr() == 0 and max(trainer.cfg.optimization.lr) > 0
+    if is_over and trainer.is_data_parallel_master and not hasattr(trainer, "warned_of_zero"):
+        trainer.warned_of_zero = True
+        logger.warning(
+            "--lr-scheduler %s: the learning rate is 0 after update %d, so further updates change nothing; end with "
+            "--max-update %d, or give a longer schedule", schedule._name, updates, updates,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _nothing_to_cuda(has_cuda: bool) -> Iterator[None]:
+    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer calls `cuda()` also on a CPU."""
+    if has_cuda:
+        yield
+        return
+    torch.Tensor.cuda = lambda tensor: tensor  # type: ignore[method-assign,assignment,misc]
+    try:
+        yield
+    finally:
+        del torch.Tensor.cuda  # that of its base is there again
+
+
+def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: Any, *args: Any, **kwargs: Any) -> Any:
+    """Draws also where all words that may follow have probabilities that are zero in fp32.
+
+    That happens where a low temperature gives all probability to a word that is forbidden, such as `</s>` at first.
+    """
+    best = lprobs.amax(dim=-1, keepdim=True)
+    shift = best.where((best < LEAST_LOG_PROBABILITY) & best.isfinite(), best.new_zeros(()))
+    scores, *others = original(self, step, lprobs - shift, *args, **kwargs)
+    return (scores + (shift[:, :1] if step == 0 else shift).squeeze(-1), *others)
 
 
 def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:

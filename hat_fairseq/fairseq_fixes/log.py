@@ -4,6 +4,7 @@ In fairseq the log begins with all settings in one line, the modules of the mode
 the command; `LOGLEVEL=DEBUG` shows the rest. Warnings and errors stay, but those of `WARNINGS`.
 """
 
+import functools
 import logging
 import math
 import os
@@ -25,6 +26,7 @@ from omegaconf import DictConfig
 from torch import nn
 
 from .checkpoints import CheckpointError
+from .loading import problem_of_process
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FAIRSEQ = Path(fairseq.__file__).resolve().parent
@@ -54,11 +56,12 @@ HIDDEN = {
 }
 
 
+@functools.cache
 def show_own_errors_in_one_line() -> None:
-    """Has a command of fairseq print the message alone of an error that it or this package raises for its input.
+    """Has this process, a command of fairseq, print the message alone of an error for its input.
 
     That is a ValueError, an ImportError, as for a package that an option needs, an assertion with a message, or a file
-    that the command names and that does not exist. HAT_TRACEBACK=1 adds the rest.
+    that does not exist, which the command names, or whose folder it names. HAT_TRACEBACK=1 adds the rest.
     """
     previous = sys.excepthook
 
@@ -69,6 +72,8 @@ def show_own_errors_in_one_line() -> None:
             previous(kind, error, trace)
         elif is_known:
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
+        elif problem := problem_of_process(error, trace):
+            print(f"hat_fairseq: error: {problem}", file=sys.stderr)
         elif isinstance(error, ConfigCompositionException) and (setting := OVERRIDE.search(str(error))):
             flag, value = f"--{setting[1].replace('_', '-')}", setting[2]
             problem = "is missing" if value == "null" else f"{value}: not a value of this flag"
@@ -86,10 +91,12 @@ def _raised_in(folder: Path, trace: types.TracebackType | None) -> bool:
 
 
 def _is_named_file(error: BaseException) -> bool:
-    """Whether a file is missing that the command line names."""
-    return isinstance(error, FileNotFoundError) and any(
-        str(error.filename) in (word, word.partition("=")[2]) for word in sys.argv
-    )
+    """Whether a file is missing that the command line names, or whose folder it names."""
+    if not isinstance(error, FileNotFoundError) or error.filename is None:
+        return False
+    places = {str(error.filename), str(Path(os.fsdecode(error.filename)).parent)}
+    named = {part.rstrip(os.sep) for word in sys.argv[1:] for part in (word, word.partition("=")[2])}
+    return not places.isdisjoint(named - {""})
 
 
 def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None) -> bool:

@@ -26,6 +26,7 @@ def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *arg
 
     ValueError for a seed of each epoch where the batches are made once: it would be that of the first epoch of a run.
     """
+    data.keep_validation_data(self)
     iterator, options = original(self, epoch, *args, **kwargs), self.cfg.dataset
     self.epoch_iterator = iterator
     is_once = not options.update_epoch_batch_itr and self.task.can_reuse_epoch_itr(iterator.dataset)

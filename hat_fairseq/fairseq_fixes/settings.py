@@ -20,7 +20,12 @@ from typing import Any
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import (
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_REGISTRY,
+    FairseqEncoderDecoderModel,
+)
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
@@ -28,7 +33,7 @@ from omegaconf import DictConfig, OmegaConf
 from ..kernels import AUTO, choose_precision, cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
 from ..suggestions import with_suggestion
-from . import best
+from . import best, log
 from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
@@ -136,6 +141,9 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
     GPU or CPU; in fairseq it means a TPU. `--encoder-from` is a `--finetune-from-model` for the encoder alone.
     """
+    is_command = input_args is None
+    if is_command:
+        log.show_own_errors_in_one_line()
     argv = list(sys.argv[1:] if input_args is None else input_args)
     asks_help = bool({"-h", "--help"} & {*argv})
     names = {action.dest for action in parser._actions}  # generation has nbest, training arch, validation path
@@ -152,6 +160,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
             parser.exit(2, f"{parser.prog}: error: --path {chosen.path} names no task of hat_fairseq: add --task\n")
     elif "arch" in names and chosen.arch is None and not asks_help:
         parser.exit(2, f"{parser.prog}: error: --arch is missing: name a model, such as --arch hat_transformer_tiny\n")
+    elif is_command and "arch" in names and needs_task(chosen) and not asks_help:
+        parser.exit(2, f"{parser.prog}: error: {missing_task(chosen.arch)}\n")
     elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
         logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
         argv = [f"--criterion={criterion}", *argv]
@@ -174,12 +184,42 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     if is_divided and "context_window" not in names:  # only fairseq-eval-lm reads them
         reason = "the processes of a command divide the data among themselves; remove them"
         parser.exit(2, f"{parser.prog}: error: --num-shards and --shard-id have no effect: {reason}\n")
+    if is_command and "arch" in names and lacks_markers(args):
+        logger.warning(
+            "--task %s: no sentence has a marker <s> unless the text has them, and a hierarchy has one sentence only; "
+            "data of hat preprocess and a task of hat_fairseq have them (--task document_to_text, ...)",
+            args.task,
+        )
     args.tpu = False  # which --bf16 has set
     if getattr(args, "encoder_from", None):
         if args.finetune_from_model:
             parser.exit(2, f"{parser.prog}: error: give --encoder-from or --finetune-from-model, not both\n")
         args.finetune_from_model = args.encoder_from
     return parsed
+
+
+def is_own(registered: type | None) -> bool:
+    """Returns whether a task or model of fairseq's registries is one of this package."""
+    return getattr(registered, "__module__", "").split(".")[0] == "hat_fairseq"
+
+
+def needs_task(chosen: Namespace) -> bool:
+    """Returns whether the flags choose a model of this package, and no task."""
+    return chosen.task is None and is_own(ARCH_MODEL_REGISTRY.get(chosen.arch))
+
+
+def missing_task(arch: str) -> str:
+    """Returns the error of a training without `--task`, for which fairseq would take `translation`."""
+    way_out = "the task of your data, such as --task document_classification"
+    if issubclass(ARCH_MODEL_REGISTRY[arch], FairseqEncoderDecoderModel):
+        way_out = "--task document_to_text"
+    return f"--task is missing, and fairseq's default, translation, has no sentence markers: add {way_out}"
+
+
+def lacks_markers(args: Namespace) -> bool:
+    """Returns whether a model with a hierarchy over sentences is trained by a task that does not mark sentences."""
+    reads_markers = ARCH_MODEL_NAME_REGISTRY.get(args.arch) in ("hat_transformer", "hat_bart", "hat_roberta")
+    return reads_markers and not getattr(args, "no_hierarchy", False) and not is_own(TASK_REGISTRY.get(args.task))
 
 
 def recorded_flags(path: str, task_flag: str | None) -> list[str]:
@@ -197,7 +237,7 @@ def recorded_flags(path: str, task_flag: str | None) -> list[str]:
         name = str(task.get("_name") or task["task"])
     except Exception:
         return []
-    if name != (task_flag or name) or getattr(TASK_REGISTRY.get(name), "__module__", "").split(".")[0] != "hat_fairseq":
+    if name != (task_flag or name) or not is_own(TASK_REGISTRY.get(name)):
         return []
     values = {"task": name, **{key: task[key] for key in RECORDED if task.get(key) is not None}}
     return [f"--{key.replace('_', '-')}={value}" for key, value in values.items()]

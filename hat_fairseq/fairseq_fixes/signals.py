@@ -3,8 +3,8 @@
 SIGTERM, SIGHUP, Ctrl-C, and what batch systems send before a time limit or a preemption, SIGUSR1, SIGUSR2 and SIGXCPU,
 end a training after the current update, with a checkpoint for exact resumption. All processes of a run agree after each
 update, so a signal to one of them is enough. A running validation is finished, but the checkpoint is written before
-that. A second signal stops the process at once. The exit status is 128 + the number of the signal. What the process
-ignores at its start, as SIGHUP under nohup, stays ignored.
+that. A second signal stops the process at once, and so does the first one where no batch of data comes. The exit status
+is 128 + the number of the signal. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
 """
 
 import contextlib
@@ -24,12 +24,14 @@ import torch
 import torch.multiprocessing
 from torch import distributed
 
-from . import best
+from . import best, loading
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 RESETS = ("reset_dataloader", "reset_lr_scheduler", "reset_meters", "reset_optimizer")
 SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
+LONGEST_WAIT = 5.0  # seconds, for a batch after a signal: Docker and others kill a process after 10
 _asked: list[tuple[int, float]] = []  # [(signal, time)] of the first signal, else empty
+_last_use = [0.0]  # when a batch was used for an update or a validation
 _save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
 
 
@@ -63,7 +65,23 @@ def watch() -> None:
 def _record(signum: int, frame: object) -> None:
     if not _asked:
         _asked.append((signum, time.monotonic()))
+        timer = threading.Timer(LONGEST_WAIT, _end_without_batch)
+        timer.daemon = True
+        timer.start()
     elif time.monotonic() - _asked[0][1] > SECOND_AFTER:
+        os._exit(128 + signum)
+
+
+def _end_without_batch() -> None:
+    """Ends the process if it has waited for a batch since the signal: no update comes that it could end after."""
+    signum, begin = _asked[0]
+    if _last_use[0] < begin and loading.main_thread_waits():
+        print(
+            f"hat_fairseq: {signal.Signals(signum).name}: stopped, because no batch of data came for "
+            f"{LONGEST_WAIT:g} seconds; the checkpoints are of earlier updates",
+            file=sys.stderr,
+            flush=True,
+        )
         os._exit(128 + signum)
 
 
@@ -72,7 +90,7 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
 
     CheckpointError, after a checkpoint is written, if `--best-checkpoint-metric` names no figure of the validation.
     """
-    saved = False
+    _last_use[:], saved = [time.monotonic()], False
 
     def save() -> None:
         nonlocal saved
@@ -101,6 +119,7 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
 
 def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
     """Writes the checkpoint before the next batch of a validation if a signal has come."""
+    _last_use[:] = [time.monotonic()]
     for save in _save:
         save()
     return original(self, *args, **kwargs)
@@ -126,6 +145,7 @@ def set_worker_signal_handlers(original: Callable[..., Any], *args: Any) -> None
     Under fairseq's own start of several processes this needs a dataset of the plugin, because others do not import it.
     """
     original(*args)
+    loading.report_unsent_batches()
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     threading.Thread(target=_obey_parent, daemon=True).start()
 

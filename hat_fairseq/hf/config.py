@@ -43,7 +43,8 @@ class HatConfig(HasLoader, PretrainedConfig):
         max_source_positions: the longest source; by default 1,024 tokens, and of an encoder what its network takes.
         heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`,
             `inner_dim`, the channels of the hidden layer, None for those of the network, and `labels`, the names of the
-            classes. With one head these are the labels of the configuration, unless others are stated.
+            classes. With one head these are the labels of the configuration, unless others are stated; with several
+            it has none, until a model takes one of the heads.
 
     Raises:
         ValueError: a setting that the network does not have, of another type, or without effect.
@@ -85,8 +86,8 @@ class HatConfig(HasLoader, PretrainedConfig):
             self.max_source_positions = longest if isinstance(longest, int) else 1024
         self.num_roles = num_roles
         self._check_sizes()
-        if not {"num_labels", "id2label"} & kwargs.keys() and len(self.heads) == 1:
-            kwargs |= self._labels(*self.heads.values())
+        if self.heads and not {"num_labels", "id2label"} & kwargs.keys():
+            kwargs |= labels_of(self.heads)
         refuse_untied(kwargs)
         stated = {name: value for name, value in kwargs.items() if value is not None or name not in self._fixed()}
         super().__init__(**self._fixed() | stated | {"auto_map": AUTO_MAP})
@@ -103,19 +104,6 @@ class HatConfig(HasLoader, PretrainedConfig):
         if isinstance(settings := stated.get("settings"), Mapping):
             stated["settings"] = {name: value for name, value in settings.items() if name not in dropped}
         return super().from_dict({**stated, "tie_word_embeddings": True}, **kwargs)
-
-    def _labels(self, head: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the number of labels of a head, or their names."""
-        if names := head.get("labels"):
-            return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
-        return {"num_labels": head["classes"]}
-
-    def classes_of(self, head: Mapping[str, Any]) -> int:
-        """Returns the labels of the configuration; where it has several heads and states none, those of the head."""
-        stated = len(self.heads) < 2 or self.id2label != PretrainedConfig().id2label
-        classes = self.num_labels if stated else head.get("classes", self.num_labels)
-        assert classes is not None
-        return classes
 
     def __getattr__(self, name: str) -> Any:
         """Returns a setting of the network, or its default."""
@@ -142,6 +130,9 @@ class HatConfig(HasLoader, PretrainedConfig):
             if value != (derived := getattr(self, name)):
                 raise ValueError(f"{name}={value}: other settings of {network} make it {derived}")
             return
+        own = self.__dict__
+        if name == "heads" and "id2label" in own and own["id2label"] == labels_of(own["heads"])["id2label"]:
+            own.update(labels_of(value))  # no others are stated
         if "settings" in self.__dict__ and key in self._known():
             self.settings[key] = value
         elif key != name:
@@ -193,14 +184,16 @@ class HatConfig(HasLoader, PretrainedConfig):
                 raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
             if missing := sorted(KEYS_OF_HEAD - {"labels"} - head.keys()):
                 raise ValueError(f"the head {name!r} lacks {missing[0]!r}; it needs level, classes and inner_dim")
-            check_type(f"classes of the head {name!r}", head["classes"], int)
+            check_size(f"classes of the head {name!r}", head["classes"])
+            if head["inner_dim"] is not None:
+                check_size(f"inner_dim of the head {name!r}", head["inner_dim"])
         if self.heads and self.__dict__.get("network") in ENCODER_DECODERS:
             raise ValueError(f"heads: the network {self.network} has no classification heads")
 
     def _check_sizes(self) -> None:
         names = ("vocab_size", "source_vocab_size", "max_source_positions", "max_target_positions", "num_roles")
         for name in names:
-            check_type(name, getattr(self, name), int)
+            check_size(name, getattr(self, name), 0 if name == "num_roles" else 1)
 
     def network_config(self, networks: Iterable[str]) -> Any:
         """Returns the dataclass of `settings`.
@@ -220,6 +213,15 @@ class HatConfig(HasLoader, PretrainedConfig):
         write_loader(save_directory)
 
 
+def labels_of(heads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the labels of the only head, as transformers names them: none of several, two without any."""
+    if len(heads) > 1:
+        return {"id2label": {}, "label2id": {}}
+    head = next(iter(heads.values()), {"classes": PretrainedConfig().num_labels})
+    names = head.get("labels") or [f"LABEL_{number}" for number in range(head["classes"])]
+    return {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
+
+
 def refuse_untied(options: Mapping[str, Any]) -> None:
     """Raises ValueError for `tie_word_embeddings=False`: the settings of a network say which tables are one."""
     if options.get("tie_word_embeddings") is False:
@@ -233,6 +235,13 @@ def check_type(name: str, value: Any, value_type: type) -> None:
     allowed = (int, float) if value_type is float else value_type
     if not isinstance(value, allowed) or (isinstance(value, bool) and value_type is not bool):
         raise ValueError(f"the setting {name} is {value!r:.80}: it must be {NAMES.get(value_type, value_type)}")
+
+
+def check_size(name: str, value: Any, least: int = 1) -> None:
+    """Raises ValueError for what is no integer of at least `least`."""
+    check_type(name, value, int)
+    if value < least:
+        raise ValueError(f"the setting {name} is {value}: it must be at least {least}")
 
 
 def listed(names: Iterable[str]) -> str:

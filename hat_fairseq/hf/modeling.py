@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from transformers import PretrainedConfig
 from transformers.loss.loss_utils import ForMaskedLMLoss, ForQuestionAnsweringLoss, ForSequenceClassificationLoss
 from transformers.modeling_outputs import ModelOutput
 
@@ -30,6 +31,7 @@ from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from ..networks.evidence import EvidenceEncoder
 from ..networks.hat import ENCODER_DECODERS, HatEncoder
+from .adapters import save_heads_with_adapters
 from .config import HatConfig
 from .pretrained import LOSS, Asked, HatPreTrainedModel, ids_of, known_arguments
 from .recording import Recording
@@ -152,38 +154,32 @@ class HatForHead(HatModel):
 
     levels: ClassVar[tuple[str, ...]] = ("document",)
     num_classes: ClassVar[int | None] = None  # None: `config.num_labels`
+    has_new_head: Any = True  # no folder had it
 
     def __init__(self, config: HatConfig):
-        name, head = self._head(config)
         config = deepcopy(config)
-        classes = self._classes(config, head)
-        settings = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
-        config.heads = {name: {**settings, "classes": classes}}
+        config.heads = head_of(config, type(self))
+        save_heads_with_adapters()
         super().__init__(config)
 
-    def _head(self, config: HatConfig) -> tuple[str, Mapping[str, Any]]:
-        """Returns the name and the settings of the head about what this class is about, or of a new one.
+    @property
+    def own_heads(self) -> list[str]:
+        """Returns the names of the modules that adapters of peft are saved with."""
+        return [f"classification_heads.{name}" for name in self.classification_heads]
 
-        Raises:
-            ValueError: several heads are about that.
-        """
-        levels = {name: head for name, head in config.heads.items() if head["level"] in self.levels}
-        own = {name: head for name, head in levels.items() if self._takes(head, config)}
-        if len(own) > 1:
-            raise ValueError(f"the heads {', '.join(own)} are of one kind: load them with AutoModel")
-        if own:
-            return own.popitem()
-        level = self.levels[0]
-        return (f"{level}_classification_head" if HEAD in config.heads else HEAD), {"level": level, "inner_dim": None}
+    def mark_tied_weights_as_initialized(self, loading_info: Any) -> None:
+        """Notes, as transformers' hook after loading a folder, too, whether that had the head."""
+        super().mark_tied_weights_as_initialized(loading_info)
+        self.has_new_head = any(name.startswith("classification_heads.") for name in loading_info.missing_keys)
 
-    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
+    def load_state_dict(self, *args: Any, **options: Any) -> Any:
+        self.has_new_head = False
+        return super().load_state_dict(*args, **options)
+
+    @classmethod
+    def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
         """Returns whether a head of one of the `levels` is about what this class is about."""
         return True
-
-    def _classes(self, config: HatConfig, head: Mapping[str, Any]) -> int | None:
-        if head["level"] == "evidence":
-            return 1
-        return self.num_classes or config.classes_of(head)
 
     def forward(  # type: ignore[override]
         self,
@@ -207,6 +203,28 @@ class HatForHead(HatModel):
     def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
         """Computes the cross-entropy of (..., K) logits and (...) labels."""
         return token_loss(logits.flatten(0, -2), labels.flatten(), **loss)
+
+
+def head_of(config: HatConfig, kind: type[HatForHead]) -> dict[str, dict[str, Any]]:
+    """Returns the head that a class has, under its name: the one of `config.heads` about the same, or a new one.
+
+    Its classes are the labels of the configuration; where it states none, those of the head.
+
+    Raises:
+        ValueError: several heads are about that.
+    """
+    own = {name: h for name, h in config.heads.items() if h["level"] in kind.levels and kind.takes(h, config)}
+    if len(own) > 1:
+        raise ValueError(f"the heads {', '.join(own)} are of one kind: load them with AutoModel")
+    level = kind.levels[0]
+    new = f"{level}_classification_head" if HEAD in config.heads else HEAD
+    head: Mapping[str, Any] = {"level": level, "inner_dim": None}
+    name, head = own.popitem() if own else (new, head)
+    classes = kind.num_classes or config.num_labels or head.get("classes", PretrainedConfig().num_labels)
+    if head["level"] == "evidence":
+        classes = 1
+    settings = {key: value for key, value in head.items() if key != "labels" or len(value) == classes}
+    return {name: {**settings, "classes": classes}}
 
 
 def token_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None, ignore_index: int = -100) -> Tensor:
@@ -263,13 +281,14 @@ class HatForTokenClassification(HatForHead):
 
     levels = ("token",)
 
-    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
-        """A head with two classes that nobody named is one about answers, unless it was saved as one of this class."""
+    @classmethod
+    def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """Leaves a head with two classes that nobody named to answers, unless it was saved as one of this class."""
         saved = config.architectures or ()
         if HatForQuestionAnswering.__name__ in saved:
             return False
         named = any(name != f"LABEL_{number}" for number, name in (config.id2label or {}).items())
-        return type(self).__name__ in saved or head["classes"] != 2 or "labels" in head or named
+        return cls.__name__ in saved or head["classes"] != 2 or "labels" in head or named
 
 
 class HatForQuestionAnswering(HatForHead):
@@ -277,8 +296,9 @@ class HatForQuestionAnswering(HatForHead):
 
     levels, num_classes = ("token",), 2
 
-    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
-        """A head whose classes have names is one about tokens."""
+    @classmethod
+    def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """Leaves a head whose classes have names to tokens."""
         saved = HatForTokenClassification.__name__ in (config.architectures or ())
         return not saved and head["classes"] == 2 and "labels" not in head
 
@@ -316,8 +336,9 @@ class HatForMultipleChoice(HatForHead):
 
     num_classes = 1
 
-    def _takes(self, head: Mapping[str, Any], config: HatConfig) -> bool:
-        """A head of several classes is one of labels."""
+    @classmethod
+    def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:
+        """Leaves a head of several classes to labels."""
         return bool(head["classes"] == 1)
 
     def forward(  # type: ignore[override]

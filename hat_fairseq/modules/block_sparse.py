@@ -29,6 +29,9 @@ from .fields import option
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)
+# That are kept, one for each layer and number of blocks, so that a training draws each once: of 12 layers for documents
+# of up to 350 blocks, of 24 layers for up to 180. A table of 64 blocks and 12 heads has 24 kB.
+TABLES = 4096
 
 
 @dataclass(frozen=True)
@@ -76,20 +79,22 @@ class BlockPattern:
         return num_blocks * self.block in SPECIAL_LENGTHS and SPECIAL_LENGTHS[0] // self.block >= self.random + 4
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=TABLES)
 def visible_blocks(pattern: BlockPattern, num_blocks: int, num_heads: int, seed: int) -> Tensor:
-    """Returns (H, N, K) indices of the key blocks of each query block, each once; -1 for none.
+    """Returns (H, N, K) indices of the key blocks of each query block, each once; -1 for none; int32.
 
     Only for more than `pattern.dense` blocks.
     """
     side = pattern.window // 2
     ends = [*range(pattern.first), *range(num_blocks - pattern.last, num_blocks)]
-    table = np.full((num_heads, num_blocks, pattern.window + len(ends) + pattern.random), -1)
+    table = np.full((num_heads, num_blocks, pattern.window + len(ends) + pattern.random), -1, np.int32)
     drawn = _random_blocks(pattern, num_blocks, num_heads, np.random.RandomState(seed))
-    for head, block in np.ndindex(num_heads, num_blocks):
-        near = range(max(0, block - side), min(num_blocks, block + side + 1))
-        blocks = [*dict.fromkeys([*near, *ends, *drawn.get((head, block), [])])]
-        table[head, block, : len(blocks)] = blocks
+    for block in range(num_blocks):
+        fixed = [*dict.fromkeys([*range(max(0, block - side), min(num_blocks, block + side + 1)), *ends])]
+        table[:, block, : len(fixed)] = fixed
+        for head in range(num_heads):
+            blocks = [number for number in drawn.get((head, block), ()) if number not in fixed]
+            table[head, block, len(fixed) : len(fixed) + len(blocks)] = blocks
     return torch.from_numpy(table)
 
 
@@ -103,9 +108,10 @@ def _random_blocks(
     if pattern.published:
         most, early = (length // pattern.block for length in (SPECIAL_LENGTHS[-1], SPECIAL_LENGTHS[0]))
         rows, candidates = range(1, most - 1), range(1, early)
-    legal = {row: [n for n in candidates if abs(n - row) > pattern.window // 2] for row in rows}
+    numbers = np.arange(candidates.start, candidates.stop)
+    legal = {row: numbers[np.abs(numbers - row) > pattern.window // 2] for row in rows}
     return {
-        (head, row): random.permutation(legal[row]).tolist()[: pattern.random]
+        (head, row): random.permutation(legal[row])[: pattern.random].tolist()
         for head in range(num_heads)
         for row in rows
     }
@@ -205,7 +211,7 @@ class BlockSparseAttention(HeadProjections):
         real = positions < torch.tensor(lengths, device=x.device)[:, None]
         if layout.padding is not None:
             real &= ~F.pad(layout.padding, (0, most * block - x.size(1)), value=True)
-        blocks = key_blocks(table.to(x.device), real.unflatten(1, (most, block)), x.dtype)
+        blocks = key_blocks(table.to(x.device, torch.long), real.unflatten(1, (most, block)), x.dtype)
         real[:, 0] |= ~real.any(dim=1)  # a softmax over no key is NaN
         tail_padding = None
         if min(counts) <= dense:
@@ -223,5 +229,8 @@ class BlockSparseAttention(HeadProjections):
         if count > pattern.dense:
             table, last = visible_blocks(pattern, count, self.num_heads, self.seed), count - pattern.last
         else:
-            table, last = torch.arange(count).expand(self.num_heads, pattern.dense, count), pattern.first
+            table, last = (
+                torch.arange(count, dtype=torch.int32).expand(self.num_heads, pattern.dense, count),
+                pattern.first,
+            )
         return table, [*range(pattern.first * block), *range(last * block, (last + pattern.last) * block)]

@@ -4,6 +4,7 @@ A field says once what it is called, what it does and which values it may have. 
 contributes its own options.
 """
 
+import math
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -34,9 +35,10 @@ def option(
     return field(default=default, metadata=metadata)
 
 
-def changed(base: type, name: str, default: Any) -> Any:
-    """Copies the option `name` of the dataclass `base`, with another default."""
-    return field(default=default, metadata=dict(base.__dataclass_fields__[name].metadata))  # type: ignore[attr-defined]
+def changed(base: type, name: str, default: Any, text: str | None = None) -> Any:
+    """Copies the option `name` of the dataclass `base` and its bounds, with another default, or also another help."""
+    metadata = dict(base.__dataclass_fields__[name].metadata)  # type: ignore[attr-defined]
+    return field(default=default, metadata=metadata | ({} if text is None else {"help": text}))
 
 
 def options_of(kind: type) -> Iterator[tuple[str, Field[Any], type]]:
@@ -77,6 +79,8 @@ def check(name: str, value: Any, each: Field[Any]) -> None:
         raise ValueError(f"{flag}: it must be from {meta['least']} to {meta['most']}")
     if meta["least"] is not None and value < meta["least"]:
         raise ValueError(f"{flag}: it must be at least {meta['least']}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{flag}: it must be a finite number")
 
 
 def add_options(parser: ArgumentParser, kind: type) -> None:

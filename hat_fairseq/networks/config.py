@@ -194,7 +194,9 @@ class TokenEncoderConfig(EncoderConfig):
         choices=STRATEGIES,
     )
     extend_positions_from: int | None = option(
-        None, "draw positions from this one on with --extend-positions random (paper: 512; default: the first new one)"
+        None,
+        "draw positions from this one on with --extend-positions random (paper: 512; default: the first new one)",
+        least=0,
     )
 
     def check(self) -> None:

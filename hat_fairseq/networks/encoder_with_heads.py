@@ -120,12 +120,16 @@ class EncoderWithHeads(nn.Module):
             inner_dim: channels of its hidden layer; the model's by default.
             level: one of `modules.heads.LEVELS`.
         Raises:
-            ValueError: a level that is unknown, or that the encoder does not have.
+            ValueError: a level that is unknown, or that the encoder does not have; a name that torch cannot give to a
+                module.
         """
+        heads = self.classification_heads
+        if name not in heads and (not name or "." in name or hasattr(heads, name)):
+            raise ValueError(f"a head cannot be called {name!r}: torch has no module of this name; choose another one")
         head = self.core.head(num_classes, inner_dim, level)
         if level != "evidence":  # which has torch's initial weights
             initialise(head, self.core.config.init)
-        self.classification_heads[name] = head.train(self.training)
+        heads[name] = head.train(self.training)
         self.encoder.lm_head = None
 
     def classification_head(self, name: str) -> Any:

@@ -39,6 +39,7 @@ class HatConfig(TokenEncoderConfig):
     decoder_kv_heads: int | None = option(
         None,
         "the number of heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)",
+        least=1,
     )
     decoder_normalize_before: bool = option(
         False, "put the layer norms of the decoder before its sub-layers (pre-norm), not after them"
@@ -67,7 +68,7 @@ class HatConfig(TokenEncoderConfig):
                 "be equal: the decoder attends to encoder states of its own width"
             )
         heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
-        if shared is not None and (shared < 1 or heads % shared):
+        if shared is not None and heads % shared:
             divisors = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
             raise ValueError(
                 f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
@@ -211,7 +212,12 @@ def build_parts(
         encoder_class, decoder_class: `HatEncoder` and `Decoder`, or those of fairseq or transformers.
         positions: of source and target.
         roles: number of roles of speakers, 0 without.
+    Raises:
+        ValueError: less than one position.
     """
+    for side, number in zip(("source", "target"), positions, strict=True):
+        if number < 1:
+            raise ValueError(f"--max-{side}-positions {number}: it must be at least 1")
     table = source_table = token_table(source.size, config.encoder_embed_dim, source.pad)
     if not config.share_all_embeddings:
         table = token_table(target.size, config.decoder_embed_dim, target.pad)

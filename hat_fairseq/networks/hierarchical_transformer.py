@@ -52,7 +52,9 @@ class HierarchicalTransformerConfig(EncoderConfig):
         "add the positions of segments in cross-segment layers, or leave them out (released weights: none)",
         choices=("none", "add"),
     )
-    layer_norm_eps: float = option(1e-5, "the epsilon of layer norms (released weights: 1e-12)")
+    layer_norm_eps: float = changed(
+        EncoderConfig, "layer_norm_eps", 1e-5, "the epsilon of layer norms (released weights: 1e-12)"
+    )
     attend_segment_padding: bool = option(False, "attend to padding inside a segment (released RoBERTa weights: yes)")
     pool_padded_segments: bool = option(
         False, "let a head also read the empty segments after a document, up to --max-segments (released weights: yes)"

@@ -26,12 +26,14 @@ class RobertaConfig(TokenEncoderConfig):
     """An encoder with a masked-LM head and classification heads."""
 
     max_positions: int | None = option(
-        None, f"the greatest number of tokens of a document (default: --tokens-per-sample, else {DEFAULT_POSITIONS})"
+        None,
+        f"the maximum number of tokens of a document (default: --tokens-per-sample, else {DEFAULT_POSITIONS})",
+        least=1,
     )
     pooler_dropout: float = option(0.0, "the dropout in classification heads", least=0, most=1)
     pooler_activation_fn: str = option("tanh", "the activation in classification heads", choices=[*HEAD_ACTIVATIONS])
     pooler_inner_dim: int | None = option(
-        None, "the number of hidden channels of classification heads (default: the width of the encoder)"
+        None, "the number of hidden channels of classification heads (default: the width of the encoder)", least=1
     )
     init: str = option(
         "bert",

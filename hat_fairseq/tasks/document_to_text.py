@@ -83,6 +83,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if cfg.load_alignments:
             raise ValueError("--load-alignments is not supported: a document has no word alignments to learn from")
         pipeline = load_pipeline(cfg.data, DocumentKind.task)
+        check_streams(cfg)
         task = super().setup_task(cfg, **kwargs)
         task.pipeline = pipeline
         return task
@@ -174,6 +175,18 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if not more and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", SharedMemoryGenerator)
         return super().build_generator(models, args, *more, **kwargs)
+
+
+def check_streams(cfg: DocumentToTextConfig) -> None:
+    """Raises FileNotFoundError for a stream without dictionary, with the names of those that there are."""
+    folder = Path(utils.split_paths(cfg.data)[0])
+    for flag, name in (("-s", cfg.source_lang), ("-t", cfg.target_lang)):
+        if not (path := folder / f"dict.{name}.txt").is_file():
+            there = ", ".join(sorted(each.name.split(".")[1] for each in folder.glob("dict.*.txt")))
+            raise FileNotFoundError(
+                f"{path} is missing, the dictionary of {flag} {name}: name the source and the target with -s and -t; "
+                f"{folder} has {there}"
+            )
 
 
 def check_effects(cfg: DocumentToTextConfig) -> None:

@@ -204,11 +204,7 @@ class EncoderTask(PluginTask, FairseqTask):
         return labels
 
     def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
-        """Makes the batches, as fairseq's hook; ValueError for a `--max-tokens` that is lower than one sample needs."""
-        if max_tokens is not None and max_tokens < (longest := int(dataset.sizes.max(initial=0))):
-            raise ValueError(
-                f"--max-tokens {max_tokens} is too low: one {self.kind.name} sample takes {longest} tokens"
-            )
+        """Makes the batches, as fairseq's hook."""
         self._split = getattr(dataset, "split", None)
         return super().get_batch_iterator(dataset, max_tokens, **kwargs)
 

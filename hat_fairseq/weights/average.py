@@ -1,4 +1,4 @@
-"""Average the weights of the last, or of the best, checkpoints of a training."""
+"""Average the weights of checkpoints: the last or the best ones of a training, or those that are named."""
 
 import argparse
 import sys
@@ -18,8 +18,14 @@ from ..register import register
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the --save-dir of the training")
-    which = parser.add_mutually_exclusive_group(required=True)
+    parser.add_argument(
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar="DIR|FILE",
+        help="the --save-dir of a training, with --last or --best; or the checkpoints to average",
+    )
+    which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=int, metavar="N", help="average the N checkpoints with the most updates")
     which.add_argument(
         "--best",
@@ -34,16 +40,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Chooses checkpoints, averages them and writes the result."""
     register()
-    number = args.last if args.best is None else args.best
-    if number < 2:
+    folder, number = args.paths[0], args.last if args.best is None else args.best
+    are_named = number is None and len(args.paths) > 1
+    if are_named and (others := [str(path) for path in args.paths if not path.is_file()]):
+        raise ValueError(f"{', '.join(others)}: no file; name checkpoints, or one folder with --last N or --best N")
+    if not are_named and (number is None or len(args.paths) > 1):
+        raise ValueError("name one folder with --last N or --best N, or at least 2 checkpoints without them")
+    if not are_named and number < 2:
         raise ValueError(f"an average needs at least 2 checkpoints, not {number}")
     check_folder(args.out)
-    if args.out.resolve().parent == args.folder.resolve() and CHECKPOINT_NAME.fullmatch(args.out.name):
+    if args.out.resolve().parent == folder.resolve() and CHECKPOINT_NAME.fullmatch(args.out.name):
         raise ValueError(f"--out {args.out}: a training names its own checkpoints so; choose a name such as average.pt")
-    for path in checkpoints_in(args.folder):
+    for path in args.paths if are_named else checkpoints_in(folder):
         check_lfs(path)
-    readable = newest_first(args.folder)
-    if damaged := {*checkpoints_in(args.folder)} - {path for _, path in readable}:
+    if are_named:
+        check_output(args.out, args.overwrite, args.paths)
+        chosen = [_read(path) for path in args.paths]
+    else:
+        chosen = _choose(args, folder, number)
+    averaged = average(chosen)
+    with atomic_file(args.out) as file:
+        torch.save(averaged, file)
+    print(f"wrote {args.out}: the mean of {', '.join(averaged['extra_state']['averaged'])}")
+    return 0
+
+
+def _choose(args: argparse.Namespace, folder: Path, number: int) -> list[dict[str, Any]]:
+    """The last or the best checkpoints of a folder; ValueError if there are fewer than `number`."""
+    readable = newest_first(folder)
+    if damaged := {*checkpoints_in(folder)} - {path for _, path in readable}:
         print(f"left out, because they cannot be read: {', '.join(sorted(map(str, damaged)))}", file=sys.stderr)
     check_output(args.out, args.overwrite, [path for _, path in readable])
     paths = dict(reversed(readable))  # of equal updates, such as checkpoint_best.pt, one
@@ -58,12 +83,8 @@ def main(args: argparse.Namespace) -> int:
         chosen = [state for state, each in zip(chosen, metrics, strict=True) if each == metrics[0]]
         chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=bool(metrics) and metrics[0][1])
     if len(chosen) < number:
-        raise ValueError(f"{args.folder} has {len(chosen)} {kind}, {number} were asked for; keep more of them")
-    averaged = average(chosen[:number])
-    with atomic_file(args.out) as file:
-        torch.save(averaged, file)
-    print(f"wrote {args.out}: the mean of {', '.join(averaged['extra_state']['averaged'])}")
-    return 0
+        raise ValueError(f"{folder} has {len(chosen)} {kind}, {number} were asked for; keep more of them")
+    return chosen[:number]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..data.dictionary import SPECIAL, fingerprint
 from ..data.tokenizer_bpe import MASK, TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
+from ..networks.evidence import HatEvidenceConfig
 from . import roberta
 from .rename import Converted, nearest_architecture
 
@@ -97,7 +98,7 @@ def as_roberta(
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:
-    """Returns the flags of each network for it: those of RoBERTa, three for long documents, and an encoder-decoder.
+    """Returns the flags of each network for it: of RoBERTa, three for long documents, for evidence, an encoder-decoder.
 
     Windows and Poolingformer have copies of the positions beyond the own ones, as in Longformer, so does ERNIE-Sparse.
     The layers of Poolingformer's second level are those after the middle, as in Zhang et al. 2021. The decoder of the
@@ -110,12 +111,14 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     longest = ["--max-positions", str(LONGEST)]
     decoder = {size.replace("encoder", "decoder"): value for size, value in sizes.items() if size.startswith("encoder")}
     own = config["max_position_embeddings"] - roberta.UNUSED_POSITIONS
+    shorter = ["--segment-length", str(own)] if own < HatEvidenceConfig.segment_length else []
     return [
         flat,
         [*flat[:-2], *longest, "--extend-positions", "tile", "--encoder-attention", "window"],
         hierarchical,
         [*nearest_architecture(("poolingformer_base", "poolingformer_large"), sizes_of_pooling), *longest],
         [*nearest_architecture(("ernie_sparse_base",), sizes), *longest],
+        [*nearest_architecture(("hat_evidence_minilm",), sizes), *shorter, *flat[-2:]],
         [*nearest_architecture(SEQ2SEQ, sizes | decoder), "--max-source-positions", str(own)],
     ]
 

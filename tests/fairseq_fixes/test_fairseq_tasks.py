@@ -160,6 +160,31 @@ def test_grouped_batches_of_several_processes_are_all_the_batches(processes: int
     assert sorted(number for batch in seen for number in batch) == list(range(11))
 
 
+@pytest.mark.parametrize(
+    ("task", "flags"),
+    [
+        ("translation", "--valid-subset valid,train"),
+        ("translation", "--valid-subset train --validate-interval-updates 2"),
+        ("translation", "--train-subset valid --num-workers 1"),
+        ("masked_lm", "--valid-subset train,valid"),
+        pytest.param("sentence_prediction", "--valid-subset valid,train", marks=pytest.mark.slow),
+        pytest.param("denoising", "--valid-subset valid,train --validate-interval-updates 1", marks=pytest.mark.slow),
+    ],
+)
+def test_a_split_for_both_uses_is_trained_on_in_each_epoch(trained, task: str, flags: str) -> None:
+    log = trained(task, f"{flags} --batch-size 8 --max-epoch 3")
+    number = SAMPLES["valid" if "--train-subset valid" in flags else "train"]
+    assert [samples(log, epoch) for epoch in (1, 2, 3, 4)] == [number, number, number, 0]
+
+
+def test_validation_on_the_training_split_changes_no_update(trained) -> None:
+    """Nor the random masks of the training, which are those of the epoch; those of the validation stay the same."""
+    size = "--batch-size 8 --max-epoch 3 --validate-interval-updates 1"
+    log, alone = trained("masked_lm", f"{size} --valid-subset train"), trained("masked_lm", size)
+    assert [line["loss"] for line in log if "bsz" in line] == [line["loss"] for line in alone if "bsz" in line]
+    assert len({line["train_loss"] for line in log if "train_loss" in line}) > 1
+
+
 @pytest.mark.slow
 def test_random_masks_differ_from_epoch_to_epoch(trained) -> None:
     """The learning rate is 0, so an equal loss would mean equal masks; here with a process that loads the data."""

@@ -1,12 +1,13 @@
 """Settings of a training: moving averages, and settings without effect."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from commands import USER_DIR, environment, run_command, training_words
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, options
 from fairseq.dataclass.configs import EMAConfig
 from fairseq.models.ema.ema import EMA
 from torch import nn
@@ -118,6 +119,14 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(warm: WarmPython, tmp_
         ),
         (["--lr-scheduler", "polynomial_decay"], "hat_fairseq: error: --total-num-update is missing"),
         (["--batch-size", 0], "error: --batch-size 0: it must be at least 1"),
+        (
+            ["--max-tokens-valid", 5],
+            "error: --max-tokens 5 (in a validation --max-tokens-valid) is too low: one sample has",
+        ),
+        (
+            ["--task", "document_to_text", "-s", "en"],
+            "hat_fairseq: error: {data}/dict.en.txt is missing, the dictionary of -s en: ",
+        ),
         (["--update-freq", 0], "error: --update-freq [0]: it must be at least 1"),
         (["--log-interval", 0], "error: --log-interval 0: it must be at least 1"),
         (["--adam-betas", "0.9"], "error: --adam-betas 0.9: it must be two numbers"),
@@ -133,6 +142,7 @@ def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
 ) -> None:
     words = training_words(ami / "bin", tmp_path, "--max-update", 1, *flags)
     result = run("fairseq-train", *words, check=False)
+    message = message.replace("{data}", str(ami / "bin"))
     assert result.returncode and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
     assert not list(tmp_path.glob("*.pt"))
 
@@ -158,3 +168,39 @@ def test_the_line_begins_with_the_name_of_the_command(ami: Path, tmp_path: Path)
     """In a process of its own."""
     result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, "--tpu"), check=False)
     assert result.stderr.startswith("fairseq-train: error: --tpu: ") and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arch", "way_out"),
+    [
+        ("hat_bart_large", "add --task document_to_text"),
+        ("poolingformer_bart_base", "add --task document_to_text"),
+        ("hat_roberta_tiny", "such as --task document_classification"),
+        ("hierarchical_transformer_tiny", "such as --task document_classification"),
+    ],
+)
+def test_a_training_of_a_model_of_this_package_names_its_task(run, ami: Path, arch: str, way_out: str) -> None:
+    words = [ami / "bin", "--user-dir", USER_DIR, "--arch", arch, "--batch-size", 1, "--cpu", "--optimizer", "adam"]
+    result = run("fairseq-train", *words, check=False)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert "error: --task is missing, and fairseq's default, translation, has no sentence" in result.stderr
+    assert way_out in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "warns"),
+    [
+        ("--task translation --arch hat_transformer_tiny", True),
+        ("--task masked_lm --arch hat_roberta_tiny", True),
+        ("--task translation --arch hat_transformer_tiny --no-hierarchy", False),
+        ("--task document_to_text --arch hat_transformer_tiny", False),
+        ("--task masked_lm --arch poolingformer_tiny", False),
+        ("--task masked_lm --arch hierarchical_transformer_tiny", False),
+        ("--task translation --arch transformer", False),
+    ],
+)
+def test_a_task_without_markers_of_sentences_is_said(flags: str, warns: bool, caplog, monkeypatch) -> None:
+    monkeypatch.setattr("sys.argv", ["fairseq-train", "data", *flags.split()])
+    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # which a command replaces
+    options.parse_args_and_arch(options.get_training_parser())
+    assert ("no sentence has a marker <s> unless" in caplog.text) == warns

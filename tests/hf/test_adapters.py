@@ -128,6 +128,71 @@ def test_adapters_on_some_packed_maps(names: list[str], precision: str) -> None:
     assert_near(model(**batch).logits, expected, precision)
 
 
+def with_head(name: str, base: Path) -> Any:
+    """A model with a new head; in each call another one."""
+    return getattr(hf, f"HatFor{name}").from_pretrained(base)
+
+
+TRAINED = {
+    "SequenceClassification": ("SEQ_CLS", {"labels": torch.tensor([0, 1, 0, 1])}),
+    "TokenClassification": ("TOKEN_CLS", {"labels": SOURCE % 2}),
+    "QuestionAnswering": (
+        "QUESTION_ANS",
+        {"start_positions": torch.tensor([1, 2, 3, 4]), "end_positions": torch.tensor([2, 3, 4, 5])},
+    ),
+    "MultipleChoice": (None, {"labels": torch.tensor([1, 0])}),
+    "SegmentClassification": ("FEATURE_EXTRACTION", {}),
+}
+MADE: dict[str, Any] = {
+    "lora": lambda **options: peft.LoraConfig(r=4, **options),
+    "ia3": lambda **options: peft.IA3Config(feedforward_modules=[], **options),
+    "loha": lambda **options: peft.LoHaConfig(r=2, **options),
+    "all": lambda **options: peft.LoraConfig(r=4, **options | {"target_modules": "all-linear"}),
+    "named": lambda **options: peft.LoraConfig(r=4, modules_to_save=[HEAD], **options),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [*((name, "lora") for name in TRAINED), *(("SequenceClassification", made) for made in [*MADE][1:])],
+)
+def test_a_new_head_is_trained_and_saved_with_adapters(name: str, made: str, tmp_path: Path) -> None:
+    """As peft does it for BERT; the base folder has no head, so that each model begins with another one."""
+    kind, labels = TRAINED[name]
+    shaken(hf.HatForMaskedLM(encoder("window", {})[1])).save_pretrained(tmp_path)
+    adapters = MADE[made](task_type=kind, target_modules=["q_proj", "v_proj"])
+    model, source = peft.get_peft_model(with_head(name, tmp_path), adapters), SOURCE
+    source = SOURCE.unflatten(0, (2, 2)) if name == "MultipleChoice" else SOURCE
+    trained = [
+        key for key, p in model.named_parameters() if p.requires_grad and "lora_" not in key and "_l." not in key
+    ]
+    assert sum("classification_heads" in key for key in trained) == 4
+    if labels:
+        optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+        model(input_ids=source, **labels).loss.backward()
+        optimizer.step()
+    model.eval().save_pretrained(tmp_path / "adapter")
+    loaded = peft.PeftModel.from_pretrained(with_head(name, tmp_path), tmp_path / "adapter").eval()
+    with torch.no_grad():
+        expected, actual = (each(input_ids=source).to_tuple()[0] for each in (model, loaded))
+    assert_close(actual, expected)
+    if made in ("lora", "all", "named"):  # the others of peft merge no head that has a hidden layer
+        (merged := loaded.merge_and_unload()).save_pretrained(tmp_path / "merged")
+        merged = type(merged).from_pretrained(tmp_path / "merged")
+        assert_close(merged(input_ids=source).to_tuple()[0], expected)
+
+
+def test_adapters_that_would_lose_a_new_head_are_refused(tmp_path: Path) -> None:
+    """Beside a trained head they are not."""
+    shaken(hf.HatForMaskedLM(encoder("window", {})[1])).save_pretrained(tmp_path)
+    model = with_head("SequenceClassification", tmp_path)
+    adapters = peft.TrainableTokensConfig(token_indices=[5], target_modules=["embed_tokens"])
+    with pytest.raises(ValueError, match=f"neither train nor save the new head classification_heads.{HEAD}"):
+        peft.get_peft_model(model, adapters)
+    model.save_pretrained(tmp_path / "trained")
+    peft.get_peft_model(hf.HatForSequenceClassification.from_pretrained(tmp_path / "trained"), adapters)
+
+
 @pytest.mark.slow
 def test_a_classifier(tmp_path: Path) -> None:
     """Its new head is trained as a whole and saved with the adapters, as `modules_to_save` asks."""

@@ -363,6 +363,55 @@ def test_a_folder_has_the_classes_of_its_head(level: str, tmp_path: Path) -> Non
     assert one(config)(tokens).logits.size(-1) == 4
 
 
+OF_CLASS = {
+    "SequenceClassification": {"kind_of_answer": HEAD | {"level": "document", "classes": 5, "labels": list("abcde")}},
+    "SegmentClassification": {"place": HEAD | {"level": "segment", "classes": 3, "labels": ["B", "I", "O"]}},
+    "TokenClassification": {"tag": HEAD | {"level": "token", "classes": 4}},
+    "QuestionAnswering": {"span": HEAD | {"level": "token", "classes": 2}},
+    "MultipleChoice": {"choice": HEAD | {"level": "document", "classes": 1}},
+}
+
+
+@pytest.mark.parametrize("name", OF_CLASS)
+@pytest.mark.parametrize("others", [["MultipleChoice"], ["QuestionAnswering", "SegmentClassification"]], ids=str)
+def test_of_several_heads_a_class_has_its_own_with_its_labels(name: str, others: list[str], tmp_path: Path) -> None:
+    if {name, *others} == {"SequenceClassification", "MultipleChoice"}:
+        others = ["TokenClassification", "SegmentClassification"]  # both of these are about documents
+    config = encoder("window", {})[1]
+    ((own, head),) = OF_CLASS[name].items()
+    heads = {key: value for other in [*others, "TokenClassification"] for key, value in OF_CLASS[other].items()}
+    config = hf.HatConfig(config.network, config.settings, config.vocab_size, heads=heads | OF_CLASS[name])
+    whole = hf.HatModel(config).eval()
+    whole.save_pretrained(tmp_path)
+    assert hf.HatConfig.from_pretrained(tmp_path).num_labels == 0, "no label belongs to all"
+    loaded, info = getattr(hf, f"HatFor{name}").from_pretrained(tmp_path, output_loading_info=True)
+    names = head.get("labels", [f"LABEL_{number}" for number in range(head["classes"])])
+    assert not info["missing_keys"] and [*loaded.config.heads] == [own]
+    assert loaded.config.id2label == dict(enumerate(names)) and loaded.config.num_labels == head["classes"]
+    loaded.save_pretrained(tmp_path / "one")
+    assert hf.HatConfig.from_pretrained(tmp_path / "one").id2label == dict(enumerate(names))
+    assert torch.equal(
+        loaded.state_dict()[f"classification_heads.{own}.out_proj.bias"],
+        whole.state_dict()[f"classification_heads.{own}.out_proj.bias"],
+    )
+
+
+def test_a_stated_number_of_labels_is_compared_with_the_head(tmp_path: Path) -> None:
+    """Of a folder with several heads, too, and where it is transformers' default."""
+    auto = transformers.AutoModelForSequenceClassification
+    config = encoder("window", {})[1]
+    heads = OF_CLASS["SequenceClassification"] | OF_CLASS["QuestionAnswering"]
+    hf.HatModel(hf.HatConfig(config.network, config.settings, config.vocab_size, heads=heads)).save_pretrained(tmp_path)
+    loaded, tokens = auto.from_pretrained(tmp_path).eval(), documents(LENGTHS)
+    output = loaded(tokens, labels=torch.full((len(tokens),), 4))
+    assert output.logits.size(-1) == 5 and output.loss.isfinite()
+    for number in (2, 3):
+        with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+            auto.from_pretrained(tmp_path, num_labels=number)
+        other = auto.from_pretrained(tmp_path, num_labels=number, ignore_mismatched_sizes=True)
+        assert other(tokens).logits.size(-1) == number == other.config.num_labels
+
+
 @pytest.mark.parametrize("name", ["bart", "pooling"])
 def test_layers_that_are_recomputed(name: str) -> None:
     """Gradients are those without recomputing, also beside a cache, and where states or weights are asked for."""

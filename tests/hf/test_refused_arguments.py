@@ -133,6 +133,12 @@ def test_a_change_without_effect_is_refused(name: str, value: Any, message: str)
             {"settings": SIZES, "heads": {"topic": HEAD | {"classes": "2"}}},
             "head 'topic' is '2': it must be an integer",
         ),
+        ({"settings": SIZES, "heads": {"topic": HEAD | {"classes": 0}}}, "'topic' is 0: it must be at least 1"),
+        ({"settings": SIZES, "heads": {"topic": HEAD | {"inner_dim": -2}}}, "'topic' is -2: it must be at least 1"),
+        ({"settings": SIZES, "heads": {"values": HEAD}}, "a head cannot be called 'values'"),
+        ({"settings": SIZES, "heads": {"a.b": HEAD}}, "a head cannot be called 'a.b'"),
+        ({"settings": SIZES, "num_roles": -1}, "num_roles is -1: it must be at least 0"),
+        ({"settings": SIZES, "max_source_positions": -3}, "max_source_positions is -3: it must be at least 1"),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_its_name(more: dict[str, Any], message: str) -> None:

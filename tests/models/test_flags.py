@@ -1,7 +1,7 @@
 """Flags and sizes of the models: roles, dictionaries, tables, positions, numbers of parameters; what is refused."""
 
 from argparse import Namespace
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from hat_fairseq import networks
 from hat_fairseq.models.architectures import LRA
 from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.fields import options_of
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.weights.rename import parse_flags
@@ -57,6 +58,7 @@ def test_the_longest_document_is_max_positions_or_that_of_the_task() -> None:
     assert build("hat_roberta_base", TINY_ENCODER).max_positions() == 512
 
 
+ENDS = "least", "most"
 BART = f"hat_bart_base {TINY}"
 ATTENTION = f"{BART} --encoder-attention"
 ERNIE = f"ernie_sparse_base {TINY_ENCODER} --sparse-block 4 --sparse-random 1 --max-positions 140"
@@ -64,7 +66,14 @@ REFUSED = [
     (f"{BART} --decoder-embed-dim 48", "--encoder-embed-dim 24 and --decoder-embed-dim 48 must be equal"),
     (f"{BART} --decoder-layers 0", "--decoder-layers 0: it must be at least 1"),
     (f"{BART} --decoder-kv-heads 3", "--decoder-kv-heads 3 .*heads 4: give one of 1, 2, 4$"),
-    (f"{BART} --decoder-kv-heads 0", "--decoder-kv-heads 0 .*heads 4: give one of 1, 2, 4$"),
+    (f"{BART} --decoder-kv-heads 0", "--decoder-kv-heads 0: it must be at least 1"),
+    (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|S --layer-norm-eps -1", "--layer-norm-eps -1.0: it must be at"),
+    (f"{ERNIE} --layer-norm-eps nan", "--layer-norm-eps nan: it must be a finite number"),
+    (f"{BART} --layer-norm-eps inf", "--layer-norm-eps inf: it must be a finite number"),
+    (f"hat_roberta_base {TINY_ENCODER} --max-positions -3", "--max-positions -3: it must be at least 1"),
+    (f"hat_roberta_base {TINY_ENCODER} --max-positions 0", "--max-positions 0: it must be at least 1"),
+    (f"{ERNIE} --pooler-inner-dim -2", "--pooler-inner-dim -2: it must be at least 1"),
+    (f"{ERNIE} --pooler-inner-dim 0", "--pooler-inner-dim 0: it must be at least 1"),
     (f"{ATTENTION} sliding", "--encoder-attention sliding: unknown; choose one of full, segments"),
     (f"{ATTENTION} window --pooling-window 8", "--pooling-window has no effect with --encoder-attention w"),
     (f"{ATTENTION} window --attention-window 0", "--attention-window 0: it must be at least 1"),
@@ -95,6 +104,27 @@ def test_wrong_flags_are_refused() -> None:
         arch, _, flags = words.partition(" ")
         with pytest.raises(ValueError, match=message):
             build(arch, flags)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("number", [0, -3])
+def test_a_model_has_a_position(side: str, number: int) -> None:
+    with pytest.raises(ValueError, match=f"--max-{side}-positions {number}: it must be at least 1"):
+        build("hat_transformer_tiny", **{f"max_{side}_positions": number})
+
+
+@pytest.mark.parametrize("network", networks.NETWORKS)
+def test_every_number_has_bounds(network: str) -> None:
+    """Also where a config changes the default of another one; the same name has the same bounds in its bases."""
+    config = networks.NETWORKS[network]
+    numbers = [(name, each) for name, each, kind in options_of(config) if kind in (int, float)]
+    assert len(numbers) > 10
+    for name, each in numbers:
+        assert each.metadata["least"] is not None, name
+        for base in filter(is_dataclass, config.__mro__[1:]):
+            inherited = base.__dataclass_fields__.get(name, each)
+            if name not in config.own_options:  # an attention has it, too
+                assert [inherited.metadata[end] for end in ENDS] == [each.metadata[end] for end in ENDS], name
 
 
 def test_flags_without_effect_that_recipes_may_leave_are_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -64,6 +64,17 @@ def test_random_blocks(pattern: BlockPattern, num_blocks: int) -> None:
     assert reached == set(range(pattern.first, min(last, early) if published else last))
 
 
+@pytest.mark.parametrize(("layers", "most"), [(12, 64), (24, 128)])
+def test_random_blocks_are_drawn_once_in_a_training(layers: int, most: int) -> None:
+    """Of documents of every number of blocks, in every layer."""
+    visible_blocks.cache_clear()
+    pattern = BlockPattern(whole_document=True)
+    tables = [(count, seed) for count in range(pattern.dense + 1, most + 1) for seed in range(layers)]
+    for count, seed in tables * 2:
+        visible_blocks(pattern, count, 1, seed)
+    assert visible_blocks.cache_info().misses == len(tables) > 600
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("gap", [slice(0, 3), slice(29, 36), slice(60, 78)])
 def test_padding_in_the_middle(gap: slice) -> None:

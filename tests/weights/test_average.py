@@ -53,6 +53,21 @@ def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag
 
 
 @pytest.mark.slow
+def test_the_mean_of_named_ones(trained: Path, tmp_path: Path, capsys) -> None:
+    """From several folders, in the given order."""
+    last, names = load(trained / "checkpoint_1_1.pt"), ["checkpoint_1_1.pt", "other.pt"]
+    (tmp_path / "other.pt").write_bytes((trained / "checkpoint_2_4.pt").read_bytes())
+    out = tmp_path / "mean.pt"
+    assert hat("average", trained / names[0], tmp_path / names[1], "--out", out) == 0
+    averaged = load(out)
+    assert averaged["extra_state"]["averaged"] == names and f"the mean of {', '.join(names)}" in capsys.readouterr().out
+    other = load(tmp_path / "other.pt")["model"]
+    for name, tensor in averaged["model"].items():
+        expected = (last["model"][name] + other[name]) / 2 if tensor.is_floating_point() else other[name]
+        torch.testing.assert_close(tensor, expected)
+
+
+@pytest.mark.slow
 def test_it_generates(trained: Path, ami: Path, run, tmp_path: Path) -> None:
     assert hat("average", trained, "--last", "2", "--out", tmp_path / "mean.pt") == 0
     flags = ["--max-len-b", "4", "--device", "cpu"]
@@ -118,3 +133,13 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> No
         (tmp_path / "no", ["--last", "2", "--out", out], "no has 0 checkpoints"),
     ):
         assert message in refusal("average", folder, *words) and not (tmp_path / "mean.pt").exists()
+    one = trained / "checkpoint_1_2.pt"
+    for named, message in (
+        ([one], "name one folder with --last N or --best N, or at least 2 checkpoints"),
+        ([trained], "name one folder with --last N or --best N, or at least 2 checkpoints"),
+        ([one, one, "--last", 2], "name one folder with --last N or --best N, or at least 2 checkpoints"),
+        ([one, trained], f"{trained}: no file; name checkpoints, or one folder"),
+        ([one, tmp_path / "no.pt"], f"{tmp_path}/no.pt: no file"),
+    ):
+        assert message in refusal("average", *named, "--out", out) and not (tmp_path / "mean.pt").exists()
+    assert "checkpoint_1_2.pt" in refusal("average", one, trained / "checkpoint_2_4.pt", "--out", one, "--overwrite")

@@ -130,7 +130,7 @@ def test_states_are_those_of_transformers(
         "the row of the first token type was added to every position",
     ):
         assert words in printed
-    flat, window, hierarchical, pooling, sparse, seq2seq = starts(printed)
+    flat, window, hierarchical, pooling, sparse, evidence, seq2seq = starts(printed)
     one = f" --layout {'|'.join('S' * LAYERS)} --segment-length {POSITIONS} --max-segments 1"
     for flags, extra in (
         (flat, FLAT),
@@ -144,6 +144,9 @@ def test_states_are_those_of_transformers(
         table = model.core.embed_positions.weight
         assert len(table) == 4098 and torch.equal(table[2 : 2 + POSITIONS], table[2 + POSITIONS : 2 + 2 * POSITIONS])
         assert model(tokens, features_only=True)[0].isfinite().all()
+    assert evidence[:2] == ["--arch", "hat_evidence_minilm"] and evidence[-2:] == ["--max-positions", str(POSITIONS)]
+    tables = [model_of(flags, out, OFF).core.embed_positions.weight for flags in (evidence, flat)]
+    assert torch.equal(*tables)
     *seq2seq, flag, positions = seq2seq
     assert (flag, positions) == ("--max-source-positions", str(POSITIONS))
     model = model_of(seq2seq, out, f"{FLAT} --encoder-from {out}", max_source_positions=POSITIONS)
