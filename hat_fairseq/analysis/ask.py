@@ -1,16 +1,11 @@
 """Writes a transcript and what answers the questions asked about it as one HTML file; see `template.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data.files import at
 from .template import fill
-
-if TYPE_CHECKING:
-    from ..inference.answers import Passage, Question
 
 
 @dataclass(frozen=True)
@@ -22,6 +17,7 @@ class Asked:
         unit: turn, sentence or line.
         judges: whether the model can say that nothing answers.
         texts: of the units; `speakers`, one for each or none; `starts`: their seconds, None where unknown, or none.
+        questions: of `inference.answers.Question`.
     """
 
     document: str
@@ -32,7 +28,7 @@ class Asked:
     texts: Sequence[str]
     speakers: Sequence[str | None]
     starts: Sequence[float | None]
-    questions: Sequence[Question]
+    questions: Sequence[Any]
 
 
 def ask_page(asked: Asked) -> str:
@@ -44,7 +40,7 @@ def ask_page(asked: Asked) -> str:
         return fill("ask", data)
 
 
-def _question(question: Question) -> dict[str, Any]:
+def _question(question: Any) -> dict[str, Any]:
     """A question, with the probabilities of lines if the model was trained with lines, else those of passages."""
     has_lines = question.line_probabilities is not None and question.line_threshold is not None
     probabilities = question.line_probabilities if has_lines else question.probabilities
@@ -58,6 +54,6 @@ def _question(question: Question) -> dict[str, Any]:
     }
 
 
-def _place(passage: Passage) -> list[Any]:
+def _place(passage: Any) -> list[Any]:
     """First and last unit, probability, and the units that are its lines, best first."""
     return [passage.first, passage.last, round(passage.probability, 4), [line.number for line in passage.lines]]

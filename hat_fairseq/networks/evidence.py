@@ -206,8 +206,8 @@ class EvidenceEncoder(RobertaEncoder):
             sums = self.embed_tokens.weight.new_zeros(len(sizes), self.embed_tokens.embedding_dim)
             for index, states in self.states_of([tokens[each.begin : each.end] for each in chunks]):
                 begin, _, first, last = chunks[index]
-                kept = states[1 + first - begin : 1 + last - begin]
-                sums = sums.to(kept).index_add(0, owners[first:last], kept)
+                inside = states[1 + first - begin : 1 + last - begin]
+                sums = sums.to(inside).index_add(0, owners[first:last], inside)
             yield sums / sizes.clamp(min=1).unsqueeze(1)
 
     def states_of(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, Tensor]]:
