@@ -161,12 +161,14 @@ class EvidenceHead(nn.Module):
     def features(self, document: UnitsAndQuestions) -> Tensor:
         """Computes the (Q, N, F) features of `modules.unit_features`, in fp32 at least, also in an autocast."""
         sizes, exact = document.sizes, torch.promote_types(document.contexts.dtype, torch.float32)
-        vectors = (document.question_vectors, document.unit_vectors, document.contexts)
+        questions, units = document.question_vectors.to(exact), document.unit_vectors.to(exact)
         with torch.autocast(sizes.device.type, enabled=False):
             terms = terms_of(document.questions, document.tokens, sizes, exact)
             weights = (self.rarity[terms.ids] * self.term_weights(document.embeddings[terms.ids])).to(exact)
             words = features_of_words(terms, weights, middles_of(sizes, exact))
-            return torch.stack([*words, *features_of_vectors(*(each.to(exact) for each in vectors), sizes)], dim=2)
+            return torch.stack(
+                [*words, *features_of_vectors(questions, units, document.contexts.to(exact), sizes)], dim=2
+            )
 
     def term_weights(self, embeddings: Tensor) -> Tensor:
         """Maps (U, E) embeddings of terms -> (U,) weights > 0 (as Dai and Callan 2019, DeepCT, section 3)."""

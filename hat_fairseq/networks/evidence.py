@@ -159,7 +159,7 @@ class EvidenceEncoder(RobertaEncoder):
 
     def kept_or_new(
         self, texts: list[list[Ids]], encode: Callable[[list[Any]], Iterable[Tensor]], name: str
-    ) -> Sequence[Tensor]:
+    ) -> list[Tensor]:
         """Encodes texts, or takes what a training has kept of them."""
         return [*encode(texts)] if self.cache is None else self.cache.get(texts, self, encode, name)
 

@@ -240,15 +240,16 @@ class EvidenceKind(LabelledKind):
         row = Row(record.id, 0, 1, {"source": part.tokens}, part.elements, part.characters)
         if record.gold_value is not None:
             in_row = units_of_row(row)
-            passages_of, lines = evidence_of(record, units, encoder.counts), lines_of(record, units, encoder.counts)
+            unknown: list[Any] = [None] * len(record.questions)
+            in_passages = evidence_of(record, units, encoder.counts) or unknown
+            as_lines = lines_of(record, units, encoder.counts) or unknown
+            pairs = list(zip(in_passages, as_lines, strict=True))
             encoder.counts["evidence_truncated"] += sum(
-                each.number in numbers for numbers in passages_of or lines or () for each in units[len(in_row) :]
+                each.number in (lines if numbers is None else numbers)
+                for numbers, lines in pairs
+                for each in units[len(in_row) :]
             )
-            row.streams["label"] = [
-                class_of(passages_of and passages_of[question], lines and lines[question], each.number)
-                for question in range(len(record.questions))
-                for each in in_row
-            ]
+            row.streams["label"] = [class_of(*pair, each.number) for pair in pairs for each in in_row]
         return [row]
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
