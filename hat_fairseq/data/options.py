@@ -18,7 +18,8 @@ ON_MISALIGNED = ("error", "drop", "merge")
 WORD_TOKENIZERS = ("none", "moses", "jieba")  # see `word_tokenizer.py`
 BPES = ("learned", "gpt2", "sentencepiece", "tokenizer")
 POLICIES = ("error", "truncate", "truncate-sentences", "chunk")  # for long input; see `long_input.py`
-COLUMNS = "read a key of records from another column or key of the data, e.g. text=article; =COLUMN leaves a column out"
+COLUMNS = "read a key of records from another column or key of the data, e.g. text=article or text=translation.en; "
+COLUMNS += "=COLUMN leaves a column out; repeat the option for each"
 NUMBER_IDS = "number the records of each split SPLIT-1, SPLIT-2 and so on; the data must have no ids"
 METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
@@ -192,7 +193,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         else:
             number = int if item.type in (int, int | None) else float if item.type is float else str
             choices = item.metadata["choices"]
-            words |= {"nargs": "+"} if isinstance(default, tuple) else {}
+            words |= {"action": "append"} if isinstance(default, tuple) else {}
             metavar = "|".join(choices) or item.metadata["metavar"]
             group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
 

@@ -35,7 +35,7 @@ from ..data.options import COLUMNS, METAVAR
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import Said, clock
 from ..data.text import is_blank, normalise
-from ..data.transcripts import STDIN, Transcript, read_transcript
+from ..data.transcripts import STDIN, Transcript, chosen_of, read_transcript
 from ..suggestions import unknown_flag
 from ..weights.names import MEETING_NAME
 from . import command, jobs, reading
@@ -149,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="ID", help="ask the document with this id, if INPUT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
-    parser.add_argument("--columns", nargs="+", metavar=METAVAR, default=(), help=COLUMNS)
+    parser.add_argument("--columns", action="append", metavar=METAVAR, help=COLUMNS)
     group = parser.add_argument_group("passages")
     text = "show at most this many passages for a question, best first (default: %(default)s)"
     group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
@@ -218,11 +218,12 @@ def without_quotation_marks(questions: Sequence[str]) -> str:
 
 def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
-    running, columns = args.splitter is not None, Columns(tuple(args.columns))
+    running, columns = args.splitter is not None, Columns(tuple(args.columns or ()))
     if args.input.is_dir():
-        records = reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns)
-        with as_file(records) as file:
-            return read_transcript(file, args.id, running)
+        records = list(reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns))
+        chosen = records[chosen_of([record.id for record in records], args.id, args.input)]
+        with as_file([chosen]) as file:
+            return read_transcript(file, chosen.id, running)
     if args.split is not None:
         raise ValueError(f"--split {args.split} has no effect: {args.input} is no folder with splits; remove it")
     return read_transcript(args.input, args.id, running, columns=columns)

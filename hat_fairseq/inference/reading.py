@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.columns import AS_NAMED, Columns, columns_of
-from ..data.formats import TEXT, is_saved_dataset, opened
+from ..data.formats import is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
 from ..data.options import Settings
@@ -128,12 +128,12 @@ def _records_of_file(
     running text reads all of it.
     """
     with opened(path, keys_of(kind, columns)) as file:
-        is_document = file.format == TEXT and kind.has_running_text and kind.record.one_of
-        if file.format == TEXT and not file.head.strip():
+        is_document = file.is_text and kind.has_running_text and kind.record.one_of
+        if file.is_text and not file.head.strip():
             return []
     if not is_document:
         return read_records(path, kind, columns, counts)
-    columns.check_for(f"{path}, which is plain text")
+    columns.check_for(f"{path}, which is {file.format}")
     reads_turns = settings is None or settings.splitter == "given" or settings.role_in_text or settings.role_labels
     has_turns = "turns" in kind.record.one_of and bool(reads_turns)
     transcript = read_transcript(path, running=True, has_turns=has_turns)
