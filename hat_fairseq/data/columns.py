@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.options import COLUMNS, METAVAR, NUMBER_IDS
+from hat_fairseq.data.options import COLUMNS, METAVAR, NUMBER_IDS, OptionError
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Columns:
     def __post_init__(self) -> None:
         for pair in self.pairs:
             if "=" not in pair:
-                raise ValueError(f"--columns {pair}: expected {METAVAR}, for example text=article")
+                raise OptionError("{columns}: expected {}, for example text=article", METAVAR, columns=pair)
         split = [pair.split("=", 1) for pair in self.pairs]
         for names in ([key for key, _ in split if key], [column for _, column in split]):
             if twice := [name for name, count in Counter(names).items() if count > 1]:
-                raise ValueError(f"--columns names {twice[0]!r} twice")
+                raise OptionError("{columns} names {} twice", repr(twice[0]), columns=None)
 
     def __bool__(self) -> bool:
         return bool(self.pairs or self.number_ids)
@@ -38,7 +38,8 @@ class Columns:
     def check_for(self, what: str) -> None:
         """Raises ValueError if an option is given, which has no effect on `what`."""
         if self:
-            raise ValueError(f"--{'columns' if self.pairs else 'number-ids'} has no effect on {what}: remove it")
+            name = "columns" if self.pairs else "number_ids"
+            raise OptionError(f"{{{name}}} has no effect on {{}}: remove it", what, **{name: None})
 
     def renamed(
         self, rows: Iterable[tuple[str, dict[str, Any]]], path: Path, counts: Counter[str]
@@ -54,11 +55,14 @@ class Columns:
         for number, (where, row) in enumerate(rows):
             if number == 0:
                 if absent := [column for column in self.key_of if value_at(row, column) is ABSENT]:
-                    raise ValueError(
-                        f"{path}: --columns names {absent[0]!r}, and the columns are {', '.join(map(repr, row))}"
-                    )
+                    raise self.unknown(path, absent[0], "columns", row)
                 counts["columns_left_out"] = sum(not key for key in self.key_of.values())
             yield where, self.renamed_row(row, where)
+
+    def unknown(self, path: Path, column: str, what: str, names: Iterable[str]) -> OptionError:
+        """Returns the error of a column that is not among these columns or keys of a file."""
+        names = ", ".join(map(repr, names))
+        return OptionError("{}: {columns} names {!r}, and the {} are {}", path, column, what, names, columns=None)
 
     def renamed_row(self, row: dict[str, Any], where: str) -> dict[str, Any]:
         """Returns a row with the keys of records; ValueError for a column of the name of another one's key.
@@ -70,10 +74,8 @@ class Columns:
         for column in values:
             key = self.key_of[column]
             if key in row and key not in self.key_of and key not in divided:
-                raise ValueError(
-                    f"{where}: it has {key!r} besides {column!r}, which --columns calls so; leave the former out "
-                    f"with ={key}"
-                )
+                text = "{}: it has {!r} besides {!r}, which {columns} calls so; leave the former out with ={}"
+                raise OptionError(text, where, key, column, key, columns=None)
         others = {key: cell for key, cell in row.items() if key not in values and key not in divided}
         return others | {key: cell for column, cell in values.items() if (key := self.key_of[column])}
 

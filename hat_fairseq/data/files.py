@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from hat_fairseq.data.compression import LONGEST_POINTER, check_pointer, decompressed
+from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.text import is_blank
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
@@ -95,12 +96,14 @@ def without_blank(lines: Iterable[tuple[int, str]], counts: Counter[str]) -> Ite
 
 
 @contextmanager
-def at(where: object) -> Iterator[None]:
-    """Opens the message of every ValueError of the block with a place."""
+def at(where: object, way_out: str = "") -> Iterator[None]:
+    """Opens the message of every ValueError of the block with a place, and ends it with what to do."""
     try:
         yield
+    except OptionError as error:
+        raise error.at(where, way_out) from error
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise ValueError(f"{where}: {error}{way_out}") from error
 
 
 def read_json_lines(path: str | Path, counts: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -287,6 +290,14 @@ def check_number(value: Any, name: str, whole: bool = False, least: int | None =
         raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r:.60}")
     if least is not None and value < least:
         raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
+def check_option(value: Any, name: str, whole: bool = False, least: int | None = None) -> None:
+    """Checks the value of an option as `check_number`."""
+    try:
+        check_number(value, name, whole, least)
+    except ValueError as error:
+        raise OptionError(f"{{{name}}}{{}}", str(error).removeprefix(name), **{name: None}) from None
 
 
 class Fields:

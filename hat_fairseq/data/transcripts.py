@@ -15,6 +15,7 @@ from hat_fairseq.data.columns import ABSENT, AS_NAMED, Columns, value_at
 from hat_fairseq.data.files import Fields, at, of_type, parse_json, rows_of_lists
 from hat_fairseq.data.formats import CLOCK, STDIN, SUBRIP, TEXT, WEBVTT, DataFile, ending_of, form_of_text, opened
 from hat_fairseq.data.kinds.evidence import Evidence
+from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.record import Turn
 from hat_fairseq.data.speakers import Said, clock, seconds, turns_of_lines
 from hat_fairseq.data.subtitles import turns_of_cues
@@ -31,6 +32,7 @@ IN_MILLISECONDS = 1000
 #: Other keys of turns under which people have the speaker; they are named, unless a speaker is read.
 OTHER_SPEAKERS = re.compile(r".*speaker.*|.*name|who|author|user|sender|from|participant|actor", re.IGNORECASE)
 MOST_KEYS = 12  # of a message
+ONE_DOCUMENT = "{id} has no effect: {} is {} document; remove it"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def read_transcript(
             with at(path):
                 transcript = of_text(text, name, running, has_turns, file.format)
         if number_of is not None and not file.is_json:
-            raise ValueError(f"--id {number_of} has no effect: {path} is {transcript.format}, one document; remove it")
+            raise OptionError(ONE_DOCUMENT, path, f"{transcript.format}, one", id=number_of)
     check_text(transcript, name if path == STDIN else str(path))
     return transcript
 
@@ -191,7 +193,7 @@ def _of_json(file: DataFile, name: str, wanted: str | None, columns: Columns) ->
     documents = [row for row in rows if isinstance(row, dict) and _is_document(row, len(rows))]
     if not documents:
         if wanted is not None:
-            raise ValueError(f"--id {wanted} has no effect: {file.path} is one document; remove it")
+            raise OptionError(ONE_DOCUMENT, file.path, "one", id=wanted)
         return _of_rows(rows, name, file)
     if len(documents) < len(rows):
         raise ValueError(f"{file.path} has documents and turns side by side; give one document")
@@ -208,8 +210,8 @@ def chosen_of(ids: Sequence[str], wanted: str | None, path: Path) -> int:
     if wanted is not None and wanted not in ids:
         raise ValueError(f"{path} has no document {wanted!r}; it has {some}")
     if wanted is None and len(ids) > 1:
-        raise ValueError(
-            f"{path} has {len(ids)} documents: choose one of {some} with --id, or ask all with hat predict"
+        raise OptionError(
+            "{} has {} documents: choose one of {} with {id}, or ask all with predict", path, len(ids), some, id=None
         )
     return 0 if wanted is None else ids.index(wanted)
 
@@ -238,7 +240,7 @@ def _renamed(rows: Sequence[Any], columns: Columns, path: Path) -> list[Any]:
         turns = {key: [renamed(turn, f"{where}, {key}", columns) for turn in document[key]] for key in keys}
         result.append(document | turns if turns else renamed(row, where, columns))
     if absent := [column for column in columns.key_of if column not in seen]:
-        raise ValueError(f"{path}: --columns names {absent[0]!r}, and the keys are {', '.join(map(repr, seen))}")
+        raise columns.unknown(path, absent[0], "keys", seen)
     return result
 
 
@@ -307,20 +309,19 @@ def _of_rows(rows: Sequence[Any], name: str, file: DataFile, unit: int = 1) -> T
         said.append(_said(fields, unit))
     if speakers and not any(each.speaker for each in said):
         key = speakers[0]
-        raise ValueError(
-            f"{file.path}: no turn has a speaker, and {key!r} may be one: read it with --columns speaker={key}, or "
-            f"leave it out with --columns ={key}"
-        )
+        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or leave it out by "
+        raise OptionError(text + "{columns} ={}", file.path, key, key, key, columns=None)
     return Transcript(name, file.format, tuple(said), counts=file.counts + others)
 
 
 def _said(fields: Fields, unit: int) -> Said:
     if "text" not in fields:
         keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
-        raise fields.error(
-            f"there is no text: its keys are {keys}; those of a turn are {', '.join(TURN_KEYS)}, "
-            f"and a document has {', '.join(LIST_KEYS)} or text: name yours with --columns, e.g. text=utterance"
+        text = (
+            "{}: there is no text: its keys are {}; those of a turn are {}, and a document has {} or text: name yours "
         )
+        text += "with {columns}, e.g. text=utterance"
+        raise OptionError(text, fields.where, keys, ", ".join(TURN_KEYS), ", ".join(LIST_KEYS), columns=None)
     text = "" if fields.record["text"] is None else fields.text("text")
     role = fields.record.get("role")  # which replaces the speaker, as in `record.roles_of`
     speaker = fields.record.get("speaker") if role is None else role

@@ -12,7 +12,7 @@ from ..data.columns import AS_NAMED, Columns, columns_of
 from ..data.formats import is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
-from ..data.options import Settings
+from ..data.options import OptionError, Settings
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
@@ -65,7 +65,8 @@ def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:
     """Raises ValueError for a splitter where no record has running text."""
     if splitter and not any(isinstance(text, str) for record in records for text in record.texts()):
-        raise ValueError(f"--splitter {splitter} has no effect: all texts are divided already; remove it")
+        text = "{splitter} has no effect: all texts are divided already; remove it"
+        raise OptionError(text, splitter=splitter)
 
 
 def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str) -> set[str]:
