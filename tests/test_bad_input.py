@@ -338,7 +338,7 @@ FOLDERS = [
 
 # Options that do not go with the data.
 OPTIONS = [
-    option("text", '{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or --splitter library"),
+    option("text", '{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or library"),
     option("text", DOCUMENT, "--splitter library", "use --splitter given"),
     option("text", DOCUMENT, "--roles", "use --no-roles"),
     option("text", DOCUMENT, "--workers 0", "--workers 0: the number of workers must be from 1 to 1,024"),
@@ -370,7 +370,7 @@ OPTIONS = [
     option("classification", LABELLED.replace('"x"', '" "'), "",
            "has an empty field 'text': no sentence with text in it; "),
     option("classification", LABELLED, "",
-           "or --splitter punctuation or --splitter library; or `hat preprocess --segments none`"),
+           "or --splitter punctuation or library; or `hat preprocess --segments none`"),
     option("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),
     option("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
     option("segments", '{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),

@@ -171,10 +171,12 @@ def json_values(text: str, path: Path) -> Iterator[tuple[str, str]]:
         end = _end_of_value(text, place, where)
         yield where, text[place:end].replace("\n", " ").replace("\r", " ")
         place = _after_spaces(text, end)
-    line += text.count("\n", counted, place)
-    if is_list and place == len(text):
+    is_whole = is_list and place < len(text)
+    after = _after_spaces(text, place + is_whole)
+    line += text.count("\n", counted, after)
+    if is_list and not is_whole:
         raise ValueError(f"{path}:{line}: the list does not end after item {number}; is the file cut off?")
-    if is_list and not is_blank(rest := text[place + 1 :]):
+    if is_list and not is_blank(rest := text[after:]):
         raise ValueError(f"{path}:{line}: text after the end of the list: {rest.strip():.60}")
 
 

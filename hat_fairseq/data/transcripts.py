@@ -309,8 +309,8 @@ def _of_rows(rows: Sequence[Any], name: str, file: DataFile, unit: int = 1) -> T
         said.append(_said(fields, unit))
     if speakers and not any(each.speaker for each in said):
         key = speakers[0]
-        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or leave it out by "
-        raise OptionError(text + "{columns} ={}", file.path, key, key, key, columns=None)
+        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or leave it out "
+        raise OptionError(text + "with {columns} ={}", file.path, key, key, key, columns=None)
     return Transcript(name, file.format, tuple(said), counts=file.counts + others)
 
 
