@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -179,6 +180,18 @@ def refuse_what_left(arguments: Sequence[str]) -> None:
             raise ValueError(f"`hat {name}` was removed; instead: {LEFT[name]}")
 
 
+def repeated(words: Sequence[str]) -> list[str]:
+    """Returns words with `--columns` before each of its pairs, of which it took several: `--columns a=b c=d`."""
+    result, is_inside = list[str](), False
+    for word in words:
+        if is_inside and result[-1] != "--columns":
+            is_inside = re.fullmatch(r"\w*=\S.*", word) is not None
+            result += ["--columns"] * is_inside
+        result.append(word)
+        is_inside = is_inside or word == "--columns"
+    return result
+
+
 def renamed(arguments: Sequence[str]) -> list[str]:
     """Returns words of 0.5 as those of today, after a line that says so: of `RENAMED`, or `export --to hf --path`."""
     verb, *words = arguments
@@ -291,6 +304,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments and (arguments[0] in RENAMED or (arguments[0] == "export" and "--path" in arguments)):
             arguments = renamed(arguments)
+        arguments = repeated(arguments)
         verb = arguments[0] if arguments and arguments[0] in VERBS else None
         if arguments:
             refuse_what_left(arguments)

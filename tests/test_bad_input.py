@@ -132,9 +132,9 @@ def score(metric: str, references: Any, hypotheses: Any, flags: str, message: st
     return row(words, files, message, fault)
 
 
-def ask(content: str, message: str, flags: str = "") -> Any:
+def ask(content: str, message: str, flags: str = "", name: str = "m.txt") -> Any:
     """A transcript."""
-    return row(f"ask meeting in/m.txt Why? {flags}", {"m.txt": content.encode(errors="surrogateescape")}, message)
+    return row(f"ask meeting in/{name} Why? {flags}", {name: content.encode(errors="surrogateescape")}, message)
 
 
 def link_to(target: str) -> Callable[[Path], object]:
@@ -151,6 +151,7 @@ def zeros_at_the_end(path: Path) -> None:
     os.truncate(path, 10**9)
 
 
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 DOCUMENT = '{"id": "a", "sentences": ["x y"], "target": "x"}'
 LABELLED = '{"id": "a", "text": "x", "label": "b"}'
 META = '{"id": "a", "target": "One.", "text": "a", "meta": {"a": %s}}'
@@ -260,7 +261,17 @@ FILES = [
     mlm("train.json", '[\n"one text", "two"]', "train.json:2, item 1: expected a JSON object"),
     mlm("train.json", '{\n "id": "a",\n "text": "x"\n}\n{\n "id": 3}', "train.json:5: id must be a string"),
     mlm("train.json", '[{"id": ' + DEEP, "train.json:1, item 1: it is nested too deeply"),
-    mlm("train.txt", "{'id': 'a', 'text': 'x'}\n", "train.txt:1: not a JSON object"),
+    mlm("train.jsonl", "{'id': 'a', 'text': 'x'}\n", "train.jsonl:1: not a JSON object"),
+    mlm("train.jsonl", '[{"id": "a", "text": "x"}]', "train.jsonl is JSON over several lines, or a list: end its name"),
+    mlm("train.ndjson", '{"id": "a",\n"text": "x"}', "train.ndjson is JSON over several lines, or a list"),
+    mlm("train.csv", '{"id": "a", "text": "x"}\n', "train.csv is JSON: end its name in .jsonl"),
+    mlm("train.csv", 'id,text\na,"a \\"b\\" c"\n', "train.csv:2: a backslash stands before a quotation mark"),
+    mlm("train.tsv", 'id\ttext\na\ta \\"b\\" c\n', "train.tsv:2: a backslash stands before a quotation mark"),
+    *(mlm("train.csv", f"id;text\na;{cell}\n", "the column 'text' has a printed list or object, ")
+      for cell in ("['a', 'b']", "[]", "['a' 'b'\t'c']", "array(['a'], dtype=object)", "[{'a': 1}]", "{'text': []}",
+                   "[1, 2, 3]", "[0.5 1.5]")),
+    *(mlm(name, POINTER, f"{name} is a Git LFS pointer, not the file itself: run `git lfs pull`")
+      for name in ("train.jsonl", "train.csv", "train.parquet", "train.arrow", "train.json.gz")),
     mlm("train.csv", '\nid;text\na;"x\n\ny"\nb;c;d\n', "train.csv:6: 3 columns instead of 2"),
     mlm("train.csv", "id,text,\na,b,7\nc,d,x\n",
         "train.csv:3: the column 'Unnamed: 2' has no name of its own, and 'x' is"),
@@ -272,21 +283,26 @@ FILES = [
     mlm("train.csv", "id,id,text,target\na,b,One.,Two.\n", "train.csv: the column 'id' occurs twice",
         ("Input", "a column of a table twice", "file and name of the column, exit 2")),
     mlm("train.parquet", "PAR1 id,text", "train.parquet: "),
-    mlm("train.txt", "A text of one line.\n", "train.txt is plain text, and neither JSON nor a table"),
-    mlm("train.txt", "text, id and so on\n", "train.txt is plain text"),
-    mlm("train.json", "\x00\x01", "train.json is neither text nor Parquet"),
-    mlm("train.docx", "PK\x03\x04", "train.docx is a zip archive or an office document (.docx, .xlsx): unpack it"),
-    mlm("train.xlsx", "PK\x03\x04", "train.xlsx is a zip archive or an office document (.docx, .xlsx)"),
+    mlm("train.txt", "A text of one line.\n", "train.txt is plain text: write JSON lines or a table"),
+    mlm("train.vtt", "WEBVTT\n", "train.vtt is WebVTT: write JSON lines or a table"),
+    mlm("train.json", "\x00\x01", "train.json is binary, or UTF-16 without a mark"),
+    mlm("train.docx", "PK\x03\x04", "a name that ends in .docx is of no format that is read, ... save it as text"),
+    mlm("train.xlsx", "PK\x03\x04", "a name that ends in .xlsx is of no format that is read, ... save it as .csv"),
+    mlm("train.xyz", LINE, "a name that ends in .xyz is of no format that is read, which are .jsonl, .ndjson, .json"),
+    mlm("train", LINE, "a name without an end is of no format that is read, ... end the name of a plain text in .txt"),
+    mlm("train.csv", "PK\x03\x04", "train.csv is a zip archive or an office document (.docx, .xlsx): unpack it"),
+    mlm("train.json", "<!DOCTYPE html>\n<html>", "train.json is XML or HTML (such as TTML or SAMI)"),
     mlm("train.jsonl", (LINE * 99).encode("utf-16"), "UTF-16; convert it"),
-    mlm("train.jsonl", (LINE * 99).encode("utf-16-le"), "UTF-16 without a mark at its beginning; convert it to UTF-8: "
-        "iconv -f utf-16le -t utf-8"),
-    mlm("train.jsonl", (LINE * 99).encode("utf-16-be"), "iconv -f utf-16be -t utf-8"),
-    mlm("train.jsonl", gzip.compress(LINE.encode() * 99)[:-9], "damaged gzip file"),
-    mlm("train.jsonl", lzma.compress(LINE.encode() * 99)[:-9], "damaged xz file"),
-    mlm("train.jsonl", bz2.compress(LINE.encode() * 99)[:-9], "damaged bzip2 file"),
-    mlm("train.jsonl", pyarrow.Codec("zstd").compress(LINE.encode() * 99, asbytes=True)[:-9],
+    mlm("train.jsonl", (LINE * 99).encode("utf-16-le"), "UTF-16 without a mark (convert this to UTF-8 with iconv)"),
+    mlm("train.jsonl.gz", gzip.compress(LINE.encode() * 99)[:-9], "damaged gzip file"),
+    mlm("train.jsonl.xz", lzma.compress(LINE.encode() * 99)[:-9], "damaged xz file"),
+    mlm("train.jsonl.bz2", bz2.compress(LINE.encode() * 99)[:-9], "damaged bzip2 file"),
+    mlm("train.jsonl", gzip.compress(LINE.encode()), "is compressed with gzip: end its name in .gz, or unpack it"),
+    mlm("train.jsonl.gz", lzma.compress(LINE.encode()), "is compressed with xz: end its name in .xz, or unpack it"),
+    mlm("train.jsonl.bz2", LINE, "is no bzip2 file, as its name says"),
+    mlm("train.jsonl.zst", pyarrow.Codec("zstd").compress(LINE.encode() * 99, asbytes=True)[:-9],
         "damaged Zstandard file"),
-    mlm("train.jsonl", gzip.compress(b"PAR1"), "is Parquet inside of gzip: unpack it"),
+    mlm("train.parquet.gz", gzip.compress(b"PAR1"), "is Parquet inside of gzip: unpack it"),
 ]  # fmt: skip
 
 # Names of files that are no splits, and what somebody may take for data that are read.
@@ -299,17 +315,16 @@ FOLDERS = [
     folder("train.source train.target train.en-de.en", "train.en-de.de is missing"),
     folder("train.jsonl test1.jsonl", "fairseq cannot number the splits train, test1; use test, test1"),
     folder("train.jsonl extra.jsonl", "has extra.jsonl, which is no split"),
-    folder("train.jsonl test.txt", "test.txt is plain text, and neither JSON nor a table"),
+    folder("train.jsonl test.txt", "test.txt is plain text: write JSON lines or a table"),
     folder("train.jsonl Valid.jsonl.gz", "has Valid.jsonl.gz, which is no split"),
     folder("train.jsonl test01.jsonl", "has test01.jsonl, which is no split"),
     folder("README.md", "has no train.jsonl, valid.jsonl, test.jsonl"),
-    beside("extra.json", '[{"id": "a"}]'),
-    beside("more.txt", '{"id": "a"}\n{"id": "b"}\n'),
     beside("Test.txt", "text\n"),
     beside("TEST.CSV", "id,text\n"),
     beside("test.en", "A text.\n"),
     beside("test.txt", "A text.\n"),
-    beside("train-00000-of-00002.parquet", "PAR1"),
+    beside("train-00000-of-00002.parquet", "PAR1", "should have each shard of train once, and has train-00000"),
+    beside("Train-00000-of-00001.parquet", "PAR1"),
     beside("unlabelled.NDJSON.xz", "{}\n"),
     beside("test01.jsonl", "{}\n"),
     beside("test/part-1.jsonl", "{}\n", "has test, which is no split"),
@@ -323,7 +338,7 @@ FOLDERS = [
 
 # Options that do not go with the data.
 OPTIONS = [
-    option("text", '{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or --splitter library"),
+    option("text", '{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or library"),
     option("text", DOCUMENT, "--splitter library", "use --splitter given"),
     option("text", DOCUMENT, "--roles", "use --no-roles"),
     option("text", DOCUMENT, "--workers 0", "--workers 0: the number of workers must be from 1 to 1,024"),
@@ -355,7 +370,7 @@ OPTIONS = [
     option("classification", LABELLED.replace('"x"', '" "'), "",
            "has an empty field 'text': no sentence with text in it; "),
     option("classification", LABELLED, "",
-           "or --splitter punctuation or --splitter library; or `hat preprocess --segments none`"),
+           "or --splitter punctuation or library; or `hat preprocess --segments none`"),
     option("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),
     option("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
     option("segments", '{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),
@@ -529,25 +544,53 @@ READERS = [
 TRANSCRIPTS = [
     ask("", "m.txt has no text: nothing to ask about"),
     ask(" \n\u200b\n", "m.txt has no text"),
-    ask("WEBVTT\n\nNOTE nothing\n", "has no text (left out: notes (1))"),
-    ask("Ann:\nBob:\nCid:\n", "has no text"),
-    ask('{"id": "a", "turns": [{"speaker": "A"}]}', "turn 1: there is no text"),
-    ask('{"id": "a", "turns": [{"text": "A", "start": "soon"}]}', "turn 1: start must be seconds or a clock"),
-    ask('{"id": "a", "turns": [{"text": "A", "start": -1}]}', "start must be seconds"),
-    ask('{"id": "a", "turns": ["a"], "sentences": ["b"]}', "document a has turns and sentences; give one of them"),
-    ask('{"id": "a", "turns": "b"}', "document a: turns must be a list"),
-    ask('{"id": "a", "text": "b"}\n{"id": "c", "text": "d"}', "has 2 documents: choose one of a, c with --id"),
-    ask('{"id": "a", "text": "b"}\n{"id": "a", "text": "d"}', "has 'a' as the id of several documents; give each"),
-    ask('{"id": "a", "turns": ["b"]}\n{"text": "d"}', "has documents and turns side by side"),
-    ask('[{"text": "a"}, 3]', "expected a JSON object, found 3"),
-    ask('[{"text": "a"}', "is the file cut off"),
+    ask("WEBVTT\n\nNOTE nothing\n", "has no text (left out: notes (1))", name="m.vtt"),
+    ask("Ann:\nBob:\nAnn:\nBob:\n", "has no text"),
+    *(ask(content, message, name="m.json") for content, message in [
+        ('{"id": "a", "turns": [{"speaker": "A"}]}', "turn 1: there is no text"),
+        ('{"id": "a", "turns": [{"text": "A", "start": "soon"}]}', "turn 1: start must be seconds or a clock"),
+        ('{"id": "a", "turns": [{"text": "A", "start": -1}]}', "start must be seconds"),
+        ('{"id": "a", "turns": [{"text": "A", "start": %s}]}' % ("9" * 308), "start must be seconds"),
+        ('{"id": "a", "turns": ["a"], "sentences": ["b"]}', "document a has turns and sentences; give one of them"),
+        ('{"id": "a", "turns": "b"}', "document a: turns must be a list"),
+        ('{"turns": {"text": ["b"], "speaker": []}}', "turns must be a list, or an object of lists of one length"),
+        ('{"turns": [{"text": "a", "speakerName": "Ann"}]}', "'speakerName' may be one: ... --columns speaker=speaker"),
+        ('{"turns": [{"text": "a", "who": "Ann"}]}', "or leave it out with --columns =who"),
+        ('{"id": "a", "text": "b"}\n{"id": "c", "text": "d"}', "has 2 documents: choose one of a, c with --id"),
+        ('{"id": "a", "text": "b"}\n{"id": "a", "text": "d"}', "has 'a' as the id of several documents; give each"),
+        ('{"id": "a", "turns": ["b"]}\n{"text": "d"}', "has documents and turns side by side"),
+        ('[{"text": "a"}, 3]', "expected a JSON object, found 3"),
+        ('[{"text": "a"}', "is the file cut off"),
+    ]),
+    *(ask(content, f"m.txt is {message}") for content, message in [
+        ('{"text": "Hi."}\n', "JSON: end its name in .jsonl if each line is an object"),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\nHi.\n", "WebVTT: end its name in .vtt"),
+        ("1\n00:00:01,000 --> 00:00:02,000\nHi.\n", "SubRip: end its name in .srt"),
+        ('\ufeff<?xml version="1.0"?>\n<tt/>', "XML or HTML"), ("<SAMI>\n<BODY>", "XML or HTML"),
+        ('<timedtext format="3">', "XML or HTML"), ("<transcript>\n", "XML or HTML"),
+        ("[Script Info]\nTitle: a\n", "SubStation Alpha: convert it to .srt or .vtt"),
+        ("{0}{25}Hi.\n", "MicroDVD"), ("0:00:00.599,0:00:04.160\n>> ANN: Hi.\n", "YouTube's format .sbv"),
+        ("@UTF8\n@Begin\n*ANN:\thi .\n", "CHAT of TalkBank: write what is said as `Name: text`"),
+        (POINTER, "a Git LFS pointer"),
+    ]),
+    *(ask(content, message, name="m.vtt") for content, message in [
+        ('WEBVTT\n\n00:01.000 --> 00:02.000\n{"speakerName": "Ann",\n"spokenText": "Hi."}\n', "the cues are data of"),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\nimg.jpg#xywh=0,0,160,90\n", "the cues are data of programs"),
+    ]),
+    *(ask("Hi.\n", f"a name that ends in .{ending} is of no format that is read, ... {advice}", name=f"m.{ending}")
+      for ending, advice in [("sbv", "convert it to .srt"), ("eaf", "export what is said"), ("md", "save it as text"),
+                             ("xyz", "end the name of a plain text in .txt")]),
+    row("ask meeting in/m.vtt.gz Why?", {"m.vtt.gz": gzip.compress(b"WEBVTT\n\n" + b"\n" * 30_000_000)},
+        "m.vtt.gz has more than 20,000,000 characters, and it is read whole"),
+    row("ask meeting in/m.txt.xz Why?", {"m.txt.xz": lzma.compress(b"a" * 30_000_000)},
+        "m.txt.xz:1: the line has more than 20,000,000 bytes"),
     ask("a\x00b", "it has null bytes"),
     ask("%PDF-1.7\n1 0 obj\n", "m.txt is a PDF document: save it as text"),
     ask("{\\rtf1\\ansi Ann: Hi.}", "m.txt is a document of a word processor (RTF): save it as text"),
     ask("Gr\udcfc\udcdfe", "m.txt:1: invalid UTF-8"),
     ask("Ann: Hi.\n", "--id x has no effect: ... m.txt is plain text, one document", "--id x"),
-    ask('{"id": "d", "turns": ["Hi."]}', "has no document 'x'; it has d", "--id x"),
-]
+    ask('{"id": "d", "turns": ["Hi."]}', "has no document 'x'; it has d", "--id x", "m.json"),
+]  # fmt: skip
 
 SUMMARY, TARGET, LABEL = {"id": "a", "text": "A"}, {"id": "a", "target": "A"}, {"id": "a", "label": "x"}
 CHINESE = {"id": "a", "target": "天气很好。"}

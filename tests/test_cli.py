@@ -343,3 +343,21 @@ def test_the_quota_of_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(threads, "CGROUP", folder / "group")
         monkeypatch.setattr(threads, "CGROUPS", folder)
         assert threads.cpu_quota() == quota, group
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("ask m f --columns text=what Why?", [("text", "what")]),
+        ("ask m f --columns text=what speaker=who Why?", [("text", "what"), ("speaker", "who")]),
+        ("ask m f --columns text=what --columns =x Why?", [("text", "what"), ("", "x")]),
+        ("ask --columns text=a m f Why?", [("text", "a")]),
+        ("embed --columns text=what =x m f --out o.npz", [("text", "what"), ("", "x")]),
+    ],
+)
+def test_columns_take_one_pair_and_leave_the_words_after_them(words: str, expected: list[tuple[str, str]]) -> None:
+    """Several pairs after one option were the form of 0.6."""
+    words_of_command = cli.repeated(words.split())
+    args, others = cli.build_parser(words_of_command[0]).parse_known_args(words_of_command)
+    assert [tuple(pair.split("=")) for pair in args.columns] == expected
+    assert (args.model, str(args.input)) == ("m", "f") and (args.verb != "ask" or args.questions + others == ["Why?"])

@@ -269,7 +269,7 @@ def texts_of_package() -> Iterator[tuple[str, str]]:
 def test_every_verb_that_a_text_names_exists() -> None:
     """Also in messages, help texts, docstrings, recipes and the notebook."""
     others = {"has", "bf", "fp", "int"}  # `hat has written`; the rows "hat fp32", "hat int8" of tables
-    german = "hat_fairseq/recipes/tutorial.py"
+    german = "examples/tutorial.py"
     texts = [(place, text) for place, text in texts_of_package() if place != german]
     named = [(place, verb) for place, text in texts for verb in VERB.findall(text)]
     assert len(named) > 150 and [each for each in named if each[1] not in {*cli.VERBS, *others}] == []

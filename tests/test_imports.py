@@ -45,7 +45,7 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
-    "recipes": {"data", "suggestions"},  # its files, for the data of the tutorials
+    "recipes": {"suggestions"},
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data"},  # when it compares a folder with its manifest

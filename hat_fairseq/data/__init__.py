@@ -18,6 +18,7 @@ bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepie
 rows.py, ids.py                a `Row`, the tokens of a sample, and the steps to it that kinds share; the record of each
 long_input.py                  what stays of a row that is too long; sentences packed to chunks, rows and windows
 binarize.py, dictionary.py     writes what fairseq-preprocess would write
+formats.py, foreign.py         what a file is, by its name; what it holds instead, with the way out
 files.py, outputs.py           reads files with the place of what is wrong; writes them atomically
 checksums.py                   compares a folder with its manifest
 

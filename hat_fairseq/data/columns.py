@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.options import COLUMNS, METAVAR, NUMBER_IDS
+from hat_fairseq.data.options import COLUMNS, METAVAR, NUMBER_IDS, OptionError
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Columns:
     def __post_init__(self) -> None:
         for pair in self.pairs:
             if "=" not in pair:
-                raise ValueError(f"--columns {pair}: expected {METAVAR}, for example text=article")
+                raise OptionError("{columns}: expected {}, for example text=article", METAVAR, columns=pair)
         split = [pair.split("=", 1) for pair in self.pairs]
         for names in ([key for key, _ in split if key], [column for _, column in split]):
             if twice := [name for name, count in Counter(names).items() if count > 1]:
-                raise ValueError(f"--columns names {twice[0]!r} twice")
+                raise OptionError("{columns} names {} twice", repr(twice[0]), columns=None)
 
     def __bool__(self) -> bool:
         return bool(self.pairs or self.number_ids)
@@ -38,7 +38,8 @@ class Columns:
     def check_for(self, what: str) -> None:
         """Raises ValueError if an option is given, which has no effect on `what`."""
         if self:
-            raise ValueError(f"--{'columns' if self.pairs else 'number-ids'} has no effect on {what}: remove it")
+            name = "columns" if self.pairs else "number_ids"
+            raise OptionError(f"{{{name}}} has no effect on {{}}: remove it", what, **{name: None})
 
     def renamed(
         self, rows: Iterable[tuple[str, dict[str, Any]]], path: Path, counts: Counter[str]
@@ -53,23 +54,30 @@ class Columns:
             return
         for number, (where, row) in enumerate(rows):
             if number == 0:
-                if absent := [column for column in self.key_of if column not in row]:
-                    raise ValueError(
-                        f"{path}: --columns names {absent[0]!r}, and the columns are {', '.join(map(repr, row))}"
-                    )
-                counts["columns_left_out"] += sum(not key for key in self.key_of.values())
+                if absent := [column for column in self.key_of if value_at(row, column) is ABSENT]:
+                    raise self.unknown(path, absent[0], "columns", row)
+                counts["columns_left_out"] = sum(not key for key in self.key_of.values())
             yield where, self.renamed_row(row, where)
 
+    def unknown(self, path: Path, column: str, what: str, names: Iterable[str]) -> OptionError:
+        """Returns the error of a column that is not among these columns or keys of a file."""
+        names = ", ".join(map(repr, names))
+        return OptionError("{}: {columns} names {!r}, and the {} are {}", path, column, what, names, columns=None)
+
     def renamed_row(self, row: dict[str, Any], where: str) -> dict[str, Any]:
-        """Returns a row with the keys of records; ValueError for a column of the name of another one's key."""
-        for column, key in self.key_of.items():
-            if key not in self.key_of and {key, column} <= row.keys():
-                raise ValueError(
-                    f"{where}: it has {key!r} besides {column!r}, which --columns calls so; leave the former out "
-                    f"with ={key}"
-                )
-        names = ((self.key_of.get(column, column), cell) for column, cell in row.items())
-        return {key: cell for key, cell in names if key}
+        """Returns a row with the keys of records; ValueError for a column of the name of another one's key.
+
+        An object of which a column such as `translation.en` is a part is left out.
+        """
+        values = {column: value for column in self.key_of if (value := value_at(row, column)) is not ABSENT}
+        divided = {column.partition(".")[0] for column in values if column not in row}
+        for column in values:
+            key = self.key_of[column]
+            if key in row and key not in self.key_of and key not in divided:
+                text = "{}: it has {!r} besides {!r}, which {columns} calls so; leave the former out with ={}"
+                raise OptionError(text, where, key, column, key, columns=None)
+        others = {key: cell for key, cell in row.items() if key not in values and key not in divided}
+        return others | {key: cell for column, cell in values.items() if (key := self.key_of[column])}
 
     def with_id(self, value: dict[str, Any], where: str, split: str, number: int) -> dict[str, Any]:
         """Returns a record with its number as the id, if that is wanted; ValueError if it has an id."""
@@ -80,12 +88,27 @@ class Columns:
         return {**value, "id": f"{'input' if split == '-' else split}-{number}"}
 
 
+ABSENT = object()
+
+
+def value_at(row: dict[str, Any], column: str) -> Any:
+    """Returns the value of a column, which may be inside of an object, as `translation.en`; `ABSENT` without one."""
+    if column in row:
+        return row[column]
+    value: Any = row
+    for name in column.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return ABSENT
+        value = value[name]
+    return value
+
+
 AS_NAMED = Columns()
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Declares the two options."""
-    parser.add_argument("--columns", nargs="+", metavar=METAVAR, default=(), help=COLUMNS)
+    parser.add_argument("--columns", action="append", metavar=METAVAR, help=COLUMNS)
     parser.add_argument("--number-ids", action="store_true", help=NUMBER_IDS)
 
 

@@ -1,4 +1,7 @@
-"""Compressed files, which are known by their first bytes, whatever they are called: gzip, xz, bzip2 and Zstandard."""
+"""Opens files, which may be compressed: with gzip (`.gz`), xz (`.xz`), bzip2 (`.bz2`) or Zstandard (`.zst`).
+
+A file whose first bytes are of another compression than its name is refused, and so is a pointer of Git LFS.
+"""
 
 import bz2
 import gzip
@@ -12,7 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-ENDINGS = (".gz", ".xz", ".bz2", ".zst")  # what such files are usually called
+ENDINGS = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "Zstandard"}
+#: How a file begins that a clone without its large files has, and what fetches these.
+POINTERS = {
+    b"version https://git-lfs.github.com/spec/": ("Git LFS", "git lfs pull"),
+    b"version https://hawser.github.com/spec/": ("Git LFS", "git lfs pull"),  # of its first versions
+    b"/annex/objects/": ("git-annex", "git annex get"),
+}
+LONGEST_POINTER = max(map(len, POINTERS))
 AT_ONCE = 1 << 16  # bytes that are read, and that `peek` shows
 MOST_MEMORY = 1 << 28  # bytes that xz may take: four times what `xz -9` needs
 
@@ -30,16 +40,36 @@ def compression_of(head: bytes) -> str | None:
     return next((name for name, magic in _MAGIC.items() if re.match(magic, head)), None)
 
 
+def check_pointer(head: bytes, path: Path) -> None:
+    """Raises ValueError for the beginning of a pointer of Git LFS or git-annex."""
+    for begin, (tool, command) in POINTERS.items():
+        if head.startswith(begin):
+            raise ValueError(f"{path} is a {tool} pointer, not the file itself: run `{command}` in its clone")
+
+
+def checked_compression(head: bytes, path: Path) -> str | None:
+    """Returns the compression of a file; ValueError if its name says another one, or if it is a pointer of Git LFS."""
+    check_pointer(head, path)
+    name, said = compression_of(head), ENDINGS.get(path.suffix.lower())
+    if name and name != said:
+        ending = next(ending for ending, each in ENDINGS.items() if each == name)
+        raise ValueError(f"{path} is compressed with {name}: end its name in {ending}, or unpack it")
+    if said and not name:
+        raise ValueError(f"{path} is no {said} file, as its name says: rename it, or fetch it again")
+    return name
+
+
 @contextmanager
 def decompressed(path: Path) -> Iterator[io.BufferedReader]:
     """Opens a file, which may be compressed, as the bytes that it stands for.
 
     Raises:
-        ValueError: the file is damaged, needs more memory than `MOST_MEMORY`, or a package that is not installed.
+        ValueError: the file is damaged, needs more memory than `MOST_MEMORY`, or a package that is not installed; or
+            it is something else than its name says.
     """
     with open(path, "rb", buffering=AT_ONCE) as opened:
         file = cast(io.BufferedReader, opened)
-        name = compression_of(file.peek(1))
+        name = checked_compression(file.peek(1), path)
         if name is None:
             yield file
             return

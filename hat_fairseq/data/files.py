@@ -15,17 +15,14 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from hat_fairseq.data.compression import decompressed
+from hat_fairseq.data.compression import LONGEST_POINTER, check_pointer, decompressed
+from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.text import is_blank
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
-#: How a file begins that a clone without its large files has, and what fetches these.
-POINTERS = {
-    b"version https://git-lfs.github.com/spec/": ("Git LFS", "git lfs pull"),
-    b"version https://hawser.github.com/spec/": ("Git LFS", "git lfs pull"),  # of its first versions
-    b"/annex/objects/": ("git-annex", "git annex get"),
-}
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # byte order marks
+_SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)  # finds where a value ends; `parse_json` checks it
+_SPACES = re.compile(r"[ \t\r\n]*")  # of JSON
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
 
@@ -49,13 +46,9 @@ def note_input(path: Path) -> None:
 
 def check_lfs(path: str | Path) -> None:
     """Raises ValueError for a pointer of Git LFS or git-annex; what is no regular file is not read."""
-    if not Path(path).is_file():
-        return
-    with open(path, "rb") as file:
-        head = file.read(max(map(len, POINTERS)))
-    for begin, (tool, command) in POINTERS.items():
-        if head.startswith(begin):
-            raise ValueError(f"{path} is a {tool} pointer, not the file itself: run `{command}` in its clone")
+    if Path(path).is_file():
+        with open(path, "rb") as file:
+            check_pointer(file.read(LONGEST_POINTER), Path(path))
 
 
 def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
@@ -103,12 +96,14 @@ def without_blank(lines: Iterable[tuple[int, str]], counts: Counter[str]) -> Ite
 
 
 @contextmanager
-def at(where: object) -> Iterator[None]:
-    """Opens the message of every ValueError of the block with a place."""
+def at(where: object, way_out: str = "") -> Iterator[None]:
+    """Opens the message of every ValueError of the block with a place, and ends it with what to do."""
     try:
         yield
+    except OptionError as error:
+        raise error.at(where, way_out) from error
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise ValueError(f"{where}: {error}{way_out}") from error
 
 
 def read_json_lines(path: str | Path, counts: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -154,6 +149,54 @@ def parse_json(text: str) -> Any:
         raise ValueError(f"not a JSON object ({error}); is the file cut off?") from error
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def json_values(text: str, path: Path) -> Iterator[tuple[str, str]]:
+    """Yields place and text, without line breaks, of each item of a list, or of each of several values.
+
+    The place is file and line, and the number of the item from 1 in a list. ValueError, with the place, for what is no
+    JSON, for an item of more than `MAX_LINE` characters, and for a list that does not end.
+    """
+    place, number, line, counted = _after_spaces(text, 0), 0, 1, 0
+    is_list = text.startswith("[", place)
+    place = _after_spaces(text, place + is_list)
+    while place < len(text) and not (is_list and text[place] == "]"):
+        if is_list and number:
+            if text[place] != ",":
+                line += text.count("\n", counted, place)
+                raise ValueError(f"{path}:{line}: expected a comma after item {number}, found {text[place:][:60]}")
+            place = _after_spaces(text, place + 1)
+        line, counted, number = line + text.count("\n", counted, place), place, number + 1
+        where = f"{path}:{line}, item {number}" if is_list else f"{path}:{line}"
+        end = _end_of_value(text, place, where)
+        yield where, text[place:end].replace("\n", " ").replace("\r", " ")
+        place = _after_spaces(text, end)
+    is_whole = is_list and place < len(text)
+    after = _after_spaces(text, place + is_whole)
+    line += text.count("\n", counted, after)
+    if is_list and not is_whole:
+        raise ValueError(f"{path}:{line}: the list does not end after item {number}; is the file cut off?")
+    if is_list and not is_blank(rest := text[after:]):
+        raise ValueError(f"{path}:{line}: text after the end of the list: {rest.strip():.60}")
+
+
+def _after_spaces(text: str, place: int) -> int:
+    match = _SPACES.match(text, place)
+    return place if match is None else match.end()
+
+
+def _end_of_value(text: str, place: int, where: str) -> int:
+    try:
+        _, end = _SCANNER.raw_decode(text, place)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{where}: not a JSON object ({error.msg} in line {error.lineno}); is the file cut off?"
+        ) from error
+    except RecursionError:
+        raise ValueError(f"{where}: it is nested too deeply") from None
+    if end - place > MAX_LINE:
+        raise ValueError(f"{where}: it has more than {MAX_LINE:,} characters; divide it")
+    return int(end)
 
 
 def json_text(value: Any, **layout: Any) -> str:
@@ -231,12 +274,32 @@ def of_type(value: Any, kind: type, name: str) -> Any:
     return value
 
 
+def rows_of_lists(value: Any, name: str) -> Any:
+    """Returns an object of lists, in which `datasets` stores a list of objects, as this list; others as they are.
+
+    ValueError with the name if the lists have different lengths.
+    """
+    if not isinstance(value, dict):
+        return value
+    if not all(isinstance(each, list) for each in value.values()) or len(set(map(len, value.values()))) != 1:
+        raise ValueError(f"{name} must be a list, or an object of lists of one length, not {value!r:.60}")
+    return [dict(zip(value, each, strict=True)) for each in zip(*value.values(), strict=True)]
+
+
 def check_number(value: Any, name: str, whole: bool = False, least: int | None = None) -> None:
     """Raises ValueError for a value that is no number, is NaN, has a fraction (`whole`), or is below `least`."""
     if not isinstance(value, Integral if whole else Real) or isinstance(value, bool) or value != value:
         raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r:.60}")
     if least is not None and value < least:
         raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
+def check_option(value: Any, name: str, whole: bool = False, least: int | None = None) -> None:
+    """Checks the value of an option as `check_number`."""
+    try:
+        check_number(value, name, whole, least)
+    except ValueError as error:
+        raise OptionError(f"{{{name}}}{{}}", str(error).removeprefix(name), **{name: None}) from None
 
 
 class Fields:

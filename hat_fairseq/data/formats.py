@@ -1,46 +1,44 @@
-"""What a file of records is, by its content: JSON lines, JSON, CSV, Parquet, Arrow, or plain text.
+"""What a file of records, or of what people say, is: the end of its name says it.
 
-All but Parquet and Arrow may be compressed. The end of a name decides only where the content says nothing: whether
-`train.csv` with unknown columns is a damaged table, or plain text.
+Nothing is guessed: a file whose first bytes say something else is refused with the way out, and so is another name. The
+standard input and a pipe have no such names; of these the first characters say whether they are JSON, subtitles or
+text.
 """
 
 import csv
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BufferedReader
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any, cast
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.compression import AT_ONCE, ENDINGS, compression_of, decompressed
-from hat_fairseq.data.files import UTF_16, lines_of, note_input, parse_object, without_blank
-from hat_fairseq.data.json_stream import json_texts
-from hat_fairseq.data.tables import Rows, read_arrow, read_csv, read_table
+from hat_fairseq.data.files import MAX_LINE, json_values, lines_of, note_input, parse_object, without_blank
+from hat_fairseq.data.foreign import ENDINGS as OTHER_ENDINGS
+from hat_fairseq.data.foreign import JSON_OVER_LINES, beginning, foreign, is_object, json_of
+from hat_fairseq.data.tables import TAB, Rows, read_arrow, read_csv, read_table
 from hat_fairseq.data.text import is_blank
 
-JSON_LINES, JSON, CSV, PARQUET, ARROW, TEXT = "JSON lines", "JSON", "CSV", "Parquet", "Arrow", "plain text"
-REFUSALS = {
-    "UTF-16": "is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8",
-    "UTF-16LE": "is UTF-16 without a mark at its beginning; convert it to UTF-8: iconv -f utf-16le -t utf-8",
-    "UTF-16BE": "is UTF-16 without a mark at its beginning; convert it to UTF-8: iconv -f utf-16be -t utf-8",
-    "zip": "is a zip archive or an office document (.docx, .xlsx): unpack it, or save it as text or CSV",
-    "PDF": "is a PDF document: save it as text",
-    "RTF": "is a document of a word processor (RTF): save it as text",
-    "binary": "is neither text nor Parquet: it has null bytes",
-    TEXT: "is plain text, and neither JSON nor a table whose first line names keys of records",
+JSON_LINES, JSON, CSV, PARQUET, ARROW = "JSON lines", "JSON", "CSV", "Parquet", "Arrow"
+TEXT, SUBRIP, WEBVTT = "plain text", "SubRip", "WebVTT"
+NAMED = {
+    **{"jsonl": JSON_LINES, "ndjson": JSON_LINES, "json": JSON, "csv": CSV, "tsv": CSV},
+    **{"parquet": PARQUET, "arrow": ARROW, "txt": TEXT, "srt": SUBRIP, "vtt": WEBVTT},
 }
 STDIN = Path("-")
-NAMED = {"jsonl": JSON_LINES, "ndjson": JSON_LINES, "json": JSON_LINES, "csv": CSV, "tsv": CSV}
 DELIMITERS = ",;\t|"
 
-_OBJECT = re.compile(r"""\{\s*("|'\w+'\s*:|\}?\s*$)""")  # also what Python prints, so that it is refused
-VTT_HEAD = re.compile(r"WEBVTT(?:\s|$)")  # the first line of subtitles
-_LIST = re.compile(r"""\[\s*(\{|\]\s*$|"(?:[^"\\]|\\.)*"\s*[,\]])""")
+CLOCK = r"\d{1,3}(?::\d{1,2})?:\d{1,2}(?:[.,]\d{1,6})?"
+TIMING = re.compile(rf"[ \t]*({CLOCK})[ \t]*-->[ \t]*({CLOCK})(?:[ \t]+(.*))?")  # of a cue
+FIRST = 8  # lines that show something, among which the first cue of SubRip begins
+_VTT_HEAD = re.compile(r"WEBVTT(?:\s|$)")  # the first line
 _SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # the first line that Excel writes and reads
 
 
@@ -55,47 +53,53 @@ def is_saved_dataset(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.arrow"))
 
 
-def format_of(head: bytes, name: str, keys: Collection[str]) -> str:
-    """Returns the format of a file that begins with `head`: one of the constants above, or a key of `REFUSALS`.
-
-    `name`: of the file; `keys`: names that the columns of a table may have.
-    """
-    magic = {b"PAR1": PARQUET, b"ARROW1": ARROW, b"\xff\xff\xff\xff": ARROW, b"PK\x03\x04": "zip"}
-    magic |= {b"%PDF-": "PDF", rb"{\rtf": "RTF"}
-    magic |= dict.fromkeys(UTF_16, "UTF-16")
-    if known := next((known for begin, known in magic.items() if head.startswith(begin)), None):
-        return known
-    if b"\0" in head:
-        return _utf16(head) or "binary"
-    text = _visible(head)
-    first = text.partition("\n")[0]
-    if VTT_HEAD.match(first):
-        return TEXT
-    if first.strip() == "{" or _LIST.match(text):
-        return JSON
-    if _OBJECT.match(first):
-        return JSON_LINES
-    header = _Header.of(text, keys)
-    if header.stated or header.known > 1 or (header.known and header.known == len(header.cells)):
-        return CSV
-    return NAMED.get(ending_of(name), TEXT)
+def format_of_name(path: Path, otherwise: str | None = None) -> str:
+    """Returns the format that the name of a file says; `otherwise` for another name, ValueError if that is None."""
+    if (form := NAMED.get(ending := ending_of(path.name), otherwise)) is not None:
+        return form
+    known = ", ".join(f".{each}" for each in NAMED)
+    advice = OTHER_ENDINGS.get(ending, "end the name of a plain text in .txt, and convert other files")
+    name = f"a name that ends in .{ending}" if ending else "a name without an end"
+    raise ValueError(f"{path}: {name} is of no format that is read, which are {known}: {advice}")
 
 
-def _utf16(head: bytes) -> str | None:
-    """Which UTF-16 most bytes look like, if it has no mark at its beginning: every second one is null."""
-    half = len(head) // 4
-    first, second = head[::2].count(0), head[1::2].count(0)
-    if half < 4 or min(first, second) > 0 or max(first, second) < half:
-        return None
-    return "UTF-16BE" if first else "UTF-16LE"
+def form_of_text(text: str) -> str:
+    """Returns what the beginning of a text is: JSON (of some form), WebVTT, SubRip or plain text."""
+    if json_of(text):
+        return JSON_LINES if is_object(text.partition("\n")[0]) else JSON
+    return WEBVTT if _VTT_HEAD.match(text) else SUBRIP if has_cues(text.split("\n")) else TEXT
 
 
-def _visible(head: bytes) -> str:
-    """The text from the first line on that is not blank."""
-    text = head.decode("utf-8", errors="ignore").removeprefix("\ufeff")
-    while text and is_blank(text.partition("\n")[0]):
-        text = text.partition("\n")[2]
-    return text.lstrip()
+def has_cues(lines: Iterable[str]) -> bool:
+    """Tells whether one of the first lines has the times of a cue; a text may show some further on."""
+    first = islice(filterfalse(is_blank, lines), FIRST)
+    return any(TIMING.fullmatch(line.removesuffix("\r")) for line in first)
+
+
+def check_content(path: Path, head: bytes, form: str) -> None:
+    """Raises ValueError for a file of this format, by its name, that begins with what is of another one."""
+    if form in (PARQUET, ARROW):
+        return
+    what, seen = foreign(head), form_of_text(text := beginning(head))
+    if what is None and seen in (JSON, JSON_LINES) and form not in (JSON, JSON_LINES):
+        what = "JSON: end its name in .jsonl if each line is an object, else in .json"
+    elif what is None and form == JSON_LINES and json_of(text) == JSON_OVER_LINES:
+        what = "JSON over several lines, or a list: end its name in .json"
+    elif what is None and seen in (SUBRIP, WEBVTT) and form != seen and (form, seen) != (WEBVTT, SUBRIP):
+        what = f"{seen}: end its name in {'.srt' if seen == SUBRIP else '.vtt'}"
+    if what is not None:
+        raise ValueError(f"{path} is {what}")
+
+
+def form_of_stream(path: Path, head: bytes, keys: Collection[str]) -> str:
+    """Returns the format of the standard input or a pipe; ValueError for tables, which are read from files only."""
+    compression, text = compression_of(head), beginning(head)
+    if what := compression or {b"PAR1": PARQUET, b"ARRO": ARROW, b"\xff" * 4: ARROW}.get(head[:4]):
+        raise ValueError(f"{path} is {what}, which is read from a file only")
+    check_content(path, head, form := form_of_text(text))
+    if form == TEXT and _Header.of(text, keys).known > 1:
+        raise ValueError(f"{path} begins as a table does, which is read from a file only, whose name ends in .csv")
+    return form
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,12 @@ class _Header:
     stated: bool = False  # whether a line above says what the delimiter is
 
     @classmethod
-    def of(cls, text: str, keys: Collection[str]) -> "_Header":
+    def of(cls, text: str, keys: Collection[str], delimiters: str = DELIMITERS) -> "_Header":
         """Reads it with the delimiter that the line `sep=` gives, or the one that gives most known names."""
         first, _, below = text.partition("\n")
         if stated := _SEPARATOR.fullmatch(first):
             return cls._read(below, stated[1], keys, True)
-        headers = [cls._read(text, delimiter, keys, False) for delimiter in DELIMITERS]
+        headers = [cls._read(text, delimiter, keys, False) for delimiter in delimiters]
         return max(headers, key=lambda header: (header.known, len(header.cells)))
 
     @classmethod
@@ -132,30 +136,32 @@ class DataFile:
     path: Path
     keys: Collection[str]  # names that the columns of a table may have
     file: BufferedReader | None  # of a file
+    format: str
     counts: Counter[str] = field(default_factory=Counter)  # of what is skipped
+    most: int | None = None  # bytes that are read
 
     @cached_property
     def head(self) -> bytes:
         return self.file.peek(AT_ONCE) if self.file is not None else b""
 
-    @cached_property
-    def format(self) -> str:
-        """Says what it is; ValueError if nothing here can read it."""
-        name = ARROW if self.file is None else format_of(self.head, self.path.name, self.keys)
-        if name in REFUSALS and name != TEXT:
-            raise ValueError(f"{self.path} {REFUSALS[name]}")
-        return name
+    @property
+    def is_json(self) -> bool:
+        return self.format in (JSON, JSON_LINES)
 
     @property
     def is_table(self) -> bool:
         return self.format in (CSV, PARQUET, ARROW)
 
+    @property
+    def is_text(self) -> bool:
+        return self.format in (TEXT, SUBRIP, WEBVTT)
+
     def rows(self, columns: Columns = AS_NAMED, keep_empty: bool = False) -> Rows:
         """Yields place and content of each record, in a table without its empty cells, or with None for each.
 
-        ValueError with the place for what is damaged, or plain text.
+        ValueError with the place for what is damaged, or text.
         """
-        if self.format in (JSON_LINES, JSON):
+        if self.is_json:
             objects = ((where, parse_object(text, where)) for where, text in self.json_texts())
             yield from columns.renamed(objects, self.path, self.counts)
         elif self.is_table:
@@ -163,56 +169,86 @@ class DataFile:
             for where, row in read_table(rows, self.counts):
                 yield where, row if keep_empty else {key: cell for key, cell in row.items() if cell is not None}
         else:
-            raise ValueError(f"{self.path} {REFUSALS[self.format]}")
+            raise ValueError(f"{self.path} is {self.format}, and records are JSON (.jsonl) or a table (.csv, .parquet)")
 
     def json_texts(self) -> Iterator[tuple[str, str]]:
-        """Yields place and text of each record of JSON, which is not checked."""
-        assert self.file is not None, self.path
-        if self.format == JSON:
-            yield from json_texts(self.file, self.path)
-            return
-        for number, line in without_blank(self.lines(), self.counts):
-            yield f"{self.path}:{number}", line
+        """Yields place and text of each record of JSON, which is not checked.
 
-    def lines(self) -> Iterator[tuple[int, str]]:
+        A file `.json` whose first line is an object is read as JSON lines, and is never in memory whole.
+        """
+        lines, first = self.lines(-1 if self.format == JSON else MAX_LINE), list[tuple[int, str]]()
+        for line in lines:
+            first.append(line)
+            if not is_blank(line[1]):
+                break
+        if self.format == JSON_LINES or (first and is_object(first[-1][1])):
+            for number, text in without_blank(chain(first, lines), self.counts):
+                yield f"{self.path}:{number}", text
+        else:
+            yield from json_values("".join(f"{text}\n" for _, text in chain(first, lines)), self.path)
+
+    def lines(self, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
         """Yields number and text of each line."""
         assert self.file is not None, self.path
-        return lines_of(self.file, self.path)
+        if self.most is None:
+            return lines_of(self.file, self.path, longest)
+        return limited(lines_of(self.file, self.path, self.most), self.path, self.most)
 
     def _table(self) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.format == CSV:
-            header = _Header.of(_visible(self.head), self.keys)
+            delimiters = TAB if ending_of(self.path.name) == "tsv" else DELIMITERS
+            header = _Header.of(beginning(self.head), self.keys, delimiters)
             return read_csv(self.lines(), self.path, header.delimiter, header.stated)
-        if self.file is not None:
-            with open(self.path, "rb") as file:
-                if compressed := compression_of(file.read(AT_ONCE)):
-                    raise ValueError(f"{self.path} is {self.format} inside of {compressed}: unpack it")
+        if self.path.suffix.lower() in ENDINGS:
+            raise ValueError(f"{self.path} is {self.format} inside of {ENDINGS[self.path.suffix.lower()]}: unpack it")
         return read_arrow(self.path, self.format == PARQUET)
 
 
 @contextmanager
-def opened(path: Path, keys: Collection[str] = (), counts: Counter[str] | None = None) -> Iterator[DataFile]:
+def opened(
+    path: Path,
+    keys: Collection[str] = (),
+    counts: Counter[str] | None = None,
+    otherwise: str | None = None,
+    most: int | None = None,
+) -> Iterator[DataFile]:
     """Opens a file of records, `-` for the standard input, or a saved `datasets` folder.
 
-    `keys`: names that the columns of a table may have; `counts`: what is skipped is added to them.
+    Args:
+        keys: names that the columns of a table may have.
+        counts: what is skipped is added to them.
+        otherwise: the format of a file of another name, which is refused if this is None.
+        most: bytes of a text, unpacked; ValueError for a longer one.
     """
     counts = Counter() if counts is None else counts
     if path == STDIN:
-        stream = DataFile(Path("standard input"), keys, cast(BufferedReader, sys.stdin.buffer), counts)
-        if (compression := compression_of(stream.head)) or stream.format in (PARQUET, ARROW):
-            raise ValueError(f"the standard input is {compression or stream.format}, which is read from a file only")
-        yield stream
+        path, file = Path("standard input"), cast(BufferedReader, sys.stdin.buffer)
+        yield DataFile(path, keys, file, form_of_stream(path, file.peek(AT_ONCE), keys), counts, most)
         return
     if path.is_dir():
         if not is_saved_dataset(path):
             stored = path / "text"
             inside = f", such as {stored / 'test.jsonl'}" if stored.is_dir() else ""
             raise ValueError(f"{path} is a folder, and `datasets` did not save it: name a file{inside}")
-        yield DataFile(path, keys, None, counts)
+        yield DataFile(path, keys, None, ARROW, counts)
         return
     note_input(path)
     with decompressed(path) as file:
-        yield DataFile(path, keys, file, counts)
+        head, is_pipe = file.peek(AT_ONCE), not path.is_file()
+        form = form_of_stream(path, head, keys) if is_pipe else format_of_name(path, otherwise)
+        if not is_pipe:
+            check_content(path, head, form)
+        yield DataFile(path, keys, file, form, counts, most)
+
+
+def limited(lines: Iterable[tuple[int, str]], path: Path, most: int) -> Iterator[tuple[int, str]]:
+    """Yields lines; ValueError where they have too many characters together."""
+    size = 0
+    for number, line in lines:
+        size += len(line) + 1
+        if size > most:
+            raise ValueError(f"{path} has more than {most:,} characters, and it is read whole: divide it")
+        yield number, line
 
 
 def read_rows(path: Path, keys: Collection[str] = (), counts: Counter[str] | None = None) -> Rows:

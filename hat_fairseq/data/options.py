@@ -6,7 +6,8 @@ here, so every file of it may import the options.
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -18,7 +19,8 @@ ON_MISALIGNED = ("error", "drop", "merge")
 WORD_TOKENIZERS = ("none", "moses", "jieba")  # see `word_tokenizer.py`
 BPES = ("learned", "gpt2", "sentencepiece", "tokenizer")
 POLICIES = ("error", "truncate", "truncate-sentences", "chunk")  # for long input; see `long_input.py`
-COLUMNS = "read a key of records from another column or key of the data, e.g. text=article; =COLUMN leaves a column out"
+COLUMNS = "read a key of records from another column or key of the data, e.g. text=article or text=translation.en; "
+COLUMNS += "=COLUMN leaves a column out; repeat the option for each"
 NUMBER_IDS = "number the records of each split SPLIT-1, SPLIT-2 and so on; the data must have no ids"
 METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
@@ -31,6 +33,47 @@ TITLES = {  # of the groups in the help
     WINDOWS: "--kind qa and document_qa",
     TARGETS: "--kind text: documents with targets",
 }
+
+
+class OptionError(ValueError):
+    """A mistake in options, which are flags on the command line and arguments in Python.
+
+    `text` has a field such as `{splitter}` for each of the `options`, which stands for its name, and its value if that
+    is not None; and `{}` for each of the `texts`, which stay as they are.
+    """
+
+    def __init__(self, text: str, *texts: object, **options: Any) -> None:
+        flags = {name: typed(name) if value is None else f"{typed(name)} {value}" for name, value in options.items()}
+        arguments = {
+            name: name if value is None else f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
+            for name, value in options.items()
+        }
+        super().__init__(text.format(*texts, **flags))
+        self.in_python = text.format(*texts, **arguments)
+
+    def at(self, where: object, way_out: str = "") -> "OptionError":
+        """Returns the same with a place before it, and what to do after it."""
+        error = OptionError("{}: {}{}", where, self, way_out)
+        error.in_python = f"{where}: {self.in_python}{way_out}"
+        return error
+
+    def __reduce__(self) -> Any:
+        return ValueError, self.args  # between processes
+
+
+@contextmanager
+def as_in_python() -> Iterator[None]:
+    """Has an error of options, raised in the block, name arguments instead of flags."""
+    try:
+        yield
+    except OptionError as error:
+        error.args = (error.in_python,)
+        raise
+
+
+def typed(name: str) -> str:
+    """Returns the name of an option as a flag."""
+    return f"--{name.replace('_', '-')}"
 
 
 def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) -> Any:
@@ -174,10 +217,9 @@ def options_of(declared: type[Settings]) -> list[Field[Any]]:
 
 def flag(item: Field[Any], value: Any = None) -> str:
     """Returns an option as it is typed: `--splitter given`, `--no-aligned`; without a value `--splitter`."""
-    name = item.name.replace("_", "-")
     if isinstance(value, bool):
-        return f"--{name}" if value else f"--no-{name}"
-    return f"--{name}" if value is None else f"--{name} {value}"
+        return typed(item.name) if value else typed(f"no_{item.name}")
+    return typed(item.name) if value is None else f"{typed(item.name)} {value}"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -192,7 +234,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         else:
             number = int if item.type in (int, int | None) else float if item.type is float else str
             choices = item.metadata["choices"]
-            words |= {"nargs": "+"} if isinstance(default, tuple) else {}
+            words |= {"action": "append"} if isinstance(default, tuple) else {}
             metavar = "|".join(choices) or item.metadata["metavar"]
             group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
 

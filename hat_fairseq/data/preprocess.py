@@ -91,7 +91,7 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     if unknown := sorted(reader.defaults.keys() - known | reader.defaults.keys() & OF_TABLES):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(known))}")
     chosen = {name: value for name, value in arguments.items() if name in known and value is not None}
-    chosen |= {"columns": tuple(chosen.get("columns", ()))}
+    chosen |= {"columns": tuple(chosen.get("columns") or ())}
     options = Options(**{**with_languages(reader.defaults), **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, arguments)

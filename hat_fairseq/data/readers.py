@@ -1,7 +1,8 @@
 """Find the reader of a raw release: a reader module, or a folder with records or parallel text for each split.
 
-The format of a file of records is found by its content (`formats.py`). The two files of parallel text (`tables.py`) are
-called `train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
+The end of its name says what a file of records is (`formats.py`). A split may have several, as the Hub stores them:
+`data/train-00000-of-00002.parquet`, or `train/0000.parquet`. The two files of parallel text (`tables.py`) are called
+`train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
 `train.en-de.en` and `train.en-de.de`; they may be compressed. The first language is the source, unless
 `--source-language` and `--target-language` say the reverse.
 """
@@ -13,7 +14,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,11 +21,22 @@ from typing import Any
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.compression import ENDINGS
 from hat_fairseq.data.files import at
-from hat_fairseq.data.formats import JSON, JSON_LINES, REFUSALS, TEXT, ending_of, is_saved_dataset, opened
+from hat_fairseq.data.formats import (
+    JSON,
+    JSON_LINES,
+    NAMED,
+    SUBRIP,
+    TEXT,
+    WEBVTT,
+    ending_of,
+    format_of_name,
+    is_saved_dataset,
+    opened,
+)
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.language import base_language, parse_code
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import json_line, keys_of, read_records
+from hat_fairseq.data.records_json import json_line, read_files
 from hat_fairseq.data.tables import read_parallel
 from hat_fairseq.suggestions import did_you_mean
 from hat_fairseq.versions import digest_of
@@ -39,7 +50,10 @@ IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
 _CODES = re.compile(r"^\w+\.([a-z]{2,3})-([a-z]{2,3})\.")  # of parallel text, in the names of its files
-_SPLIT = re.compile(rf"(train|{'|'.join(VALID)}|test\d*)(-\d+-of-\d+)?", re.IGNORECASE)
+_SPLIT = re.compile(rf"train|{'|'.join(VALID)}|test([1-9]\d*)?")
+_LIKE_SPLIT = re.compile(rf"(train|{'|'.join(VALID)}|test\d*)(-.*)?", re.IGNORECASE)
+_SHARD = re.compile(r"(?P<split>\w+)-(?P<number>\d{5})-of-(?P<all>\d{5})(-[0-9a-f]+)?")
+_JSON = (JSON, JSON_LINES)
 # What lies beside data and is none, whatever it holds.
 _NO_DATA = re.compile(
     r"\..*|.*~|(readme|licen[cs]e|copying|notice|citation|changelog|authors|attribution|source)(\.(txt|html?|pdf))?|"
@@ -47,13 +61,22 @@ _NO_DATA = re.compile(
     r"lock|md5|sha\d+|asc|sig|bak|orig|old|tmp|swp|part|crc)",
     re.IGNORECASE,
 )
-_DATA_ENDINGS = ("jsonl", "ndjson", "csv", "tsv", "parquet", "arrow", "source", "target")
+_DATA_ENDINGS = ({*NAMED} - {"json", "txt"}) | {"source", "target"}
 _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .json, .csv, .parquet and so on), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
 
 Languages = tuple[str | None, str | None]  # of source and target, codes of BCP 47
+
+
+@dataclass(frozen=True)
+class Split:
+    """The files of a split: of records, or the source and the target of parallel text."""
+
+    name: str  # as the files have it, such as `dev`
+    files: tuple[Path, ...]
+    is_parallel: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,43 +201,46 @@ def _is_beside(name: str, file: Path, folder: Path) -> bool:
 
 def _folder_reader(folder: Path, kind: str, columns: Columns, languages: Languages, of_model: bool) -> Reader:
     """Returns splits as files of records, or as two files of parallel text, which are aligned by default."""
-    splits = _files_of_splits(folder, keys := keys_of(kind, columns))
-    splits = {split: _in_direction(files, languages, of_model) for split, files in splits.items()}
-    parallel = any(len(files) == 2 for files in splits.values())
+    splits = {split: _in_direction(files, languages, of_model) for split, files in _files_of_splits(folder).items()}
+    parallel = [split.files for split in splits.values() if split.is_parallel]
     if parallel and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs records: JSON or a table")
     if parallel:
         columns.check_for(f"{folder}, which has parallel text")
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-        files = splits[split]
-        return read_parallel(*files) if len(files) == 2 else read_records(files[0], kind, columns, counts)
+        files = splits[split].files
+        return (
+            read_parallel(*files)
+            if splits[split].is_parallel
+            else read_files(files, kind, columns, counts, splits[split].name)
+        )
 
     stated = ("", "") if of_model else languages
-    defaults = {"aligned": True, "target_separator": True, **_languages_of(splits.values(), stated)} if parallel else {}
-    single = {split: files[0] for split, files in splits.items() if len(files) == 1}
-    json = {split: path for split, path in single.items() if not columns and _format(path, keys) in (JSON_LINES, JSON)}
-    size = sum(path.stat().st_size for files in splits.values() for path in files)
+    defaults = {"aligned": True, "target_separator": True, **_languages_of(parallel, stated)} if parallel else {}
+    single = {split: each.files[0] for split, each in splits.items() if len(each.files) == 1}
+    json = {split: path for split, path in single.items() if not columns and NAMED.get(ending_of(path.name)) in _JSON}
+    size = sum(path.stat().st_size for split in splits.values() for path in split.files)
     return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=size, files=json)
 
 
-def _in_direction(files: tuple[Path, ...], languages: Languages, of_model: bool) -> tuple[Path, ...]:
+def _in_direction(split: Split, languages: Languages, of_model: bool) -> Split:
     """Returns the two files of parallel text as source and target; a name such as `train.ja-en.ja` says either order.
 
     ValueError for languages that are neither those of the name nor the reverse, unless they are those of a model. A
     code that is none of BCP 47, such as `cn`, may be any language.
     """
-    match = _CODES.search(files[0].name)
-    if match is None or len(files) != 2 or languages == (None, None):
-        return files
+    files, match = split.files, _CODES.search(split.files[0].name)
+    if match is None or not split.is_parallel or languages == (None, None):
+        return split
     source, target = (code and _known_language(code) for code in languages)
     first, second = map(_known_language, match.groups())
     if _is_one(source, first) and _is_one(target, second):
-        return files
+        return split
     if None not in languages and _is_one(source, second) and _is_one(target, first):
-        return files[::-1]
+        return Split(split.name, files[::-1], is_parallel=True)
     if of_model:
-        return files
+        return split
     flags = ((f"--{side}-language {code}", code) for side, code in zip(("source", "target"), languages, strict=True))
     raise ValueError(
         f"{' '.join(flag for flag, code in flags if code)}: {files[0]} and {files[1].name} are of the languages "
@@ -222,7 +248,7 @@ def _in_direction(files: tuple[Path, ...], languages: Languages, of_model: bool)
     )
 
 
-def _languages_of(splits: Collection[tuple[Path, ...]], stated: Languages) -> dict[str, str]:
+def _languages_of(parallel: Collection[tuple[Path, ...]], stated: Languages) -> dict[str, str]:
     """Returns the languages of parallel text, as far as the names of all its files say the same ones, as defaults.
 
     Warns of names that do not, and of codes that are none, where the language of a side is not `stated`.
@@ -231,8 +257,7 @@ def _languages_of(splits: Collection[tuple[Path, ...]], stated: Languages) -> di
     for side, name in enumerate(("source_language", "target_language")):
         codes = {
             files[side].name.removeprefix(match[0]).partition(".")[0] if (match := _CODES.search(files[0].name)) else ""
-            for files in splits
-            if len(files) == 2
+            for files in parallel
         }
         if len(codes) == 1 and _known_language(code := next(iter(codes))) is not None:
             languages[name] = code
@@ -259,73 +284,113 @@ def _is_one(language: str | None, other: str | None) -> bool:
     return language is None or other is None or language == other
 
 
-def _format(path: Path, keys: Collection[str]) -> str:
-    with opened(path, keys) as file:
-        return file.format
+def _files_of_splits(folder: Path) -> dict[str, Split]:
+    """The files of each split, in fairseq's order, of a folder, or of the only one in it that has splits.
 
-
-def _files_of_splits(folder: Path, keys: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """The file of each split, or the source and the target, in fairseq's order; ValueError for other data files."""
-    entries = [path for path in sorted(folder.iterdir()) if not _NO_DATA.fullmatch(path.name)]
-    stems = {path.name.partition(".")[0] for path in entries}
-    tests = sorted(
-        (stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)), key=lambda stem: int(stem[4:] or 0)
-    )
-    splits: dict[str, tuple[Path, ...]] = {}
+    ValueError for other data files; files that are no data are named.
+    """
+    if not (forms := _forms_in(folder)):
+        _check_others(folder, ())
+        below = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "." and _forms_in(path)]
+        if len(below) > 1:
+            raise ValueError(f"{folder} has splits in several folders: give one of {', '.join(map(str, below))}")
+        if not below:
+            raise ValueError(f"{folder} has no {_EXPECTED}")
+        folder, forms = below[0], _forms_in(below[0])
+    splits: dict[str, Split] = {}
+    tests = sorted((stem for stem in forms if stem.startswith("test")), key=lambda stem: int(stem[4:] or 0))
     for split, stem in [("train", "train"), *(("valid", stem) for stem in VALID), *((stem, stem) for stem in tests)]:
-        forms = _forms(folder, stem, [path for path in entries if path.name.partition(".")[0] == stem], keys)
-        if len(forms) > 1 or (forms and split in splits):
+        of_split = forms.get(stem, [])
+        if len(of_split) > 1 or (of_split and split in splits):
             raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
-        if forms:
-            splits[split] = forms[0]
-    used = {path for files in splits.values() for path in files}
-    if others := [path.name for path in entries if path not in used and _is_data(path, keys)]:
-        raise ValueError(
-            f"{folder} has {others[0]}, which is no split, or no file: call splits train, valid (or "
-            f"{', '.join(VALID[1:])}), test, test1, ..., and move other files elsewhere"
-        )
-    if not splits:
-        raise ValueError(f"{folder} has no {_EXPECTED}")
+        if of_split:
+            splits[split] = of_split[0]
+    _check_others(folder, {path for split in splits.values() for path in split.files})
     return splits
 
 
-def _is_data(path: Path, keys: Collection[str]) -> bool:
-    """Tells whether somebody may expect that a file or folder is read: it is called so, or holds records."""
-    if path.is_dir():
-        if is_saved_dataset(path):
-            return True
-        inside = (file for file in path.iterdir() if not _NO_DATA.fullmatch(file.name) and not file.is_dir())
-        called_so = _SPLIT.fullmatch(path.name) is not None
-        return called_so and any(_is_data(file, keys) for file in inside)
-    if _SPLIT.fullmatch(path.name.partition(".")[0]) or ending_of(path.name) in _DATA_ENDINGS:
-        return True
-    try:
-        with opened(path, keys) as file:
-            if file.format != JSON:
-                return file.format != TEXT and (file.format != JSON_LINES or len(list(islice(file.lines(), 2))) == 2)
-            return file.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # one object is a description
-    except (ValueError, OSError):  # of another kind, such as an archive
-        return False
+def _forms_in(folder: Path) -> dict[str, list[Split]]:
+    """All forms in which a folder has each split, by the name of the split."""
+    by_stem: dict[str, list[Path]] = {}
+    for path in filter(_may_be_data, sorted(folder.iterdir())):
+        by_stem.setdefault(_stem(path), []).append(path)
+    forms = {stem: _forms(folder, stem, paths) for stem, paths in by_stem.items() if _SPLIT.fullmatch(stem)}
+    return {stem: of_split for stem, of_split in forms.items() if of_split}
 
 
-def _forms(folder: Path, stem: str, paths: Sequence[Path], keys: Collection[str]) -> list[tuple[Path, ...]]:
-    """All files of a split, or its folder in a saved `datasets` folder, or pairs; ValueError for a side alone."""
-    forms: list[tuple[Path, ...]] = [(path,) for path in paths if path.name == stem and is_saved_dataset(path)]
+def _may_be_data(path: Path) -> bool:
+    return _NO_DATA.fullmatch(path.name) is None
+
+
+def _stem(path: Path) -> str:
+    stem = path.name.partition(".")[0]
+    return match["split"] if (match := _SHARD.fullmatch(stem)) else stem
+
+
+def _check_others(folder: Path, used: Collection[Path]) -> None:
+    """Names what is left out of a folder; ValueError for what somebody may expect to be read: it is called so."""
+    others = [path for path in filter(_may_be_data, sorted(folder.iterdir())) if not {path, *_inside(path)} & {*used}]
+    for path in others:
+        is_called_so = _LIKE_SPLIT.fullmatch(_stem(path)) is not None
+        has_files = not path.is_dir() or is_saved_dataset(path) or (is_called_so and any(_inside(path)))
+        if has_files and (is_called_so or path.is_dir() or ending_of(path.name) in _DATA_ENDINGS):
+            raise ValueError(
+                f"{folder} has {path.name}, which is no split, or no file: call splits train, valid (or "
+                f"{', '.join(VALID[1:])}), test, test1, ..., and move other files elsewhere"
+            )
+    if names := [path.name for path in others if path.is_file()]:
+        logger.warning("left out of %s, because they are no splits: %s", folder, ", ".join(names))
+
+
+def _inside(path: Path) -> list[Path]:
+    """The files in a folder that may be data; of a file none."""
+    return [each for each in sorted(path.iterdir()) if _may_be_data(each) and each.is_file()] if path.is_dir() else []
+
+
+def _forms(folder: Path, stem: str, paths: Sequence[Path]) -> list[Split]:
+    """A split as all its files, its folder (saved by `datasets`, or with Parquet alone), its shards, and its pairs.
+
+    ValueError for a side of a pair alone, for absent shards, and for a text.
+    """
+    folders = [path for path in paths if path.name == stem and path.is_dir()]
+    forms = [Split(stem, (path,)) for path in folders if is_saved_dataset(path)]
+    tables = [_inside(path) for path in folders if not is_saved_dataset(path)]
+    forms += [Split(stem, tuple(each)) for each in tables if {ending_of(path.name) for path in each} == {"parquet"}]
+    pairs = _pairs(folder, stem, paths)
+    shards = _shards(stem, [path for path in paths if path.is_file() and _SHARD.fullmatch(path.name.partition(".")[0])])
+    used = {path for split in (*pairs, *shards) for path in split.files}
+    files_of_records = [path for path in paths if path.is_file() and path not in used]
+    for path in files_of_records:
+        if (form := format_of_name(path)) in (TEXT, SUBRIP, WEBVTT):
+            raise ValueError(
+                f"{path} is {form}: write JSON lines or a table, call parallel text {stem}.source and {stem}.target, "
+                "or move the file elsewhere"
+            )
+    return [*forms, *pairs, *shards, *(Split(stem, (path,)) for path in files_of_records)]
+
+
+def _pairs(folder: Path, stem: str, paths: Sequence[Path]) -> list[Split]:
+    """The pairs of files of parallel text."""
     files = {str(Path(path.name).with_suffix("")) if path.suffix in ENDINGS else path.name: path for path in paths}
     pairs = {(f"{stem}.source", f"{stem}.target")}
     for name in files:
         if match := re.fullmatch(rf"({stem}\.([a-z]{{2,3}})-([a-z]{{2,3}}))\.(\2|\3)", name):
             pairs.add((f"{match[1]}.{match[2]}", f"{match[1]}.{match[3]}"))
+    splits = []
     for pair in sorted(pair for pair in pairs if files.keys() & pair):
         if missing := [name for name in pair if name not in files]:
             raise ValueError(f"{folder / missing[0]} is missing; {' and '.join(pair)} go together")
-        forms.append((files[pair[0]], files[pair[1]]))
-    sides = {path for pair in forms for path in pair}
-    files_of_records = [path for path in paths if path.is_file() and path not in sides]
-    for path in files_of_records:
-        if _format(path, keys) == TEXT:
-            raise ValueError(
-                f"{path} {REFUSALS[TEXT]}: write JSON lines, name the columns of a table with --columns, call parallel "
-                f"text {stem}.source and {stem}.target, or move the file elsewhere"
-            )
-    return forms + [(path,) for path in files_of_records]
+        splits.append(Split(stem, (files[pair[0]], files[pair[1]]), is_parallel=True))
+    return splits
+
+
+def _shards(stem: str, paths: Sequence[Path]) -> list[Split]:
+    """The files of a split that are numbered, such as `train-00000-of-00002.parquet`; ValueError if one is absent."""
+    if not paths:
+        return []
+    matches = [match for path in paths if (match := _SHARD.fullmatch(path.name.partition(".")[0]))]
+    numbers, number_of_all = [int(match["number"]) for match in matches], {match["all"] for match in matches}
+    if len(number_of_all) > 1 or numbers != list(range(int(matches[0]["all"]))):
+        names = ", ".join(path.name for path in paths)
+        raise ValueError(f"{paths[0].parent} should have each shard of {stem} once, and has {names}")
+    return [Split(stem, tuple(paths))]

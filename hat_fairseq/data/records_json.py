@@ -2,20 +2,23 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
-from hat_fairseq.data.files import at, of_type, unicode_json
+from hat_fairseq.data.files import at, of_type, rows_of_lists, unicode_json
 from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Answer, Record
 
 SUMMARY = "summary"  # another name for the target when it is read
+SOURCE = "source"  # another name for the text
+ALIASES = {Answer: {"answer_start": "start"}}  # other names of fields, as the Hub has them
 OTHERS = "other_references"  # the field for the second one and the others, which follow the target in its list
 WITHOUT_ID = "; --number-ids of hat preprocess, hat generate and hat predict numbers the records"
 RENAMED = (
@@ -37,32 +40,38 @@ def read_records(
     `counts`: what is skipped is added to them. ValueError with the place as `DataFile.rows` and `record_from_json`, and
     for an id twice.
     """
-    kind, path = kind_of(kind), Path(path)
-    split, number_of = path.name.partition(".")[0], dict[str, int]()
+    path = Path(path)
+    yield from read_files([path], kind, columns, counts, path.name.partition(".")[0])
+
+
+def read_files(
+    paths: Sequence[Path], kind: str | Kind, columns: Columns, counts: Counter[str] | None, split: str
+) -> Iterator[Record]:
+    """Reads the records of the files of a split one after another, as `read_records`."""
+    kind, number_of, numbers = kind_of(kind), dict[str, int](), count(1)
     texts = {*kind.record.one_of, *kind.record.reads}
-    with opened(path, keys_of(kind, columns), counts) as file:
-        for number, (where, row) in enumerate(file.rows(columns, keep_empty=True), start=1):
-            if file.is_table:
-                row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
-            record = record_of_row(columns.with_id(row, where, split, number), where, kind)
-            if record.id in number_of:
-                raise ValueError(
-                    f"{where}: document id {record.id!r} was used before, in record {number_of[record.id]}"
-                )
-            number_of[record.id] = number
-            yield record
+    for path in paths:
+        with opened(path, keys_of(kind, columns), counts) as file:
+            for where, row in file.rows(columns, keep_empty=True):
+                number = next(numbers)
+                if file.is_table:
+                    row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
+                record = record_of_row(columns.with_id(row, where, split, number), where, kind)
+                if (before := number_of.setdefault(record.id, number)) != number:
+                    raise ValueError(f"{where}: document id {record.id!r} was used before, in record {before}")
+                yield record
 
 
 def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
     """Returns the names that columns of a table with records of a kind may have."""
     record: Any = (kind := kind_of(kind)).record
-    return {*_written(record), *columns.key_of, *([SUMMARY] if kind.has_target else [])}
+    return {*_written(record), *columns.key_of, *([SUMMARY, SOURCE] if kind.has_target else [])}
 
 
 def record_of_row(row: dict[str, Any], where: str, kind: Kind) -> Record:
     """Makes a record of a row of a file as `record_from_json`; the error of an unknown key says how to rename it."""
     record: Any = kind.record
-    if unknown := row.keys() - _keys(record)[0].keys() - {SUMMARY}:
+    if unknown := row.keys() - _keys(record)[0].keys() - {SUMMARY, SOURCE}:
         raise ValueError(f"{where}: {_unknown(min(unknown), record)}{RENAMED.format(min(unknown))}")
     return record_from_json(row, where, kind)
 
@@ -95,16 +104,18 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def _with_references(value: dict[str, Any], where: str) -> dict[str, Any]:
-    """The target instead of a summary; of several references the first one as the target, and the others."""
-    if SUMMARY in value:
-        if value[SUMMARY] is not None and value.get("target") is not None:
+    """The target instead of a summary, and the text instead of a source; of several references one, and the others."""
+    for other, key in ((SUMMARY, "target"), (SOURCE, "sentences" if isinstance(value.get(SOURCE), list) else "text")):
+        if other not in value:
+            continue
+        if value[other] is not None and value.get(key) is not None:
             raise ValueError(
-                f"{where}: document {value.get('id')!r}: target and {SUMMARY} are two names for the same thing; give "
-                "one of them"
+                f"{where}: document {value.get('id')!r}: {key} and {other} are two names for the same thing; give one "
+                "of them"
             )
-        value = {"target": None, **value}
-        if (summary := value.pop(SUMMARY)) is not None:
-            value["target"] = summary
+        value = {key: None, **value}
+        if (of_other := value.pop(other)) is not None:
+            value[key] = of_other
     match value.get("target"):
         case [list() as first, *others]:
             if wrong := [each for each in others if not isinstance(each, list)]:
@@ -143,6 +154,8 @@ def decode(cls: Any, value: Any, where: str) -> Any:
         if not isinstance(value, dict):
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
         keys, required = _keys(cls)
+        if names := ALIASES.get(cls):
+            value = {names[key] if names.get(key, key) not in value else key: item for key, item in value.items()}
         if unknown := value.keys() - keys.keys():
             raise ValueError(_unknown(min(unknown), cls))
         if missing := required - value.keys():
@@ -204,7 +217,7 @@ def _items(hint: Any) -> Decode:
     item_of = _decoder(hint)
 
     def items(value: Any, name: str) -> tuple[Any, ...]:
-        value = [] if value is None else value
+        value = [] if value is None else rows_of_lists(value, name) if is_dataclass(hint) else value
         if set(map(type, of_type(value, list, name))) <= {hint}:  # strings or numbers, quickly
             return tuple(value)
         name = f"each item of {name}"

@@ -17,14 +17,13 @@ from pathlib import Path
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, blocks_of_lines, digest, member_names, read_member
+from hat_fairseq.data.blocks import Block, Blocks, blocks_of_lines, digest, member_names, read_member
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, letters_without_symbol
 from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.documents import role_token
 from hat_fairseq.data.kinds.pretraining import pack_documents
-from hat_fairseq.data.long_input import cut
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import check_space
@@ -148,10 +147,7 @@ class Run:
         """Learns a joint BPE from all texts of the training split, sources and targets."""
         words: Counter[str] = Counter()
         train, stored = next(iter(self.stored.items()))
-        groups = cut(stored, -(-len(stored) // MOST_COUNTS))
-        blocks = [Block(digest("words", [path.name for path in paths]), paths, f"{train}: words") for paths in groups]
-        archives = self.blocks.map(stages.words_of_blocks, blocks)
-        for archive in progress(archives, f"{train}: count words", len(blocks), "blocks"):
+        for archive in progress(stored, f"{train}: count words", len(stored), "blocks"):
             words.update(json.loads(read_member(archive, "words")))
         return LearnedBpe.learn(words, self.options.num_codes)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
+from hat_fairseq.data.files import at
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.text import (
@@ -133,7 +134,5 @@ def split_text(record: Record, text: str, settings: Settings, counts: Counter[st
     pieces = list(filter(None, (normalise(piece, counts) for piece in split_lines(text, settings.line_breaks))))
     language = settings.source_language
     counts["line_breaks_ending_sentences"] += max(0, len(pieces) - 1)
-    try:
+    with at(record.name, way_out):
         return [each for piece in pieces for each in split_sentences(piece, settings.splitter, language)]
-    except ValueError as error:
-        raise ValueError(f"{record.name}: {error}{way_out}") from error

@@ -1,68 +1,38 @@
-"""Who speaks, and when: names and times at the beginnings of lines, such as `[00:01:23] Name: `.
+"""Who speaks in plain text, and when, in three layouts.
 
-If most lines begin with a name, `Name:`, `Name (01:23):`, `Name: (01:23)`, `Name [01:23]`, `Name, 01:23:`, `[Name]:`,
-`[Name]` or `<Name>`, these are the speakers, and a line without one goes on with the speaker before it. Or the name
-stands on a line of its own before what is said, as programs for meetings write it: `Name  1:23` with two spaces, `Name
-(1:23)`, `Name - 1:23`, `[Name] 00:01:23`, or the time alone; or `1:23 Name`, `1:23 - Name` or `Name:`, if these
-names return. Between times alone on their lines, names that return are found as in a text without times.
+1. `[0:01:23] Name: text` on a line. The brackets may be missing, and so may the time, or a date may stand before it.
+2. `Name  0:01:23` on a line, or `Name` and the time alone on the next one; then the lines that are said.
+3. A turn on each line, without names. A time may stand before it, or alone on the line above.
 
-A time may have an end, `[0:01 - 0:05]` or in seconds `[1.50s -> 5.25s]`, or be one of the day, `9:15 AM`. All times
-of a text have one form, and all names: others are part of what is said. Marks of Markdown's emphasis, headings and
-items may be around both.
+Names count only if they return: if most lines with a name have one that is there twice. Else the text is in layout 3,
+as lists, letters, minutes and prose are.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
-CLOCK = r"\d{1,3}(?::\d{1,2})?:\d\d(?:[.,]\d{1,6})?"
-_TO = r"\s*(?:--?>|[-–—/,])\s*"
-_STAMP = rf"{CLOCK}(?:{_TO}{CLOCK})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
-_SECONDS = r"\d{1,6}\.\d{1,3}s?"
-_SQUARE, _ROUND = rf"\[\s*{_STAMP}\s*\]", rf"\(\s*{_STAMP}\s*\)"
-_SPAN = rf"\[\s*{_SECONDS}\s*--?>\s*{_SECONDS}\s*\]"  # with an arrow: `[0.1 - 0.5]` may be a number's interval
-_BRACKETED = rf"{_SQUARE}|{_ROUND}"
-_FORMS = rf"(?P<square>{_SQUARE})|(?P<span>{_SPAN})|(?P<round>{_ROUND})|(?P<bare>{_STAMP})"
-_TIME_FIRST = re.compile(rf"\s*(?:{_FORMS})(?:\s*[-–]\s+|\s+|$)")
-_PARTS = re.compile(rf"({CLOCK})(?:({_TO})({CLOCK}))?(?:\s?([AaPp]))?")
-_PARTS_OF_SPAN = re.compile(rf"({_SECONDS})\s*--?>\s*({_SECONDS})")
-_NAME = r"[^\W\d_][^:：\n]{0,99}?"
-_BEFORE = {  # what stands before a text: a name, and perhaps a time
-    form: re.compile(pattern)
-    for form, pattern in {
-        "name:": rf"(?:>>\s*)?({_NAME})\s*+({_BRACKETED}|{_SPAN})?\s*+(?::\s+|:$|：\s*)",
-        "name [time]": rf"(?![^\[]*\b[a-z])([^\W\d_][^:：\n\[\]]{{0,59}}?)\s++({_SQUARE})\s+(?=\S)",
-        "name: [time]": rf"(?:>>\s*)?({_NAME})\s*+[:：]\s*+({_BRACKETED})\s+(?=\S)",
-        "name, time:": rf"(?:>>\s*)?({_NAME})\s*+[,–-]\s*+({_STAMP})\s*+(?::\s+|:$|：\s*)",
-        "[name]:": r"\[([^\W\d_][^:：\[\]\n]{0,59})\]()\s*[:：](?:\s+|$)",
-        "[name]": r"\[(?![^\]]*\b[a-z])([^\W\d_][^:：\[\]\n]{0,59})\]()\s+(?=\S)",
-        "<name>": r"<([^\W\d_][^:：<>\n]{0,59})>()[:：]?\s+(?=\S)",
-    }.items()
-}
-_ALONE = r"[^\W\d_][^:：\n\[\]]{0,99}?"
-_ANY_TIME = rf"{_BRACKETED}|{_STAMP}"
-_HEADINGS = {  # lines with nothing else; a space before a time is not enough: `We meet at 10:30` is text
-    form: re.compile(rf"\s*+{pattern}\s*+[:：]?\s*+")
-    for form, pattern in {
-        "[name] time": rf"\[(?P<name>{_ALONE})\]\s++(?P<time>{_ANY_TIME})",
-        "name (time)": rf"(?P<name>{_ALONE})\s++(?P<time>{_BRACKETED})",
-        "name  time": rf"(?P<name>{_ALONE})(?:\s\s++|\t|\s[-–—|]\s)(?P<time>{_STAMP})",
-        "time": rf"(?P<name>)(?P<time>{_ANY_TIME})",
-    }.items()
-}
-_TIME_AND_NAME = re.compile(rf"\s*+(?P<time>{_ANY_TIME})\s++(?:[-–—|]\s++)?(?P<name>{_ALONE})\s*+[:：]?\s*+")
-_NAME_ALONE = re.compile(rf"\s*+({_ALONE})\s*+[:：]\s*+")
-_IN_BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # beside a name: `Ann Lee (Kiel, SPD)`
-_AFTER_DASH = re.compile(r"\s[-–—|]\s+(?=\S)")  # `Ann Lee - School of Law`
-_WITH_NAME = re.compile(r"\S[^:：]{0,99}[:：]\s")  # a line that begins with what may be a name
-_EMPHASIS = re.compile(r"^\s*(\*{1,3}|_{1,3})(?![\s*_])(.+?)\1(?![\w*_])")  # of Markdown
-_MARKER = re.compile(r"^\s*(?:#{1,6}|[-*+•])\s+")  # of a heading or an item in Markdown
-DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
-_LEAST_HEADINGS = 3  # that show the form of a text; or one for three lines
-MOST_WORDS = 6  # of a name, without those in brackets and after a dash
+HIDDEN = "\ufeff\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that show nothing
+LONGEST_NAME = 80  # characters
+MOST_WORDS = 6  # of a name that does not return
+#: What stands before colons in mail, logs and minutes, and returns there.
+FIELDS = {"from", "to", "cc", "bcc", "subject", "date", "sent", "re", "error", "warning", "info", "debug"}
+FIELDS |= {"note", "agenda", "decision", "action"}
 _HALF_DAY = 12 * 3600
+
+_CLOCK = r"\d{1,3}(?::\d\d)?:\d\d(?:[.,]\d{1,6})?"
+_DATE = r"(?:\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d{1,2}[./]\d{2,4})"
+_HALF = r"(?:\s?(?P<half>[AaPp])\.?\s?[Mm](?!\w)\.?)?"
+_WHEN = rf"(?P<date>{_DATE}(?:,?\s|T))?(?P<start>{_CLOCK}){_HALF}(?:\s?(?:--?>|[-–])\s?(?P<end>{_CLOCK}))?"
+_TIME = re.compile(rf"[\[(]?\s?{_WHEN}\s?[\])]?(?:\s[-–])?(?:\s+|$)")
+_START = r"""[^\s"'“„«*_#<>\[\](){}|@:：.,;!?¿¡…&/\\–—-]"""  # how a name may begin
+NAME = re.compile(rf"(?:>>\s?)?(?P<name>{_START}[^:：\n]{{0,{LONGEST_NAME - 1}}})(?::(?:\s+|$)|：\s*)")
+_ALONE = rf"(?P<name>{_START}[^:：\[\]\n]{{0,{LONGEST_NAME - 1}}}?)"
+_HEADING = re.compile(rf"\[?{_ALONE}\]?(?:\s\s+|\t|\s(?=[\[(])|(?<=\])\s)[\[(]?{_WHEN}[\])]?\s?:?")
+_NAME_ALONE = re.compile(rf"{_ALONE}(?<![.,;!?…])")
 
 
 @dataclass(frozen=True)
@@ -75,239 +45,147 @@ class Said:
     end: float | None = None
 
 
+class Name(NamedTuple):
+    """A name before a colon; `length`: of all that stands before the text."""
+
+    name: str
+    length: int
+
+
 class Heading(NamedTuple):
-    """A line with a name, a time or both, and nothing else; `place`: its number."""
+    """A name and a time before lines that are said; `after`: the number of the first of these."""
 
-    place: int
-    name: str | None
-    start: float | None = None
-    end: float | None = None
+    name: str
+    time: re.Match[str]
+    after: int
 
 
-def turns_of_lines(lines: Sequence[str]) -> tuple[list[Said], bool]:
-    """Returns the turns of plain text, and whether the lines have names."""
-    lines = [line.lstrip(DIRECTIONS) for line in lines]
+def turns_of_lines(lines: Iterable[str], counts: Counter[str]) -> list[Said]:
+    """Returns the turns of the lines of a plain text; counts the dates, which are left out with their times."""
+    lines = [line.strip().strip(HIDDEN).strip() for line in lines]
     headings = headings_of(lines)
-    if any(each.name for each in headings):
-        return with_ends(turns_after(lines, headings)), True
-    if not headings:
-        said, speakers = turns_of_names(lines)
-        return with_ends(said), speakers
-    timed = turns_after(lines, headings)
-    texts = [each.text for each in timed]
-    if are_dense(names := names_alone(list(map(without_markup, texts))), texts):
-        return with_ends(turns_after(texts, names, timed)), True
-    said, speakers = turns_of_names(texts)
-    named = [each.speaker for each, text in zip(said, texts, strict=True) if each.text != text]
-    if not speakers or 2 * len(set(named)) > len(named):  # names return: else they are what is said
-        return with_ends(timed), False
-    pairs = zip(said, timed, strict=True)
-    said = [replace(each, start=time.start, end=time.end) if each.start is None else each for each, time in pairs]
-    return with_ends(said), True
+    said = turns_below(headings, lines, counts) if headings else turns_on_lines(lines, counts)
+    return with_ends(said)
 
 
-def turns_of_names(lines: Sequence[str]) -> tuple[list[Said], bool]:
-    """Returns a turn for each line, with the name and the time at its beginning, and whether the lines have names."""
-    plain = list(map(without_markup, lines))
-    matches = list(map(_TIME_FIRST.match, plain))
-    forms = Counter(match.lastgroup for match in matches if match)
-    form, count = max(forms.items(), key=lambda pair: pair[1], default=("", 0))
-    times = [match if match and match.lastgroup == form and 2 * count > len(lines) else None for match in matches]
-    rests = [
-        line if match is None else bare[match.end() :] for line, bare, match in zip(lines, plain, times, strict=True)
-    ]
-    form_of_name = form_of_names(rests)
-    names = [name_before(rest, form_of_name) for rest in rests]
-    speakers, speaker, said = most_are_there(names), None, list[Said]()
-    for match, rest, named in zip(times, rests, names, strict=True):
-        start, end = (None, None) if match is None else begin_and_end(match[0])
-        if speakers and named is not None:
-            speaker, (time, until), rest = named
-            start, end = (start, end) if time is None else (time, until)
-        elif speakers and match is not None and may_begin_with_name(rest):
-            speaker = None  # unknown, but not the one before
-        said.append(Said(rest, speaker, start, end))
-    return said, speakers
-
-
-def headings_of(lines: Sequence[str]) -> list[Heading]:
-    """Returns the lines after which others are said, all of one form; none if the text is not of that form."""
-    plain = list(map(without_markup, lines))
-    timed = [list(of_form(plain, pattern)) for pattern in _HEADINGS.values()]
-    headings = max(*timed, names_that_return(of_form(plain, _TIME_AND_NAME), len(lines)), key=len)
-    headings = in_order(with_names_known(headings, with_text(headings, headings, len(lines))))
-    times = [plain[each.place].strip() for each in headings if each.name is None]
-    are_times = len(times) == len(headings) and times[:1] in (["0:00:00"], ["00:00:00"])  # every 5 minutes, as in Meet
-    if len(headings) >= _LEAST_HEADINGS or are_dense(headings, lines) or are_times:
-        return headings
-    headings = names_alone(plain)
-    return headings if are_dense(headings, lines) else []
-
-
-def are_dense(headings: Sequence[Heading], lines: Sequence[str]) -> bool:
-    """Returns whether there are two headings, and one for three lines from the first one on."""
-    return len(headings) >= 2 and _LEAST_HEADINGS * len(headings) >= len(lines) - headings[0].place
-
-
-def of_form(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[Heading]:
-    """Yields the lines of a form of `_HEADINGS`."""
-    for place, line in enumerate(lines):
-        if (match := pattern.fullmatch(line)) and is_short(match["name"]):
-            yield Heading(place, match["name"] or None, *begin_and_end(match["time"]))
-
-
-def names_that_return(headings: Iterable[Heading], count: int) -> list[Heading]:
-    """Returns the headings before a text, if a name stands there twice on average: else they are what is said."""
-    headings = list(headings)
-    headings = with_text(headings, headings, count)
-    return headings if 2 * len({each.name for each in headings}) <= len(headings) else []
-
-
-def with_text(headings: Sequence[Heading], others: Sequence[Heading], count: int) -> list[Heading]:
-    """Returns the headings after which something is said, before one of the others and the end of `count` lines."""
-    places = {count, *(each.place for each in others)}
-    return [each for each in headings if each.place + 1 not in places]
-
-
-def with_names_known(headings: Sequence[Heading], spoken: Sequence[Heading]) -> list[Heading]:
-    """Returns the headings of `spoken`, and those of the same speakers that have no text."""
-    places, names = {each.place for each in spoken}, {each.name for each in spoken} - {None}
-    return [each for each in headings if each.place in places or each.name in names]
-
-
-def in_order(headings: Sequence[Heading]) -> list[Heading]:
-    """Returns the headings without those whose time is later than the next one's, but the one before is not.
-
-    One whose name returns stays: people talk over each other.
-    """
-    ordered, names = list[Heading](), Counter(each.name for each in headings if each.name)
-    for number, each in enumerate(headings):
-        after = headings[number + 1].start if number + 1 < len(headings) else None
-        before = ordered[-1].start if ordered else None
-        is_name = names[each.name or ""] > 1
-        if is_name or None in (before, after, each.start) or not before <= after < each.start:  # type: ignore[operator]
-            ordered.append(each)
-    return ordered
-
-
-def names_alone(lines: Sequence[str]) -> list[Heading]:
-    """Returns the lines `Name:`, of two names at least, of which one returns; else they are the headings of a text.
-
-    A name that does not return has no lower-case word, and does not follow another one at once.
-    """
-    matches = [(place, match[1]) for place, line in enumerate(lines) if (match := _NAME_ALONE.fullmatch(line))]
-    counts = Counter(name for _, name in matches)
-    headings = list[Heading]()
-    for place, name in matches:
-        follows = bool(headings) and headings[-1].place == place - 1
-        is_name = counts[name] > 1 or not (follows or any(word[0].islower() for word in name.split()))
-        if is_name and is_short(name):
-            headings.append(Heading(place, name))
-    headings = with_text(headings, [each for each in headings if counts[str(each.name)] > 1], len(lines))
-    names = Counter(each.name for each in headings)
-    return headings if 1 < len(names) < len(headings) else []
-
-
-def turns_after(lines: Sequence[str], headings: Sequence[Heading], timed: Sequence[Said] = ()) -> list[Said]:
-    """Returns the lines between headings, each said by the one before it; those before the first one by nobody.
-
-    `timed`: each line with its time, where headings have none.
-    """
-    by_place, speaker, said = {each.place: each for each in headings}, None, list[Said]()
-    start: float | None = None
-    end: float | None = None
-    for place, line in enumerate(lines):
-        heading = by_place.get(place)
-        if heading is not None:
-            _, speaker, start, end = heading
-        if timed and timed[place].start is not None:
-            start, end = timed[place].start, timed[place].end
-        if heading is None:
-            said.append(Said(line, speaker, start, end))
-            start = end = None
+def turns_on_lines(lines: Sequence[str], counts: Counter[str]) -> list[Said]:
+    """Returns a turn for each line but times alone. A line with neither name nor time goes on with the speaker."""
+    times = times_before(lines)
+    rests = [line[time.end() :] if time else line for line, time in zip(lines, times, strict=True)]
+    names = [name_before(rest) for rest in rests]
+    timed = [bool(time and rest) for time, rest in zip(times, rests, strict=True)]
+    known = known_names_of(names, rests, timed)
+    begins = sum(bool(name or time) for name, time in zip(names, timed, strict=True)) if known else len(lines)
+    has_times = 2 * sum(timed) > begins  # else a time is what somebody says: `10:30 is too late`
+    said, speaker, alone = list[Said](), None, None
+    for line, time, rest, name in zip(lines, times, rests, names, strict=True):
+        if time and not rest:
+            alone = time
+            continue
+        if time and (not has_times or (time["date"] and not known)):
+            time, rest, name = None, line, None
+        if known and (name or time):  # one who is not known is another one than before
+            speaker = name.name if name and name.name in known else None
+            rest = rest[name.length :] if name and speaker else rest
+        if rest:
+            said.append(Said(rest, speaker, *begin_and_end(time or alone, counts)))
+            alone = None
     return said
 
 
-def with_ends(said: list[Said]) -> list[Said]:
+def times_before(lines: Sequence[str]) -> list[re.Match[str] | None]:
+    """Returns the time at the beginning of each line, if it has brackets as most have, or none as most."""
+    times = [_TIME.match(line) for line in lines]
+    brackets = [time and time[0][0] * (time[0][0] in "[(") for time in times]
+    counts = Counter(each for each in brackets if each is not None)
+    most = max(counts, key=lambda each: counts[each], default="")
+    return [time if each == most else None for time, each in zip(times, brackets, strict=True)]
+
+
+def name_before(text: str) -> Name | None:
+    """Returns the name before the first colon of a text; None if no name can stand there."""
+    match = NAME.match(text)
+    if match is None or (name := match["name"].strip()).lower() in FIELDS:
+        return None
+    return Name(name, match.end())
+
+
+def known_names_of(names: Sequence[Name | None], texts: Sequence[str], timed: Sequence[bool]) -> set[str]:
+    """Returns who speaks: what stands before colons, if it returns, on most lines or after a time."""
+    there = [each.name for each in names if each]
+    with_both = sum(bool(name and time) for name, time in zip(names, timed, strict=True))
+    with_text = sum(len(text) > (name.length if name else 0) for name, text in zip(names, texts, strict=True))
+    return known_names(there) if 2 * len(there) > with_text or 2 * with_both > len(there) else set()
+
+
+def known_names(names: Sequence[str]) -> set[str]:
+    """Returns the names if most of them return: those that do, and others in which each word has a capital letter."""
+    counts = {name: number for name, number in Counter(names).items() if number > 1 or is_proper(name)}
+    return {*counts} if 2 * sum(number for number in counts.values() if number > 1) > sum(counts.values()) else set()
+
+
+def is_proper(name: str) -> bool:
+    words = name.split()
+    return len(words) <= MOST_WORDS and not any(word[0].islower() for word in words)
+
+
+def headings_of(lines: Sequence[str]) -> dict[int, Heading]:
+    """Returns the lines with a name and a time alone, by their numbers; none if the names do not return."""
+    headings = dict[int, Heading]()
+    for number, (line, below) in enumerate(pairwise([*lines, ""])):
+        if len(line) > 2 * LONGEST_NAME or number - 1 in headings and headings[number - 1].after > number:
+            continue
+        if match := _HEADING.fullmatch(line):
+            headings[number] = Heading(match["name"].strip(), match, number + 1)
+        elif (time := _TIME.fullmatch(below)) and (match := _NAME_ALONE.fullmatch(line)):
+            headings[number] = Heading(match["name"].strip(), time, number + 2)
+    spoken = [each.name for each in headings.values() if each.after < len(lines) and each.after not in headings]
+    known = known_names(spoken) if 2 * len(spoken) > len(headings) else set()
+    return {number: each for number, each in headings.items() if each.name in known}
+
+
+def turns_below(headings: dict[int, Heading], lines: Sequence[str], counts: Counter[str]) -> list[Said]:
+    """Returns the lines below headings, each said by the one above it; those before the first one by nobody."""
+    said, speaker, time, begin = list[Said](), None, None, 0
+    for number, line in enumerate(lines):
+        if heading := headings.get(number):
+            speaker, time, begin = heading
+        elif number >= begin:
+            said.append(Said(line, speaker, *begin_and_end(time, counts)))
+            time = None
+    return said
+
+
+def begin_and_end(time: re.Match[str] | None, counts: Counter[str]) -> tuple[float | None, float | None]:
+    """Returns the seconds of a time, those of the day with `AM` or `PM`; with a date none, because days differ."""
+    if time is None:
+        return None, None
+    if time["date"]:
+        counts["dates"] += 1
+        return None, None
+    return seconds(time["start"], time["half"]), None if time["end"] is None else seconds(time["end"], time["half"])
+
+
+def with_ends(said: Sequence[Said]) -> list[Said]:
     """Returns turns that end where the next one begins, unless they have an end, or the next one begins before."""
-    following = [*said[1:], Said("")]
+    following = [*(each.start for each in said[1:]), None]
     return [
-        each if each.end is not None or is_before(after, each) else replace(each, end=after.start)
+        replace(each, end=after) if each.end is None and is_later(after, each.start) else each
         for each, after in zip(said, following, strict=False)
     ]
 
 
-def is_before(one: Said, other: Said) -> bool:
-    """Returns whether a turn begins before another one; after midnight, hours of the day begin anew."""
-    return one.start is not None and other.start is not None and 0 < other.start - one.start < _HALF_DAY
+def is_later(time: float | None, start: float | None) -> bool:
+    """Returns whether a turn begins after another one; after midnight, hours of the day begin anew."""
+    return time is not None and start is not None and 0 < time - start < _HALF_DAY
 
 
-def most_are_there(values: Iterable[Any]) -> bool:
-    """Returns whether more than half are there."""
-    there = [value is not None for value in values]
-    return 2 * sum(there) > len(there)
-
-
-def without_markup(line: str) -> str:
-    """Returns a line without the marks of Markdown around its beginning."""
-    return _EMPHASIS.sub(r"\2", _MARKER.sub("", line))
-
-
-def form_of_names(lines: Sequence[str]) -> re.Pattern[str]:
-    """Returns the form of names that most lines begin with, for `name_before`; a single name in brackets is none.
-
-    `name: [time]` is `name:`, too: it is the form if all these lines have a time.
-    """
-    counts = {form: sum(name_before(line, form) is not None for line in lines) for form in _BEFORE.values()}
-    most = max(counts, key=lambda form: counts[form] if counts[form] > 1 else 0)
-    timed = _BEFORE["name: [time]"]
-    return timed if most is _BEFORE["name:"] and 1 < counts[timed] == counts[most] else most
-
-
-def name_before(line: str, form: re.Pattern[str]) -> tuple[str, tuple[float | None, float | None], str] | None:
-    """Returns the name at the beginning of a line, begin and end after it, and what follows; None without a name."""
-    line = without_markup(line)
-    match = form.match(line)
-    if match is None or not is_short(match[1]):
-        return None
-    return match[1], begin_and_end(match[2]) if match[2] else (None, None), line[match.end() :]
-
-
-def is_short(name: str) -> bool:
-    """Returns whether a name has at most `MOST_WORDS` words, and 60 characters, without what is added to it."""
-    plain = _IN_BRACKETS.sub(lambda match: "" if len(match[1].split()) <= MOST_WORDS else match[0], name)
-    dash = _AFTER_DASH.search(plain)
-    if dash and not plain[dash.end()].islower():  # else it is a sentence
-        plain = plain[: dash.start()]
-    return len(plain.split()) <= MOST_WORDS and len(plain) <= 60
-
-
-def may_begin_with_name(line: str) -> bool:
-    """Returns whether a line begins with something before a colon that may be the name of another speaker."""
-    return _WITH_NAME.match(line) is not None and not line[0].islower()
-
-
-def begin_and_end(time: str) -> tuple[float, float | None]:
-    """Converts `[0:01 - 0:05]`, `9:15 AM` and the like to seconds; of `0:01 / 12:00` the latter is the whole length."""
-    if span := _PARTS_OF_SPAN.search(time):
-        begin, end = (float(each.removesuffix("s")) for each in span.groups())
-        return begin, end
-    match = _PARTS.search(time)
-    assert match is not None
-    first, to, last, half = match.groups()
-    until = last if last and to.strip() != "/" else None
-    return seconds(first, half), None if until is None else seconds(until, half)
-
-
-def seconds(clock: str, half: str | None = None, of_day: bool = False) -> float:
-    """Converts `1:02:03.5`, `02:03,5` and the like to seconds.
-
-    Of a time of the day two numbers are hours and minutes: with `half`, which is `A` or `P`, or `of_day`.
-    """
+def seconds(clock: str, half: str | None = None) -> float:
+    """Converts `1:02:03.5`, `02:03,5` and the like to seconds; `half`: `A` or `P` of `9:15 AM`, the time of the day."""
     total = 0.0
     for part in clock.replace(",", ".").split(":"):
         total = 60 * total + float(part)
-    if (half or of_day) and clock.count(":") == 1:
+    if half and clock.count(":") == 1:
         total *= 60
     return total if half is None else total % _HALF_DAY + (_HALF_DAY if half in "Pp" else 0)
 

@@ -1,8 +1,8 @@
-"""What processes do with a block of records: clean them, count their words, encode them."""
+"""What processes do with a block of records: clean them, encode them."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,14 +97,6 @@ def prepared_records(archive: Path, kind: Kind) -> Iterator[Prepared]:
     for line, where, (divided, target) in zip(lines, places, texts, strict=True):
         record, texts_of_record = stored_record(line, where, kind), list(map(Divided.from_json, divided))
         yield Prepared(record, texts_of_record, target and Divided.from_json(target))
-
-
-def words_of_blocks(archives: Sequence[Path]) -> Members:
-    """Adds up how often each word of the records of some blocks goes into the BPE."""
-    words: Counter[str] = Counter()
-    for archive in archives:
-        words.update(json.loads(read_member(archive, "words")))
-    return {"words": unicode_json(words)}
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:

@@ -5,6 +5,7 @@ split: one segment on each line, blank lines between documents.
 """
 
 import csv
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,18 +13,25 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data.compression import decompressed
 from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_lines
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.text import is_blank
 
+logger = logging.getLogger(__name__)
+
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
 MAX_SEGMENTS = 500  # of a file of parallel text with a single document
+UNQUOTED = "if the table does not quote cells, these are several rows: double its quotation marks, or write JSON lines"
+EACH_LINE = (
+    "If each line is a document, as in fairseq's examples of BART, write JSON lines of it (docs/data.md, Parallel text)"
+)
 STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
 
 TAB = "\t"
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a whole cell
-
+_PRINTED = re.compile(r"""(array\()?\[+\s*([bu]?['"{]|array\(|np\.)|\{\s*['"]""")  # how a printed list or object begins
+_NUMBERS = re.compile(r"\[\s*-?\d[\d.]*(?:[\s,]+-?\d[\d.]*)+\s*\]")
 _UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # pandas' names of columns without one, and of the index
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
@@ -37,6 +45,7 @@ def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str])
     """
     blank = 0  # rows since the last one that is not blank
     for where, row in _without_index(rows, counts):
+        _check_printed(row, where)
         cells = {key: None if isinstance(cell, str) and is_blank(cell) else cell for key, cell in row.items()}
         if len(row) == 1 and None not in row.values():
             cells = {key: "" if cell is None else cell for key, cell in cells.items()}
@@ -47,6 +56,24 @@ def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str])
             blank = 0
             yield where, cells
     counts["blank_rows_skipped"] += blank
+
+
+def _check_printed(row: dict[str, Any], where: str) -> None:
+    """Raises ValueError for a cell with a list or an object, which pandas, datasets or numpy printed as a text."""
+    for name, cell in row.items():
+        if isinstance(cell, str) and cell[:1] in ("[", "{", "a") and is_printed(cell.strip()):
+            raise ValueError(
+                f"{where}: the column {name!r} has a printed list or object, {cell!r:.60}, and a cell is a text: "
+                "write JSON lines, in pandas with .to_json(PATH, orient='records', lines=True), or Parquet"
+            )
+
+
+def is_printed(text: str) -> bool:
+    """Tells whether a text is `['a', 'b']`, `["a"]`, `['a' 'b']`, `array([...])`, `[{'a': 1}]`, `{'a': 1}` or `[]`."""
+    if text == "[]" or _NUMBERS.fullmatch(text):
+        return True
+    ends = text.endswith(("']", '"]', "]]", "}]", ")]", "])", "dtype=object)")) or (text[0] == "{" and text[-1] == "}")
+    return ends and _PRINTED.match(text) is not None
 
 
 def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
@@ -77,18 +104,19 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
     if the table is damaged.
     """
     csv.field_size_limit(LONGEST_CELL)
-    texts: Iterable[str] = (line for _, line in lines)
-    if delimiter == TAB:
-        texts = _quotes_of_texts_doubled(texts, below_separator)
-    rows = csv.reader((line + "\n" for line in texts), delimiter=delimiter, strict=True)
+    escaped = re.compile(rf'\\"(?!["\r\n{re.escape(delimiter)}]|$)')
+    rows = csv.reader(_without_backslashes(lines, path, escaped), delimiter=delimiter, strict=True)
     header: list[str] = []
-    last = 0
+    last, is_said = 0, False
     try:
         for row in rows:
             place, last = f"{path}:{last + 1}", rows.line_num  # the first line: cells may have line breaks
             blank = all(map(is_blank, row))
             if header and len(row) != len(header) and not blank:
                 raise ValueError(f"{place}: {len(row)} columns instead of {len(header)}")
+            if delimiter == TAB and not is_said and any(TAB in cell and "\n" in cell for cell in row):
+                is_said = True
+                logger.warning("%s: a cell in quotation marks has tabs and line breaks; %s", place, UNQUOTED)
             if header:
                 yield place, dict(zip(header, row, strict=True)) if len(row) == len(header) else dict.fromkeys(header)
             elif below_separator and not blank:
@@ -97,44 +125,19 @@ def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",",
                 header = [name or f"Unnamed: {number}" for number, name in enumerate(row)]
                 _check_names(header, path)
     except csv.Error as error:
-        raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV?") from error
+        quotes = "a cell that begins with a quotation mark ends with one, and those inside are doubled"
+        raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV? ({quotes})") from error
 
 
-def _quotes_of_texts_doubled(lines: Iterable[str], below_separator: bool) -> Iterator[str]:
-    """Yields the lines of a table with tabs as CSV, although many programs write such tables without quoting cells.
-
-    A cell may then begin with a quotation mark that is text. The one that ends it is on another line, or nowhere, and
-    a reader of CSV takes all between for one cell. So the mark is text if its line and the next have all columns.
-    """
-    tabs, inside = -1, False  # of the header; inside of a cell with several lines
-    for line, following in _with_next_text(lines):
-        if inside:
-            inside = line.count('"') % 2 == 0
-        elif tabs < 0:
-            if not is_blank(line) and not below_separator:
-                tabs = line.count(TAB)
-            below_separator &= is_blank(line)
-        else:
-            cells = line.removesuffix("\r").split(TAB)
-            text = [cell.startswith('"') and not _QUOTED.fullmatch(cell) for cell in cells]
-            if any(text) and {len(cells) - 1, tabs if following is None else following.count(TAB)} == {tabs}:
-                doubled = [cell.replace('"', '""') for cell in cells]
-                pairs = zip(text, doubled, cells, strict=True)
-                line = TAB.join(f'"{escaped}"' if is_text else cell for is_text, escaped, cell in pairs)
-            else:
-                inside = any(text) and line.count('"') % 2 == 1
-        yield line
-
-
-def _with_next_text(lines: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Yields each line with the next one that is not blank."""
-    above: list[str] = []
-    for line in lines:
-        if not is_blank(line):
-            yield from ((each, line) for each in above)
-            above = []
-        above.append(line)
-    yield from ((each, None) for each in above)
+def _without_backslashes(lines: Iterable[tuple[int, str]], path: Path, escaped: re.Pattern[str]) -> Iterator[str]:
+    """Yields lines of CSV; ValueError for a backslash before a quotation mark inside a cell, which CSV doubles."""
+    for number, line in lines:
+        if '\\"' in line and escaped.search(line):
+            raise ValueError(
+                f"{path}:{number}: a backslash stands before a quotation mark, as Spark writes it, and CSV doubles the "
+                'mark: write it so (in Spark .option("escape", "\\"")), or write JSON lines'
+            )
+        yield line + "\n"
 
 
 def read_arrow(path: Path, is_parquet: bool) -> Rows:
@@ -150,6 +153,8 @@ def read_arrow(path: Path, is_parquet: bool) -> Rows:
     number = 0
     for file in _files_of_dataset(path) if path.is_dir() else [path]:
         note_input(file)
+        with decompressed(file):
+            pass  # no pointer of Git LFS
         try:
             batches = parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE) if is_parquet else _arrow_batches(file, ipc)
             for batch in batches:
@@ -190,7 +195,7 @@ def _files_of_dataset(folder: Path) -> list[Path]:
 
 
 def _check_names(header: list[str], path: Path) -> None:
-    if repeated := [name for number, name in enumerate(header) if name in header[:number]]:
+    if repeated := [name for name, count in Counter(header).items() if count > 1]:
         raise ValueError(f"{path}: the column {repeated[0]!r} occurs twice")
 
 
@@ -220,8 +225,10 @@ def read_parallel(source: Path, target: Path) -> Iterator[Document]:
     if number == 1 and segments > MAX_SEGMENTS:
         raise ValueError(
             f"{source} has {segments} lines and no blank line, so it is one document; put blank lines between "
-            "documents, or write it as a line of JSON if it is one"
+            f"documents, or write it as a line of JSON if it is one. {EACH_LINE}"
         )
+    if number == 1 and segments > 1:
+        logger.warning("%s has %d lines and no blank line, so it is one document. %s", source, segments, EACH_LINE)
 
 
 def _documents(path: Path) -> Iterator[dict[int, str]]:

@@ -32,9 +32,9 @@ from typing import Any
 import regex
 
 from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_ends
-from hat_fairseq.data.options import SPLITTERS
+from hat_fairseq.data.options import SPLITTERS, OptionError
 
-_REFERENCE = re.compile(r"&(?:(#\d+|#[xX][\da-fA-F]+);|(\w+;))")  # of HTML
+_REFERENCE = re.compile(r"&(?:(#\d{1,7}|#[xX][\da-fA-F]{1,6});|(\w+;))")  # of HTML
 # Of Chinese and Japanese, sentences of a target without <sep> come back with a space after each.
 SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
@@ -183,10 +183,8 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     if method not in SPLITTERS:
         raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(SPLITTERS)}")
     if method == "given":
-        raise ValueError(
-            "running text has no given sentences; give sentences or turns, or --splitter punctuation or --splitter "
-            "library"
-        )
+        text = "running text has no given sentences; give sentences or turns, or {splitter} or {}"
+        raise OptionError(text, "library", splitter="punctuation")
     if method == "library":
         pieces = _split_with_library(text, language)
     else:
@@ -216,16 +214,13 @@ def _library_splitter(language: str) -> Any:
     try:
         from sentence_splitter import SentenceSplitter, SentenceSplitterException
     except ImportError as error:
-        raise ValueError(
-            "--splitter library needs the sentence-splitter package: pip install sentence-splitter "
-            "(or choose --splitter punctuation)"
-        ) from error
+        text = "{splitter} needs the sentence-splitter package: pip install sentence-splitter (or choose punctuation)"
+        raise OptionError(text, splitter="library") from error
     try:
         return SentenceSplitter(language=base_language(language))
     except SentenceSplitterException as error:
-        raise ValueError(
-            f"the sentence-splitter package does not know the language {language!r}; choose --splitter punctuation"
-        ) from error
+        text = "the sentence-splitter package does not know the language {}; choose {splitter}"
+        raise OptionError(text, repr(language), splitter="punctuation") from error
 
 
 def count_words(text: str, language: str) -> int:

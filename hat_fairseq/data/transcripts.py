@@ -1,35 +1,38 @@
-"""Transcripts of what people say: plain text, JSON or a table of turns, SubRip (`.srt`) and WebVTT (`.vtt`).
+"""Transcripts of what people say: subtitles, JSON or a table of turns, and plain text in three layouts.
 
-The content decides what a file is. In plain text a line is a turn, whose speaker and time `speakers.py` finds. A text
-of one line is running text, without turns. Subtitles (`subtitles.py`) cut sentences into cues of a few words.
-
-Whatever is left out is counted: by names that people can read.
+SubRip (`.srt`) and WebVTT (`.vtt`) are read by `subtitles.py`, and plain text by `speakers.py`. A plain text of one
+line is running text, without turns. Whatever is left out is counted: by names that people can read.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hat_fairseq.data.chats import CHAT, turns_of_chat
-from hat_fairseq.data.columns import AS_NAMED, Columns
-from hat_fairseq.data.files import Fields, of_type, parse_json
-from hat_fairseq.data.formats import JSON, JSON_LINES, STDIN, TEXT, VTT_HEAD, DataFile, opened
+from hat_fairseq.data.columns import ABSENT, AS_NAMED, Columns, value_at
+from hat_fairseq.data.files import Fields, at, of_type, parse_json, rows_of_lists
+from hat_fairseq.data.formats import CLOCK, STDIN, SUBRIP, TEXT, WEBVTT, DataFile, ending_of, form_of_text, opened
 from hat_fairseq.data.kinds.evidence import Evidence
+from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.record import Turn
-from hat_fairseq.data.speakers import CLOCK, Said, clock, seconds, turns_of_lines
-from hat_fairseq.data.subtitles import has_cues, turns_of_cues
+from hat_fairseq.data.speakers import Said, clock, seconds, turns_of_lines
+from hat_fairseq.data.subtitles import turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
 
-WEBVTT, SUBRIP = "WebVTT", "SubRip"
-RECOGNISED = ("segments", "utterances")  # of programs that recognise speech, which repeat the text beside them
+MOST = 20_000_000  # bytes of a transcript, which is read whole; a line of it takes a hundred bytes of memory or more
+WHISPER_CPP = "transcription"
+RECOGNISED = ("segments", "utterances", WHISPER_CPP)  # of programs that recognise speech, which repeat the text beside
 LIST_KEYS = ("turns", "sentences", *RECOGNISED)
 RECORD_KEYS = (*LIST_KEYS, "text")
 TURN_KEYS = ("text", "speaker", "role", "start", "end")
-WHISPER = ("start", "end", "text")
+WHISPER = ("start", "end", "text")  # the columns of its .tsv, in milliseconds
+IN_MILLISECONDS = 1000
+#: Other keys of turns under which people have the speaker; they are named, unless a speaker is read.
+OTHER_SPEAKERS = re.compile(r".*speaker.*|.*name|who|author|user|sender|from|participant|actor", re.IGNORECASE)
 MOST_KEYS = 12  # of a message
+ONE_DOCUMENT = "{id} has no effect: {} is {} document; remove it"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Transcript:
             of = f" of {names:,} speaker{'s' * (names != 1)}" if names else ""
             parts.append(f"{number:,} {self.unit}{'s' * (number != 1)}{of}")
         ends = [time for each in self.said for time in (each.start, each.end) if time is not None]
-        if ends and self.format != CHAT:  # whose times are of several days
+        if ends:
             parts.append(f"up to {clock(max(ends))}")
         changed = f"; left out or joined: {listed(self.counts)}" if +self.counts else ""
         return f"{self.name}: {', '.join(parts)}{changed}"
@@ -113,28 +116,48 @@ def read_transcript(
     Raises:
         ValueError: no text, what nothing here reads, several documents without an id, or damage, with the place.
     """
-    from_input = path == STDIN
-    name = "standard input" if from_input else " ".join(path.name.split())
+    name = "standard input" if path == STDIN else " ".join(path.name.split())
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
-    with opened(path, (*TURN_KEYS, *columns.key_of)) as file:
-        if file.format in (JSON, JSON_LINES):
+    with opened(path, (*TURN_KEYS, *columns.key_of), most=MOST) as file:
+        if file.is_json:
             transcript = _of_json(file, name, number_of, columns)
         elif file.is_table:
-            transcript = _of_table([row for _, row in file.rows(columns, keep_empty=True)], name, file)
+            transcript = _of_table(list(_limited(file, columns)), name, file)
         else:
-            columns.check_for(f"{path}, which is plain text or subtitles")
+            columns.check_for(f"{path}, which is {file.format}")
             text = "\n".join(line for _, line in file.lines())
-            transcript = of_text(text, name, running, has_turns)
-    if number_of is not None and file.format not in (JSON, JSON_LINES):
-        raise ValueError(f"--id {number_of} has no effect: {path} is {transcript.format}, one document; remove it")
-    check_text(transcript, name if from_input else str(path))
+            with at(path):
+                transcript = of_text(text, name, running, has_turns, file.format)
+        if number_of is not None and not file.is_json:
+            raise OptionError(ONE_DOCUMENT, path, f"{transcript.format}, one", id=number_of)
+    check_text(transcript, name if path == STDIN else str(path))
     return transcript
+
+
+class InPython(NamedTuple):
+    """What stands for a file where turns are objects of Python."""
+
+    path: str
+    format: str
+    counts: Counter[str]
 
 
 def of_turns(turns: Sequence[Any], name: str) -> Transcript:
     """Reads turns as they are in a file of JSON; see `_of_rows`."""
-    return _of_rows(turns, name, "turns", Counter())
+    return _of_rows(turns, name, InPython(name, "turns", Counter()))
+
+
+def _limited(file: DataFile, columns: Columns) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a table; ValueError for one that is too large for a transcript."""
+    size = 0
+    for _, row in file.rows(columns, keep_empty=True):
+        size += sum(1 + len(str(cell)) for cell in row.values())
+        if size > MOST:
+            raise ValueError(
+                f"{file.path} has more than {MOST:,} characters, and a transcript is read whole: divide it"
+            )
+        yield row
 
 
 def check_text(transcript: Transcript, name: str) -> None:
@@ -150,25 +173,23 @@ def listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} ({number:,})" for name, number in counts.items() if number)
 
 
-def of_text(text: str, name: str, running: bool = False, has_turns: bool = True) -> Transcript:
-    """Reads the content of plain text, SubRip or WebVTT; see `read_transcript`."""
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    first = next((line for line in lines if not is_blank(line)), "")
-    is_vtt = VTT_HEAD.match(first) is not None
-    if is_vtt or has_cues(lines):
-        counts = Counter[str]()
-        turns = turns_of_cues(lines, is_vtt, counts)
-        return Transcript(name, WEBVTT if is_vtt else SUBRIP, tuple(turns), counts=counts)
+def of_text(text: str, name: str, running: bool = False, has_turns: bool = True, form: str | None = None) -> Transcript:
+    """Reads the content of plain text, SubRip or WebVTT; see `read_transcript`.
+
+    `form`: which of them it is; None for a string, whose beginning says it.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    form = form_of_text(text.lstrip()) if form is None else form
+    lines, counts = text.split("\n"), Counter[str]()
+    if form in (SUBRIP, WEBVTT):
+        return Transcript(name, form, tuple(turns_of_cues(lines, form == WEBVTT, counts)), counts=counts)
     if not has_turns:
         return Transcript(name, TEXT, text=text)
-    visible = [line.strip() for line in lines if not is_blank(line)]
-    if (messages := turns_of_chat(visible)) is not None:
-        dates = sum(each.start is not None for each in messages)
-        return Transcript(name, CHAT, tuple(messages), counts=Counter({"dates": dates}))
-    said, speakers = turns_of_lines(visible)
-    if not speakers and not any(each.start is not None for each in said) and (running or len(visible) == 1):
+    visible = [line for line in lines if not is_blank(line)]
+    said = turns_of_lines(visible, counts)
+    if (running or len(visible) == 1) and not any(each.speaker or each.start is not None for each in said):
         return Transcript(name, TEXT, text=text)
-    return Transcript(name, TEXT, tuple(said))
+    return Transcript(name, TEXT, tuple(said), counts=counts)
 
 
 # JSON and tables
@@ -178,30 +199,34 @@ def _of_json(file: DataFile, name: str, wanted: str | None, columns: Columns) ->
     """Reads one document with one of `RECORD_KEYS`, or a turn in each object or string."""
     rows = []
     for where, text in file.json_texts():
-        with_place = parse_json(text)
-        if not isinstance(with_place, str):
-            with_place = Fields(with_place, where).record
-        rows.append(with_place)
+        with at(where):
+            row = parse_json(text)
+        rows.append(row if isinstance(row, str) else _with_lists(dict(Fields(row, where).record), where))
     rows = list(map(_lower, _renamed(rows, columns, file.path) if columns else rows))
     documents = [row for row in rows if isinstance(row, dict) and _is_document(row, len(rows))]
     if not documents:
         if wanted is not None:
-            raise ValueError(f"--id {wanted} has no effect: {file.path} is one document; remove it")
-        return _of_rows(rows, name, file.format, file.counts)
+            raise OptionError(ONE_DOCUMENT, file.path, "one", id=wanted)
+        return _of_rows(rows, name, file)
     if len(documents) < len(rows):
         raise ValueError(f"{file.path} has documents and turns side by side; give one document")
     ids = [str(row.get("id", number)) for number, row in enumerate(documents, start=1)]
+    chosen = documents[chosen_of(ids, wanted, file.path)]
+    return _of_document(chosen, str(chosen.get("id", name)), file)
+
+
+def chosen_of(ids: Sequence[str], wanted: str | None, path: Path) -> int:
+    """Returns the place of the document that is wanted; ValueError if there is none, or several without a choice."""
     if again := next((id_ for id_, number in Counter(ids).items() if number > 1), None):
-        raise ValueError(f"{file.path} has {again!r} as the id of several documents; give each an id of its own")
+        raise ValueError(f"{path} has {again!r} as the id of several documents; give each an id of its own")
     some = ", ".join(ids[:8]) + (", ..." if len(ids) > 8 else "")
     if wanted is not None and wanted not in ids:
-        raise ValueError(f"{file.path} has no document {wanted!r}; it has {some}")
+        raise ValueError(f"{path} has no document {wanted!r}; it has {some}")
     if wanted is None and len(ids) > 1:
-        raise ValueError(
-            f"{file.path} has {len(ids)} documents: choose one of {some} with --id, or ask all with hat predict"
+        raise OptionError(
+            "{} has {} documents: choose one of {} with {id}, or ask all with predict", path, len(ids), some, id=None
         )
-    chosen = documents[ids.index(wanted) if wanted is not None else 0]
-    return _of_document(chosen, str(chosen.get("id", name)), file)
+    return 0 if wanted is None else ids.index(wanted)
 
 
 def _renamed(rows: Sequence[Any], columns: Columns, path: Path) -> list[Any]:
@@ -216,19 +241,26 @@ def _renamed(rows: Sequence[Any], columns: Columns, path: Path) -> list[Any]:
     def renamed(row: Any, where: str, columns: Columns) -> Any:
         if not isinstance(row, dict):
             return row
-        seen.update(dict.fromkeys(row))
+        seen.update(dict.fromkeys((*row, *(name for name in columns.key_of if value_at(row, name) is not ABSENT))))
         return columns.renamed_row(row, where)
 
     result = []
     for number, row in enumerate(rows, start=1):
         where = f"{path}, item {number}"
-        keys = {columns.key_of.get(key, key) for key, value in row.items() if isinstance(value, list)} & {*LIST_KEYS}
-        row = renamed(row, where, of_document if keys else columns)
-        turns = {key: [renamed(turn, f"{where}, {key}", columns) for turn in row[key]] for key in keys}
-        result.append(row | turns if turns else row)
+        document = renamed(row, where, of_document)
+        document = _with_lists(document, where) if isinstance(document, dict) else {}
+        keys = [key for key in LIST_KEYS if isinstance(document.get(key), list)]
+        turns = {key: [renamed(turn, f"{where}, {key}", columns) for turn in document[key]] for key in keys}
+        result.append(document | turns if turns else renamed(row, where, columns))
     if absent := [column for column in columns.key_of if column not in seen]:
-        raise ValueError(f"{path}: --columns names {absent[0]!r}, and the keys are {', '.join(map(repr, seen))}")
+        raise columns.unknown(path, absent[0], "keys", seen)
     return result
+
+
+def _with_lists(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """A document with a list of turns, where it has an object of lists."""
+    lists = {key: rows_of_lists(row[key], f"{where}: {key}") for key in LIST_KEYS if isinstance(row.get(key), dict)}
+    return {**row, **lists}
 
 
 def _is_document(row: dict[str, Any], rows: int) -> bool:
@@ -252,59 +284,64 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
             raise ValueError(f"{file.path}: document {name}: {forms[0]} must be a list, not {value!r:.60}")
         return Transcript(name, file.format, text=value, counts=counts)
     rows = of_type(value, list, f"{file.path}: {forms[0]}")
-    return _of_rows(rows, name, file.format, counts, _unit(rows) if forms == ["utterances"] else 1)
+    if forms == [WHISPER_CPP]:
+        inside = Columns(("start=timestamps.from", "end=timestamps.to", "=offsets"))
+        rows = [inside.renamed_row(row, name) if isinstance(row, dict) else row for row in rows]
+    return _of_rows(rows, name, file, IN_MILLISECONDS if forms == ["utterances"] and _are_whole(rows) else 1)
 
 
 def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
-    """Reads a turn in each row. Whisper has the columns start, end and text in this order, and whole milliseconds."""
+    """Reads a turn in each row. A .tsv of Whisper has the columns start, end and text, and whole milliseconds."""
     file.counts.pop("columns_left_out", None)  # which the user named
     rows = [_lower(row) for row in rows]
-    unit = _unit(rows) if all((*row,) == WHISPER for row in rows) else 1
+    is_whisper = ending_of(file.path.name) == "tsv" and all((*row,) == WHISPER for row in rows)
     turns = [{key: cell for key, cell in row.items() if cell is not None or key == "text"} for row in rows]
-    return _of_rows(turns, name, file.format, file.counts, unit)
+    return _of_rows(turns, name, file, IN_MILLISECONDS if is_whisper and _are_whole(rows) else 1)
 
 
-def _unit(rows: Sequence[Any]) -> int:
-    """How many units of time a second has in turns: 1,000 if all times are whole numbers that can be no seconds.
-
-    Nobody takes 10 seconds for a character, or only 10 milliseconds for each.
-    """
-    rows = [row for row in rows if isinstance(row, dict)]
-    times = [str(row[key]) for row in rows for key in ("start", "end") if row.get(key) is not None]
-    if not times or not all(re.fullmatch(r"\d{1,12}", time.strip()) for time in times):
-        return 1
-    said = [row for row in rows if row.get("start") is not None and row.get("end") is not None]
-    duration = sum(int(row["end"]) - int(row["start"]) for row in said)
-    return 1000 if duration > 10 * sum(len(str(row.get("text") or "")) for row in said) else 1
+def _are_whole(rows: Sequence[Any]) -> bool:
+    """Whether all times are whole numbers."""
+    times = [row.get(key) for row in rows if isinstance(row, dict) for key in ("start", "end")]
+    return all(re.fullmatch(r"\d{1,12}", str(time).strip()) for time in times if time is not None)
 
 
-def _of_rows(rows: Sequence[Any], name: str, form: str, counts: Counter[str], unit: int = 1) -> Transcript:
+def _of_rows(rows: Sequence[Any], name: str, file: DataFile | InPython, unit: int = 1) -> Transcript:
     """Reads turns: objects or strings; other keys than those of a turn are counted.
 
-    `unit`: how many units of time a second has.
+    `unit`: how many units of time a second has. ValueError if no speaker is read, and another key may have it.
     """
-    said, others = [], Counter[str]()
+    said, others, speakers = [], Counter[str](), list[str]()
     for number, row in enumerate(rows, start=1):
-        where = f"{name}, turn {number}"
         if isinstance(row, str):
             said.append(Said(row))
             continue
-        fields = Fields(_lower(row), where)
-        others.update(f"values of {key!r}" for key in fields.record if key not in TURN_KEYS)
-        if "text" not in fields:
-            keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
-            raise fields.error(
-                f"there is no text: its keys are {keys}; those of a turn are {', '.join(TURN_KEYS)}, "
-                f"and a document has {', '.join(LIST_KEYS)} or text: name yours with --columns, e.g. text=utterance"
-            )
-        text = "" if fields.record["text"] is None else fields.text("text")
-        role = fields.record.get("role")  # which replaces the speaker, as in `record.roles_of`
-        speaker = fields.record.get("speaker") if role is None else role
-        if isinstance(speaker, int) and not isinstance(speaker, bool):  # as programs that recognise speech count them
-            speaker = str(speaker)
-        speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None
-        said.append(Said(text, speaker, *(_time(fields, key, unit) for key in ("start", "end"))))
-    return Transcript(name, form, tuple(said), counts=counts + others)
+        fields = Fields(_lower(row), f"{name}, turn {number}")
+        unknown = [key for key in fields.record if key not in TURN_KEYS]
+        others.update(f"values of {key!r}" for key in unknown)
+        speakers += [key for key in unknown if OTHER_SPEAKERS.fullmatch(key) and isinstance(fields.record[key], str)]
+        said.append(_said(fields, unit))
+    if speakers and not any(each.speaker for each in said):
+        key = speakers[0]
+        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or leave it out "
+        raise OptionError(text + "with {columns} ={}", file.path, key, key, key, columns=None)
+    return Transcript(name, file.format, tuple(said), counts=file.counts + others)
+
+
+def _said(fields: Fields, unit: int) -> Said:
+    if "text" not in fields:
+        keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
+        text = (
+            "{}: there is no text: its keys are {}; those of a turn are {}, and a document has {} or text: name yours "
+        )
+        text += "with {columns}, e.g. text=utterance"
+        raise OptionError(text, fields.where, keys, ", ".join(TURN_KEYS), ", ".join(LIST_KEYS), columns=None)
+    text = "" if fields.record["text"] is None else fields.text("text")
+    role = fields.record.get("role")  # which replaces the speaker, as in `record.roles_of`
+    speaker = fields.record.get("speaker") if role is None else role
+    if isinstance(speaker, int) and not isinstance(speaker, bool):  # as programs that recognise speech count them
+        speaker = str(speaker)
+    speaker = None if speaker is None else shown(fields.checked(speaker, str, "speaker")) or None
+    return Said(text, speaker, _time(fields, "start", unit), _time(fields, "end", unit))
 
 
 def _lower(row: Any) -> Any:
@@ -338,5 +375,5 @@ def _time(fields: Fields, key: str, unit: int) -> float | None:
 def _is_time(value: Any) -> bool:
     """Whether a value is a number that is not negative, or a clock."""
     if isinstance(value, str):
-        return re.fullmatch(rf"{CLOCK}|\d+(?:\.\d+)?", value.strip()) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        return re.fullmatch(rf"{CLOCK}|\d{{1,9}}(?:\.\d+)?", value.strip()) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**9

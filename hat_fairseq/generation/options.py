@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..data.dictionary import EOS, PAD, UNKNOWN
 from ..data.files import at, parse_json
+from ..data.options import OptionError
 from .search import SearchOptions
 
 
@@ -64,7 +65,8 @@ def check_ranges(options: Mapping[str, Any]) -> None:
     if (temperature := options.get("temperature")) is not None and temperature <= 0:
         raise ValueError(f"temperature must be more than 0, not {temperature}")
     if options.get("no_repeat_ngram_size") == 1:
-        raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
+        text = "{no_repeat_ngram_size} would allow no word twice; use 2 or more, or 0 for no blocking"
+        raise OptionError(text, no_repeat_ngram_size=1)
 
 
 def is_set(options: Mapping[str, Any], name: str) -> bool:
@@ -77,10 +79,10 @@ def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: 
     longest = min(int(max_len_a * source_tokens + max_len_b), positions - 1)
     if min_len > longest:
         source = f" for a source of {source_tokens}" if max_len_a else ""
-        raise ValueError(
-            f"--min-len {min_len} is more than the longest text allowed, {longest} tokens{source}; if it is not "
-            "yours, it is a setting of the model"
+        text = (
+            "{min_len} is more than the longest text allowed, {} tokens{}; if it is not yours, it is a setting of the "
         )
+        raise OptionError(f"{text}model", longest, source, min_len=min_len)
     return longest
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.files import Fields
+from ..data.options import OptionError, typed
 from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
 from .options import DEFAULTS, EXCLUSIVE, OPTIONS, check_options, is_set, parse_generation_options
 
 logger = logging.getLogger(__name__)
+flag = typed
 
 # fairseq's options that transformers has, too.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
@@ -71,24 +73,27 @@ def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: i
     """Raises ValueError for an option without effect, or with one only beside another one, which is not set."""
     options = {**packaged, **stated}
     if stated.get("nbest", 1) != 1:
-        raise ValueError("--nbest has no effect: each document gets its best text alone; remove it")
+        raise OptionError("{nbest} has no effect: each document gets its best text alone; remove it", nbest=None)
     for name in sorted(stated.keys() & NEEDS.keys()):
         if not is_set(options, NEEDS[name]):
-            raise ValueError(f"{flag(name)} has no effect without {flag(NEEDS[name])}: remove it")
+            raise no_effect(name, "without", NEEDS[name])
     if "sampling_topk" in stated and is_set(options, "sampling_topp"):
-        raise ValueError("--sampling-topk has no effect with --sampling-topp: remove one of them")
+        text = "{sampling_topk} has no effect with {sampling_topp}: remove one of them"
+        raise OptionError(text, sampling_topk=None, sampling_topp=None)
     if len(kinds := [name for name in EXCLUSIVE if is_set(options, name)]) > 1:
-        raise ValueError(f"{' and '.join(map(flag, kinds))} exclude each other: keep one of them")
+        text = f"{' and '.join(f'{{{name}}}' for name in kinds)} exclude each other: keep one of them"
+        raise OptionError(text, **dict.fromkeys(kinds))
     if options.get("match_source_len") and (limits := sorted({"max_len_a", "max_len_b"} & stated.keys())):
-        raise ValueError(f"{flag(limits[0])} has no effect with --match-source-len: remove it")
+        raise no_effect(limits[0], "with", "match_source_len")
     if seed is not None and not options.get("sampling"):
-        raise ValueError("--seed has no effect without --sampling: remove it")
+        raise no_effect("seed", "without", "sampling")
     if "lenpen" in stated and options.get("unnormalized"):
-        raise ValueError("--lenpen has no effect with --unnormalized: remove it")
+        raise no_effect("lenpen", "with", "unnormalized")
 
 
-def flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def no_effect(name: str, word: str, other: str) -> OptionError:
+    """Returns the error of an option that has no effect with, or without, another one."""
+    return OptionError(f"{{{name}}} has no effect {word} {{{other}}}: remove it", **{name: None, other: None})
 
 
 def flags_of(text: str) -> list[str]:

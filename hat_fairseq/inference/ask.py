@@ -24,7 +24,7 @@ from ..data.options import COLUMNS, METAVAR
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import Said
 from ..data.text import is_blank
-from ..data.transcripts import STDIN, Transcript, read_transcript
+from ..data.transcripts import STDIN, Transcript, chosen_of, read_transcript
 from ..model_folder import is_model_folder
 from ..suggestions import did_you_mean, unknown_flag
 from ..weights.names import MEETING_NAME, NAMES
@@ -230,9 +230,10 @@ def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
     running, columns = args.splitter is not None, Columns(tuple(args.columns or ()))
     if args.input.is_dir():
-        records = reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns)
-        with as_file(records) as file:
-            return read_transcript(file, args.id, running)
+        records = list(reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns))
+        chosen = records[chosen_of([record.id for record in records], args.id, args.input)]
+        with as_file([chosen]) as file:
+            return read_transcript(file, chosen.id, running)
     if args.split is not None:
         raise ValueError(f"--split {args.split} has no effect: {args.input} is no folder with splits; remove it")
     return read_transcript(args.input, args.id, running, columns=columns)

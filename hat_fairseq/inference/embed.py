@@ -24,6 +24,7 @@ from torch import Tensor
 
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
+from ..data.options import OptionError
 from ..data.outputs import atomic_file
 from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text
@@ -57,9 +58,10 @@ class EmbedOptions:
     def __post_init__(self) -> None:
         for name, value, choices in (("of", self.of, UNITS), ("pooling", self.pooling, POOLINGS)):
             if value not in choices:
-                raise ValueError(f"--{name} {value!r:.80}: choose one of {', '.join(choices)}")
+                text = f"{{{name}}} {{!r}}: choose one of {', '.join(choices)}"
+                raise OptionError(text, str(value)[:80], **{name: None})
         if self.alone and self.of == "document":
-            raise ValueError("--alone is for sentences and segments: a document has no other context")
+            raise OptionError("{alone} is for sentences and segments: a document has no other context", alone=None)
 
 
 @dataclass
@@ -112,7 +114,8 @@ class Embedder:
         check_reads_text(loaded.pipeline, loaded.paths[0], loaded.roles is not None)
         without_markers = settings.segments != "sentences" and not options.alone
         if options.of == "sentence" and options.pooling == "marker" and without_markers:
-            raise ValueError("sentences of this model have no markers of their own: --of segment, or --pooling mean")
+            text = "sentences of this model have no markers of their own: {of}, or {pooling}"
+            raise OptionError(text, of="segment", pooling="mean")
         self.loaded, self.options, self.model = loaded, options, loaded.models[0]
         self.pipeline, self.encoder = loaded.pipeline, loaded.pipeline.encoder()
 
@@ -227,15 +230,15 @@ def check_reads_text(pipeline: TextPipeline, path: str, roles: bool = False) -> 
     asked = {each.name for each in fields(pipeline.kind.record) if each.default is MISSING} & {"question", "questions"}
     if asked or not pipeline.kind.is_text:
         what = "has questions beside the text" if asked else "is no text"
-        raise ValueError(f"{path} reads the kind {settings.kind}, which {what}: hat embed is for models of one text")
+        raise ValueError(f"{path} reads the kind {settings.kind}, which {what}: embed is for models of one text")
     if roles or settings.role_in_text:
-        raise ValueError(f"{path} reads roles beside the text, which hat embed does not: use another model")
+        raise ValueError(f"{path} reads roles beside the text, which embed does not: use another model")
 
 
 def text_of(record: Record) -> Text:
     """Returns the only text of a record; ValueError for a record with several."""
     if len(record.texts()) != 1:
-        raise ValueError(f"{record.name} has {len(record.texts())} texts, such as a question: hat embed is for one")
+        raise ValueError(f"{record.name} has {len(record.texts())} texts, such as a question: embed is for one")
     return record.texts()[0]
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..analysis.recording import Recorder, segment_weights
 from ..data.kinds import LabelledKind, Prediction
+from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import Row
@@ -139,7 +140,8 @@ def refuse_nan(record: Record, outputs: Iterable[Any]) -> None:
 def check_details(kind: LabelledKind, details: bool) -> None:
     """Raises ValueError for details of a kind whose predictions have none."""
     if details and not kind.has_details:
-        raise ValueError(f"--details has no effect on the kind {kind.name}, whose predictions have none: remove it")
+        text = "{details} has no effect on the kind {}, whose predictions have none: remove it"
+        raise OptionError(text, kind.name, details=None)
 
 
 def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:

@@ -16,7 +16,7 @@ from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, f
 from ..data.files import check_lfs
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.kinds.evidence import EvidenceKind
-from ..data.options import SPLITTERS, settings_of_tokens
+from ..data.options import SPLITTERS, OptionError, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision, set_precision
 from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
@@ -114,7 +114,8 @@ def checked(checkpoints: str | Path, data: Data, device: str | None, precision: 
             raise ValueError(f"checkpoint {path} does not exist{did_you_mean(path, NAMES) or ': has it been trained?'}")
         check_lfs(path)
     if data is None and not is_model_folder(paths[0]):
-        raise ValueError(f"{paths[0]} is no folder of hat export: give the bin directory of its training (--data)")
+        text = "{} is no folder of hat export: give the bin directory of its training ({data})"
+        raise OptionError(text, paths[0], data=None)
     return device, precision, paths
 
 
@@ -255,9 +256,11 @@ def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
     if not pipeline.kind.is_text:
         raise ValueError(f"a splitter is for text, and data of the kind {pipeline.settings.kind} are none")
     if not pipeline.kind.has_running_text:
-        raise ValueError(f"--splitter {splitter} has no effect on the kind {pipeline.settings.kind}: remove it")
+        kind = pipeline.settings.kind
+        raise OptionError("{splitter} has no effect on the kind {}: remove it", kind, splitter=splitter)
     if splitter != pipeline.settings.splitter and not pipeline.kind.divides_text(pipeline.settings):
-        raise ValueError(f"--splitter {splitter} has no effect on a model of data with `--segments none`: remove it")
+        text = "{splitter} has no effect on a model of data with `--segments none`: remove it"
+        raise OptionError(text, splitter=splitter)
     pipeline.settings = replace(pipeline.settings, splitter=splitter)
 
 

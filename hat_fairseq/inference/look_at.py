@@ -15,14 +15,15 @@ from torch import Tensor
 
 from ..analysis.look import Look
 from ..analysis.recording import Recorder
-from ..data.files import check_number
+from ..data.files import check_option
 from ..data.kind import LabelPrediction
 from ..data.kinds import Prediction
 from ..data.kinds.choices import ChoiceKind
+from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
-from ..generation.settings import check_effect, flag
+from ..generation.settings import check_effect, no_effect
 from .labels import Predictor, unit_texts
 from .loading import Loaded
 from .rows import Encoded, check_batch_size, encode_documents, padded, row_of
@@ -44,9 +45,9 @@ class LookOptions:
     def __post_init__(self) -> None:
         check_batch_size(self.batch_size)
         if self.chunk is not None:
-            check_number(self.chunk, "--chunk", whole=True)
+            check_option(self.chunk, "chunk", whole=True)
         if self.batch_size is not None and not self.occlusion:
-            raise ValueError("--batch-size has no effect without --occlusion: remove it")
+            raise no_effect("batch_size", "without", "occlusion")
 
 
 def check_stated(
@@ -54,8 +55,9 @@ def check_stated(
 ) -> None:
     """Raises ValueError for options of generation without effect: beside a reference nothing is generated."""
     if reference and generation:
-        name = flag(next(iter(generation)))
-        raise ValueError(f"{name} has no effect with --reference, which generates nothing: remove one of them")
+        name = next(iter(generation))
+        text = f"{{{name}}} has no effect with {{reference}}, which generates nothing: remove one of them"
+        raise OptionError(text, **{name: None, "reference": None})
     check_effect(generation, packaged, seed)
 
 
@@ -64,8 +66,8 @@ def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool
     if loaded.pipeline.kind.has_target:
         return DocumentToText(loaded, **generation)
     if generation or reference:
-        option = flag(next(iter(generation))) if generation else "--reference"
-        raise ValueError(f"{option} is for models that write texts; remove it")
+        name = next(iter(generation), "reference")
+        raise OptionError(f"{{{name}}} is for models that write texts; remove it", **{name: None})
     return Predictor(loaded)
 
 
@@ -78,10 +80,10 @@ def look_at(model: DocumentToText | Predictor, record: Record, options: LookOpti
     options = options or LookOptions()
     look = look_or_nothing(model, record, options)
     if look.is_empty:
-        advice = "give --occlusion, or " * _has_one_output(model)
-        if options.occlusion:
-            advice = f"{record.name} has one segment: "
-        raise ValueError(f"{options.name} has no attention to show: {advice}take a model with a hierarchy")
+        text = "{} has no attention to show: {}"
+        text += "give {occlusion}, or " * (_has_one_output(model) and not options.occlusion)
+        reason = f"{record.name} has one segment: " if options.occlusion else ""
+        raise OptionError(f"{text}take a model with a hierarchy", options.name, reason, occlusion=None)
     return look
 
 
@@ -103,8 +105,8 @@ def look_or_nothing(model: DocumentToText | Predictor, record: Record, options: 
 def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> Look:
     (net,), kind, device = model.models, model.kind, model.loaded.device
     if options.occlusion and not _has_one_output(model):
-        message = "--occlusion is for models that write a text, and for the kinds classification, sequence and "
-        raise ValueError(f"{message}byte_sequence; not for the kind {kind.name}")
+        text = "{occlusion} is for models that write a text, and for the kinds classification, sequence and "
+        raise OptionError(f"{text}byte_sequence; not for the kind {{}}", kind.name, occlusion=None)
     encoded, notes, _ = _encoded(record, model.loaded)
     default, label = 0, ""
     if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):
@@ -150,7 +152,8 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
         reference = pipeline.rows(record)[number].streams
         pipeline.counts.subtract(pipeline.counts - before & of_source)  # which are counted once
         if "target" not in reference:
-            raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
+            text = "{} has no target: leave {reference} out, to look at what the model generates"
+            raise OptionError(text, record.name, reference=None)
         target = row_of(reference["target"], loaded.target).to(loaded.device)
     else:
         target = model.hypotheses([encoded[number]])[0]
@@ -194,7 +197,7 @@ def _chunk(options: LookOptions, record: Record, count: int, default: int = 0) -
     """The number of the chunk from 0."""
     chunk = default + 1 if options.chunk is None else options.chunk
     if not 1 <= chunk <= count:
-        raise ValueError(f"--chunk {chunk}: {record.name} has {count} of them")
+        raise OptionError("{chunk}: {} has {} of them", record.name, count, chunk=chunk)
     return chunk - 1
 
 

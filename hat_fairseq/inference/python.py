@@ -13,6 +13,7 @@ from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.kinds import Prediction
 from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions
+from ..data.options import OptionError, as_in_python
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.speakers import Said
@@ -27,7 +28,6 @@ from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
 from .loading import Data, load, split_with
 from .look_at import LookOptions, check_stated, look_at, model_to_look_at
-from .python_words import python_words
 from .reading import check_splitter
 from .rows import logged_changes, longest_first
 from .texts import DocumentToText
@@ -44,7 +44,7 @@ class Model:
     running text is split, "punctuation" or "library"; None: as in training.
     """
 
-    @python_words()
+    @as_in_python()
     def __init__(self, path: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> None:
         self.path = local_paths(path)
         self.loaded = load(self.path, data, device, precision)
@@ -63,7 +63,7 @@ class Model:
             f"{longest}, {loaded.precision} on {loaded.device})"
         )
 
-    @python_words()
+    @as_in_python()
     def generate(
         self, documents: Iterable[Input], batch_size: int | None = None, splitter: str | None = None, **generation: Any
     ) -> list[str]:
@@ -77,7 +77,7 @@ class Model:
             texts = {row["id"]: row["text"] for row in progress(model.rows(order, batch_size), "generate", len(order))}
         return [texts[record.id] for record in records]
 
-    @python_words()
+    @as_in_python()
     def predict(
         self,
         documents: Iterable[Input],
@@ -98,7 +98,7 @@ class Model:
         with logged_changes(self.pipeline):
             return list(model.predictions(self._records(documents, splitter), batch_size, None, chosen, details))
 
-    @python_words()
+    @as_in_python()
     def ask(
         self,
         document: Input | Path | Sequence[Any],
@@ -134,7 +134,7 @@ class Model:
         with logged_changes(self.pipeline):
             return ask(self.loaded, record, EvidenceOptions(threshold, most_passages), said)
 
-    @python_words()
+    @as_in_python()
     def embed(
         self,
         documents: Iterable[Input],
@@ -151,7 +151,7 @@ class Model:
         with logged_changes(self.pipeline):
             return list(model.embeddings(self._records(documents, splitter), batch_size))
 
-    @python_words()
+    @as_in_python()
     def look(
         self,
         document: Input,
@@ -213,7 +213,7 @@ class Model:
             logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
             return transcript.record(questions), transcript.said
         if number_of is not None:
-            raise ValueError("--id has no effect without the path of a transcript: remove it")
+            raise OptionError("{id} has no effect without the path of a transcript: remove it", id=None)
         columns.check_for("what is not the path of a transcript")
         if isinstance(document, str) and is_file_name(document):
             raise ValueError(f"the document {document!r:.200} is the name of a file: give Path({document!r:.200})")

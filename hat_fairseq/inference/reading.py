@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..data.columns import AS_NAMED, Columns, columns_of
-from ..data.formats import TEXT, is_saved_dataset, opened
+from ..data.formats import is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
-from ..data.options import Settings
+from ..data.options import OptionError, Settings
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
@@ -65,7 +65,8 @@ def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:
     """Raises ValueError for a splitter where no record has running text."""
     if splitter and not any(isinstance(text, str) for record in records for text in record.texts()):
-        raise ValueError(f"--splitter {splitter} has no effect: all texts are divided already; remove it")
+        text = "{splitter} has no effect: all texts are divided already; remove it"
+        raise OptionError(text, splitter=splitter)
 
 
 def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str) -> set[str]:
@@ -128,12 +129,12 @@ def _records_of_file(
     running text reads all of it.
     """
     with opened(path, keys_of(kind, columns)) as file:
-        is_document = file.format == TEXT and kind.has_running_text and kind.record.one_of
-        if file.format == TEXT and not file.head.strip():
+        is_document = file.is_text and kind.has_running_text and kind.record.one_of
+        if file.is_text and not file.head.strip():
             return []
     if not is_document:
         return read_records(path, kind, columns, counts)
-    columns.check_for(f"{path}, which is plain text")
+    columns.check_for(f"{path}, which is {file.format}")
     reads_turns = settings is None or settings.splitter == "given" or settings.role_in_text or settings.role_labels
     has_turns = "turns" in kind.record.one_of and bool(reads_turns)
     transcript = read_transcript(path, running=True, has_turns=has_turns)

@@ -17,13 +17,14 @@ predicts has a second command, `hat score`, which runs when the first has succee
 import argparse
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from . import files, tutorial, update
+from . import files, update
 from .files import NOTHING, Flags
 from .update import Flag, split, values_of
 
@@ -113,8 +114,9 @@ def copy_tutorial(folder: str = TUTORIAL, *more: str) -> int:
         raise ValueError(
             f"`hat recipe copy {TUTORIAL}` takes the name of a folder only: remove {[folder, *more][-1]!r}"
         )
-    tutorial.write(Path(folder))
-    print(f"wrote {folder}: {', '.join(tutorial.FOLDERS)}, each with {sum(tutorial.SPLITS.values())} documents")
+    tutorial = runpy.run_path(str(files.EXAMPLES / "tutorial.py"))
+    tutorial["write"](Path(folder))
+    print(f"wrote {folder}: {', '.join(tutorial['FOLDERS'])}, each with {sum(tutorial['SPLITS'].values())} documents")
     return 0
 
 

@@ -14,6 +14,7 @@ from hat_fairseq.suggestions import did_you_mean
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
+EXAMPLES = next((path for path in (PACKAGE / "examples", PACKAGE.parent / "examples") if path.is_dir()), PACKAGE)
 CONFIGS = next((path for path in (PACKAGE / "configs", PACKAGE.parent / "configs") if path.is_dir()), PACKAGE)
 SECTIONS = ("preprocess", "task", "train", "update", "generate", "predict")
 #: Values that remove a flag.

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hat_fairseq.data.files import Fields, check_lfs, json_lines
+from hat_fairseq.data.files import Fields, json_lines
 from hat_fairseq.data.formats import TEXT, opened
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.text import is_blank
@@ -24,7 +24,6 @@ def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
 
     An empty cell of a table is None.
     """
-    check_lfs(path)
     with opened(Path(path), ("id", *LABEL_KEYS)) as file:
         return _by_id((Fields(record, where) for where, record in file.rows(keep_empty=True)), path, parse)
 
@@ -73,13 +72,12 @@ class DocumentTexts:
 def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     """Reads records (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
-    The content of the file decides (`formats.py`). Without an id in the first record the file has no ids. Null is an
-    empty text where no other key has one. A list of lists of strings is several texts of the document. ValueError with
-    file and line.
+    The end of its name says what a file is (`formats.py`); one of another name, such as `test.hypo`, is text. Without
+    an id in the first record the file has no ids. Null is an empty text where no other key has one. A list of lists of
+    strings is several texts of the document. ValueError with file and line.
     """
     path = str(path)
-    check_lfs(path)
-    with opened(Path(path), ("id", *keys)) as file:
+    with opened(Path(path), ("id", *keys), otherwise=TEXT) as file:
         if file.format == TEXT:
             return DocumentTexts(path, [[line] for _, line in file.lines()], None, is_plain=True)
         rows = (Fields(record, where) for where, record in file.rows(keep_empty=True))

@@ -1,4 +1,4 @@
-"""The same records in every format, compressed in every way, under any name: the content decides what a file is."""
+"""The same records in every format, compressed in every way: the end of its name says what a file is."""
 
 import bz2
 import csv
@@ -6,6 +6,7 @@ import gzip
 import io
 import itertools
 import json
+import logging
 import lzma
 import random
 from collections import Counter
@@ -18,7 +19,7 @@ import pytest
 from commands import hat, refusal
 from pyarrow import ipc, parquet
 
-from hat_fairseq.data import json_stream
+from hat_fairseq.data import files
 from hat_fairseq.data.compression import decompressed
 from hat_fairseq.data.formats import read_rows
 from hat_fairseq.data.records_json import read_records
@@ -89,19 +90,26 @@ def zstandard(content: bytes) -> bytes:
     return pyarrow.Codec("zstd").compress(content, asbytes=True)
 
 
-TEXTS = [lines, with_blank_lines, one_line, pretty_list, list_of_lines, pretty_objects]
-TEXTS += [table(","), table(";", "\r\n"), table("\t"), table("|"), excel]
-COMPRESSIONS: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, lzma.compress, bz2.compress, zstandard]
-NAMES = ("jsonl", "NDJSON", "json", "csv", "tsv", "txt", "data", "jsonl.gz", "json.XZ", "csv.zst", "bz2")
+TEXTS: dict[str, list[Callable[[Sequence[Row]], str]]] = {
+    "jsonl": [lines],
+    "NDJSON": [with_blank_lines],
+    "json": [one_line, pretty_list, list_of_lines, pretty_objects, lines],
+    "csv": [table(","), table(";", "\r\n"), table("|"), table("\t"), excel],
+    "tsv": [table("\t")],
+}
+FORMS = [(ending, form) for ending, forms in TEXTS.items() for form in forms]
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes, ".gz": gzip.compress, ".XZ": lzma.compress, ".bz2": bz2.compress, ".zst": zstandard
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress, gzip.compress])
-def test_files_of_several_streams(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [".bz2", ".XZ", ".gz"])
+def test_files_of_several_streams(ending: str, tmp_path: Path) -> None:
     """As `cat` and parallel compressors make them: all streams are read, and one whose beginning is damaged is seen."""
     parts = [random.Random(number).randbytes(200_000) for number in range(3)]
-    first, second, last = map(compress, parts)
+    first, second, last = map(COMPRESSIONS[ending], parts)
     for name, content in (("whole", [first, second, last]), ("padded", [first, bytes(8), second, last, bytes(4)])):
-        (path := tmp_path / name).write_bytes(b"".join(content))
+        (path := tmp_path / f"{name}{ending}").write_bytes(b"".join(content))
         with decompressed(path) as file:
             assert file.read() == b"".join(parts)
         path.write_bytes(b"".join([first, bytes([second[0] ^ 4]), second[1:], last]))
@@ -148,20 +156,41 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
 
 
 @pytest.mark.slow
-def test_every_format_in_every_compression_under_any_name(expected: dict[str, list[Row]], tmp_path: Path) -> None:
-    """A name that promises another format or compression changes nothing."""
-    for number, form in enumerate(TEXTS):
+def test_every_format_in_every_compression(expected: dict[str, list[Row]], tmp_path: Path) -> None:
+    compressions = itertools.cycle(COMPRESSIONS.items())
+    for number, (ending, form) in enumerate(FORMS):
         (folder := tmp_path / str(number)).mkdir()
-        for place, split in enumerate(SPLITS):
-            compress = COMPRESSIONS[(number + place) % len(COMPRESSIONS)]
-            path = folder / f"{split}.{NAMES[(number + 4 * place) % len(NAMES)]}"
-            path.write_bytes(compress(form(RECORDS[split]).encode()))
-        assert preprocessed(folder) == expected, number
-    for form in (as_parquet, as_arrow, as_arrow_file):
-        (folder := tmp_path / form.__name__).mkdir()
         for split in SPLITS:
-            form(folder / f"{split}.{'txt' if split == 'test' else 'parquet'}", RECORDS[split])
-        assert preprocessed(folder) == expected, form
+            more, compress = next(compressions)
+            (folder / f"{split}.{ending}{more}").write_bytes(compress(form(RECORDS[split]).encode()))
+        assert preprocessed(folder) == expected, number
+    for form_of_table, ending in ((as_parquet, "parquet"), (as_arrow, "arrow"), (as_arrow_file, "arrow")):
+        (folder := tmp_path / form_of_table.__name__).mkdir()
+        for split in SPLITS:
+            form_of_table(folder / f"{split}.{ending}", RECORDS[split])
+        assert preprocessed(folder) == expected, form_of_table
+
+
+@pytest.mark.parametrize(("ending", "form"), FORMS)
+def test_each_format(ending: str, form: Callable[[Sequence[Row]], str], tmp_path: Path) -> None:
+    (path := tmp_path / f"train.{ending}").write_text(form(RECORDS["train"]), encoding="utf-8", newline="")
+    assert [row for _, row in read_rows(path, ("id", "text", "target"))] == RECORDS["train"]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('{"a": 1,\n "b": [2]}\n{"a": 3,\n\n"b": [4]}\n', [(1, {"a": 1, "b": [2]}), (3, {"a": 3, "b": [4]})]),
+        ('\n{"a": 1}\n{"a": 2}\n', [(2, {"a": 1}), (3, {"a": 2})]),
+        ('{\n"a": 1} {"a": 2}', [(1, {"a": 1}), (2, {"a": 2})]),
+        ('{"a": "' + "x" * 99_999 + '"}\n{"a": 2}', [(1, {"a": "x" * 99_999}), (2, {"a": 2})]),
+        ("", []), ("[]\n", []),
+    ],
+)  # fmt: skip
+def test_objects_of_a_json_file(text: str, values: list[tuple[int, object]], tmp_path: Path) -> None:
+    """One after another, each on one line or several; their places are the lines where they begin."""
+    (path := tmp_path / "a.json").write_text(text)
+    assert [*read_rows(path)] == [(f"{path}:{line}", value) for line, value in values]
 
 
 def test_what_is_skipped_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,35 +218,40 @@ def test_an_empty_text_of_a_table_with_one_column_is_a_record(tmp_path: Path) ->
     assert counts["blank_rows_skipped"] == 2
 
 
-MARKED = ['"So he went', 'home he went"', '"Yes" or "no"', 'a 5" disk', '""', "plain", '"', 'he said "yes"']
+CELLS = ['"So he went', '"Yes" or "no"', 'a 5" disk', '"', "two\nlines", 'a\n\n"b" c\n', "a tab\tand\na line", "C:\\"]
 
 
+@pytest.mark.parametrize("delimiter", ["\t", ","])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_quotation_marks_of_tables_that_do_not_quote_cells(end: str, tmp_path: Path) -> None:
-    """Every pair of such cells below each other, in the first, a middle and the last column."""
-    path = tmp_path / "t.tsv"
-    for first, second in itertools.product(MARKED, repeat=2):
-        rows = [["x", first, "1"], ["y", second, "2"], [second, "z", first], ["", "z", second]]
-        for separator, blank in (("", ""), (f"sep=\t{end}", end)):
-            lines = (blank + "\t".join(row) + end for row in rows)
-            path.write_bytes((separator + f"a\tb\tc{end}" + "".join(lines)).encode())
-            found = [list(row.values()) for _, row in read_rows(path, "abc")]
-            expected = [[None if cell in ("", '""') else cell for cell in row] for row in rows]
-            assert found == [[*filter(None, row)] for row in expected], (first, second)
+def test_quoted_cells_may_have_anything_in_them(end: str, delimiter: str, tmp_path: Path) -> None:
+    path = tmp_path / ("t.tsv" if delimiter == "\t" else "t.csv")
+    for first, second in itertools.product(CELLS, repeat=2):
+        rows = [["x", first, "1"], [second, "y", "2"], ["z", first, second], ["end", "z", second]]
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter=delimiter, lineterminator=end).writerows([["a", "b", "c"], *rows])
+        found = [*read_rows(path, "abc")]
+        assert [list(row.values()) for _, row in found] == rows, (first, second)
+        lines = [*itertools.accumulate((1 + "".join(row).count("\n") for row in rows[:-1]), initial=2)]
+        assert [place for place, _ in found] == [f"{path}:{line}" for line in lines], "where the rows begin"
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_tables_that_quote_cells_may_have_several_lines_in_them(end: str, tmp_path: Path) -> None:
-    path, cells = tmp_path / "t.tsv", [*MARKED[:4], "two\nlines", 'a\n\n"b" c\n', "a tab\tand\na line"]
-    for first, second in itertools.product(cells, repeat=2):
-        if "\t" not in second:  # in the last column; a line of it with as many tabs as columns would be a row
-            rows = [["x", first, "1"], [second, "y", "2"], ["z", first, second], ["end", "z", second]]
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                csv.writer(file, delimiter="\t", lineterminator=end).writerows([["a", "b", "c"], *rows])
-            found = [*read_rows(path, "abc")]
-            assert [list(row.values()) for _, row in found] == rows, (first, second)
-            lines = [*itertools.accumulate((1 + "".join(row).count("\n") for row in rows[:-1]), initial=2)]
-            assert [place for place, _ in found] == [f"{path}:{line}" for line in lines], "where the rows begin"
+def test_a_quoted_cell_that_looks_like_two_rows_is_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As pandas writes it. A table that does not quote cells may look the same: a line says so."""
+    (path := tmp_path / "t.tsv").write_text('label\ttext\npos\t"He typed:\na\tb"\nneg\tok\n')
+    rows = [{"label": "pos", "text": "He typed:\na\tb"}, {"label": "neg", "text": "ok"}]
+    assert [row for _, row in read_rows(path)] == rows
+    assert "t.tsv:2: a cell in quotation marks has tabs and line breaks; if the table does not quote" in caplog.text
+    path.write_text('label\ttext\npos\ta 5" disk\nneg\t"So he went\npos\tok\n')
+    with pytest.raises(ValueError, match="a cell that begins with a quotation mark ends with one"):
+        list(read_rows(path))
+
+
+@pytest.mark.parametrize(
+    "cell", ["[laughter] Yes [applause]", "[1] The court held so [2]", "{a} is a set {b}", "[sic]"]
+)
+def test_texts_in_brackets_are_no_printed_lists(cell: str, tmp_path: Path) -> None:
+    (path := tmp_path / "t.csv").write_text(f'text,label\n"{cell}",x\n')
+    assert [row for _, row in read_rows(path)] == [{"text": cell, "label": "x"}]
 
 
 def test_a_saved_dataset_is_the_files_of_its_state(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
@@ -243,16 +277,12 @@ def test_a_saved_dataset_is_the_files_of_its_state(tmp_path: Path, expected: dic
         assert message in refusal(*words)
 
 
-def test_long_items_of_lists_are_read_in_pieces_and_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escapes, numbers and characters of several bytes are cut anywhere."""
+def test_long_items_of_lists_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["å" * size + '\\ud83d\\ude00 "' + "1" * size for size in (0, 1, 29, 300)]
     rows = [{"id": str(number), "text": text, "meta": {"n": -12.5e3}} for number, text in enumerate(texts)]
     (path := tmp_path / "x.json").write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
-    whole = list(read_records(path))
-    for size in (1, 7, 64):
-        monkeypatch.setattr(json_stream, "AT_ONCE", size)
-        assert list(read_records(path)) == whole and [record.text for record in whole] == texts  # type: ignore[attr-defined]
-    monkeypatch.setattr(json_stream, "MAX_LINE", 500)
+    assert [record.text for record in read_records(path)] == texts  # type: ignore[attr-defined]
+    monkeypatch.setattr(files, "MAX_LINE", 500)
     with pytest.raises(ValueError, match=r"x\.json:\d+, item 4: it has more than 500 characters"):
         list(read_records(path))
 
@@ -269,6 +299,7 @@ BESIDE = {  # what people have in such folders, and it is no data
     "train.jsonl~": "{}\n",
     "dataset_infos.json": '{\n "default": {}\n}\n',
     "labels.json": '{"0": "no"}\n',
+    "more.json": '[{"id": "a"}]',
     "notes.txt": "two, words\n",
     "urls.txt": "https://example.org/a\n",
     "convert.py": "pass\n",
@@ -278,12 +309,82 @@ BESIDE = {  # what people have in such folders, and it is no data
 }
 
 
-def test_documentation_beside_data_is_no_data(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+def test_documentation_beside_data_is_no_data(
+    tmp_path: Path, expected: dict[str, list[Row]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What may be data, and is not called so, is named."""
     folder = write(tmp_path / "docs")
     for name, content in BESIDE.items():
         (folder / name).write_text(content)
     (folder / "figures").mkdir()
-    assert preprocessed(folder) == expected
+    with caplog.at_level(logging.WARNING):
+        assert preprocessed(folder) == expected
+    names = "dataset_infos.json, labels.json, more.json, notes.txt, original.zip, urls.txt"
+    assert f"left out of {folder}, because they are no splits: {names}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "data/{}-0000{}-of-00002.parquet", "{}-0000{}-of-00002.parquet", "1.0.0/{}-0000{}-of-00002.parquet",
+        "plain_text/{}-0000{}-of-00002-0a1f.parquet", "default/{}/000{}.parquet", "{}/000{}.parquet",
+    ],
+)  # fmt: skip
+def test_folders_of_the_hub(names: str, tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    for split, rows in RECORDS.items():
+        for number in range(2):
+            path = tmp_path / "clone" / names.format(split.replace("valid", "validation"), number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            as_parquet(path, rows[number::2])
+    (tmp_path / "clone/README.md").write_text("---\nlicense: mit\n---\n")
+    (tmp_path / "clone/.gitattributes").write_text("*.parquet filter=lfs\n")
+    found = preprocessed(tmp_path / "clone")
+    assert found == {split: [*rows[0::2], *rows[1::2]] for split, rows in expected.items()}
+
+
+def test_shards_have_numbers_of_their_split_and_each_id_once(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(2):
+        rows = [{key: row[key] for key in ("text", "target")} for row in RECORDS["train"][number::2]]
+        (tmp_path / f"docs/train-0000{number}-of-00002.jsonl").write_text(lines(rows))
+    ids = [row["id"] for row in preprocessed(tmp_path / "docs", "--number-ids")["train"]]
+    assert ids == [f"train-{number}" for number in range(1, 8)]
+    for number in range(2):
+        (tmp_path / f"docs/train-0000{number}-of-00002.jsonl").write_text(lines(RECORDS["train"]))
+    words = ("preprocess", tmp_path / "docs", "--splitter", "punctuation", "--out", tmp_path / "again")
+    assert "train-00001-of-00002.jsonl:1: document id 'train/0' was used before, in record 1" in refusal(*words)
+
+
+def test_several_folders_with_splits(tmp_path: Path) -> None:
+    for version in ("1.0.0", "3.0.0"):
+        (tmp_path / "clone" / version).mkdir(parents=True)
+        as_parquet(tmp_path / "clone" / version / "train-00000-of-00001.parquet", RECORDS["train"])
+    message = refusal("preprocess", tmp_path / "clone", "--out", tmp_path / "out")
+    assert f"has splits in several folders: give one of {tmp_path}/clone/1.0.0, {tmp_path}/clone/3.0.0" in message
+
+
+def test_columns_inside_of_objects(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    (folder := tmp_path / "docs").mkdir()
+    rows = [{"translation": {"en": row["text"], "de": row["target"], "fr": "x"}} for row in RECORDS["train"]]
+    (folder / "train.jsonl").write_text(lines(rows))  # type: ignore[arg-type]
+    columns = ("--columns", "source=translation.en", "--columns", "target=translation.de", "--number-ids")
+    found = preprocessed(folder, *columns)["train"]
+    assert found == [row | {"id": f"train-{n}"} for n, row in enumerate(expected["train"], start=1)]
+    message = refusal("preprocess", folder, "--out", tmp_path / "o", "--columns", "text=translation.cs")
+    assert "--columns names 'translation.cs', and the columns are 'translation'" in message
+
+
+@pytest.mark.parametrize("answers", [{"text": ["gul"], "answer_start": [3]}, {"text": ["gul"], "start": [3]},
+                                     [{"text": "gul", "answer_start": 3}]])  # fmt: skip
+def test_answers_of_the_hub(answers: object, tmp_path: Path) -> None:
+    row = {"id": "a", "question": "?", "text": "er gul", "answers": answers}
+    (path := tmp_path / "a.jsonl").write_text(json.dumps(row))
+    parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "a.parquet")
+    for each in (path, tmp_path / "a.parquet"):
+        (record,) = read_records(each, "qa")
+        assert [(answer.text, answer.start) for answer in record.gold_value] == [("gul", 3)]
+    path.write_text(json.dumps(row | {"answers": {"text": [], "answer_start": []}}))
+    assert [record.gold_value for record in read_records(path, "qa")] == [()]
 
 
 def test_a_folder_of_a_split_without_a_saved_dataset_is_named(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def counted(function):
     return count
 
 for module in (stages, binarize):
-    for name in ("clean_block", "words_of_blocks", "encode_block", "tokens_of_block", "binarize_block"):
+    for name in ("clean_block", "encode_block", "tokens_of_block", "binarize_block"):
         if hasattr(module, name):
             setattr(module, name, counted(getattr(module, name)))
 sys.exit(cli.main())

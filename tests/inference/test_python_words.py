@@ -1,5 +1,6 @@
 """A caller of Python reads arguments and methods in a message, and the command line flags and verbs."""
 
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from commands import refusal
 
 import hat_fairseq
-from hat_fairseq.inference.python_words import in_python_words
+from hat_fairseq.data.options import OptionError, as_in_python
 
 SAID = [{"role": "PM", "text": "We begin now ."}, {"role": "ME", "text": "The market is small ."}]
 
@@ -56,12 +57,18 @@ def test_messages(demo: Any, call: Callable[[Any], Any], message: str) -> None:
     assert not re.search(r"--[a-z]|\bhat (?!export)[a-z]", str(caught.value))
 
 
-def test_commands_without_a_method_stay() -> None:
-    text = (
-        "3 tokens: `hat preprocess --long-source truncate`, --max-tokens 20, --of segment; a - b -- c; use hat predict"
-    )
-    expected = '3 tokens: `hat preprocess --long-source truncate`, max_tokens=20, of="segment"; a - b -- c; use predict'
-    assert in_python_words(text) == expected
+@pytest.mark.parametrize("identifier", ["hat predict --max-len 5", "{splitter} {}", "--splitter library"])
+def test_words_of_the_user_stay(demo: Any, identifier: str) -> None:
+    """An id may look like an option, or like a place in a message."""
+    with pytest.raises(ValueError, match="has an empty source") as caught:
+        demo.generate([{"id": identifier, "turns": [{"role": "PM", "text": " "}]}])
+    assert repr(identifier) in str(caught.value)
+    error = OptionError("{}: {max_len} is too low", identifier, max_len=5)
+    assert str(error) == f"{identifier}: --max-len 5 is too low"
+    assert repr(pickle.loads(pickle.dumps(error))) == repr(ValueError(str(error)))
+    with pytest.raises(ValueError, match="max_len=5 is too low") as caught, as_in_python():
+        raise error
+    assert str(caught.value) == f"{identifier}: max_len=5 is too low"
 
 
 def test_the_command_names_flags(tmp_path: Any) -> None:

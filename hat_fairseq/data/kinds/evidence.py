@@ -19,10 +19,10 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS
-from hat_fairseq.data.files import check_number
+from hat_fairseq.data.files import check_option
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
-from hat_fairseq.data.options import ROWS, TEXT, Settings
+from hat_fairseq.data.options import ROWS, TEXT, OptionError, Settings
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
@@ -193,11 +193,11 @@ class EvidenceOptions:
 
     def __post_init__(self) -> None:
         if self.threshold is not None:
-            check_number(self.threshold, "--threshold")
+            check_option(self.threshold, "threshold")
             if not 0 <= self.threshold <= 1:
-                raise ValueError(f"--threshold must be from 0 to 1, not {self.threshold}")
+                raise OptionError("{threshold} must be from 0 to 1, not {}", self.threshold, threshold=None)
         if self.most_passages is not None:
-            check_number(self.most_passages, "--most-passages", whole=True, least=1)
+            check_option(self.most_passages, "most_passages", whole=True, least=1)
 
 
 class EvidenceKind(LabelledKind):
