@@ -3,7 +3,8 @@
     hat recipe preprocess qmsum --root QMSUM      # with ExplainMeetSum beside it, for lines; see preprocess/qmsum.py
     hat recipe train qmsum --seed 1 --save-dir checkpoints/qmsum/1 --vectors checkpoints/vectors.npz
     python benchmarks/ask.py rules data-bin/qmsum checkpoints/qmsum/1/checkpoint_best.pt --out rules.csv
-    python benchmarks/ask.py model data-bin/qmsum checkpoints/qmsum/*/checkpoint_best.pt --vectors checkpoints/vectors.npz --out model.csv
+    python benchmarks/ask.py model data-bin/qmsum checkpoints/qmsum/*/checkpoint_best.pt \
+        --vectors checkpoints/vectors.npz --out model.csv
     python benchmarks/ask.py table rules.csv model.csv
 
 `rules` and `model` write a row for each document, system and figure: sums over its questions, and their number. Figures
@@ -27,7 +28,6 @@ import numpy as np
 import torch
 
 import hat_fairseq
-from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.unit_vectors import cosines_of
@@ -170,12 +170,14 @@ def interval(values: np.ndarray, signed: bool = False) -> str:
 
 
 def table(args: argparse.Namespace) -> None:
-    """Prints each figure of all systems, over all meetings and by domain, and differences from the first trained one."""
+    """Prints each figure of all systems, over all meetings and by domain, and differences from the trained one."""
     known = read(args.files)
     for figure in FIGURES:
         systems = known.get(figure, {})
         documents = sorted({key for seeds in systems.values() for each in seeds.values() for key in each})
-        groups = {"all": documents} | {name: [d for d in documents if d[0] == name] for name in {d[0] for d in documents}}
+        groups = {"all": documents} | {
+            name: [d for d in documents if d[0] == name] for name in {d[0] for d in documents}
+        }
         trained = next((name for name, seeds in systems.items() if len(seeds) > 1 or "" not in seeds), None)
         print(f"\n{figure}")
         for group in sorted(groups, key=lambda name: (name != "all", name)):
@@ -184,7 +186,9 @@ def table(args: argparse.Namespace) -> None:
                 for name, seeds in systems.items()
             }
             for name, values in means.items():
-                own = "" if trained in (None, name) else f"  {trained} minus it {interval(means[trained] - values, True)}"
+                own = (
+                    "" if trained in (None, name) else f"  {trained} minus it {interval(means[trained] - values, True)}"
+                )
                 print(f"  {group:10s} {name:14s} {interval(values):22s}{own}")
 
 

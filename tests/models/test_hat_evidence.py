@@ -1,7 +1,9 @@
 """`hat_evidence`: vectors of turns, layers over them, kept vectors, and the threshold that a training chooses."""
 
 import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,14 +11,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 from building import TINY_ENCODER, Vocabulary, build
-from commands import hat, read_lines, training_words, write_lines
+from commands import REPOSITORY, hat, read_lines, training_words, write_lines
 from helpers import assert_close
 from hf_models import shaken
 from minilm import MINILM, needs_minilm
 from torch import Tensor
 
 import hat_fairseq
-from hat_fairseq.criterions.evidence import MARGINS, THRESHOLDS, average_precision, f1_by_threshold
+from hat_fairseq.criterions.evidence import MARGINS, THRESHOLDS, EvidenceCriterion, average_precision, f1_by_threshold
 from hat_fairseq.data.kinds.evidence import EvidenceKind
 from hat_fairseq.networks.encoder import Encoder
 from hat_fairseq.networks.kept_vectors import KeptVectors
@@ -84,6 +86,35 @@ def test_questions_are_independent_of_each_other_and_documents_of_padding() -> N
     flat = EvidenceKind().logits({"evidence": both}, padded(row(questions, units), row(*other)), None)
     assert_close(flat[0], both[0].flatten())
     assert_close(flat[1, :6], both[1, 0, :3].flatten())
+
+
+GOLDEN = REPOSITORY / "tests/golden/hat_evidence.json"
+STEPS = (0, 1, 5, 20, 39)
+
+
+def test_golden_training_and_scores() -> None:
+    """A few updates on two documents, of which one has passages and lines: the losses, and then scores."""
+    torch.manual_seed(1)
+    model, kind = model_of(), EvidenceKind()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    rows = [row(drawn(3, 5), drawn(2, 7, 8, 20, 1, seed=1)), row(drawn(4, seed=2), drawn(6, 3, 9, seed=3))]
+    tokens, labels = padded(*rows), [["11", "10", "00", "00", "00", *["00"] * 5], ["0", "1", "1"]]
+    targets = [kind.target(each, np.array(ids), {}) for each, ids in zip(labels, rows, strict=True)]
+    target = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, targets)), batch_first=True, padding_value=-100)
+    criterion, losses = EvidenceCriterion(SimpleNamespace(default_criterion="evidence")), []
+    for _ in range(max(STEPS) + 1):
+        outputs = model(tokens, classification_head_name="evidence")[0]
+        loss, size, _ = criterion.compute(kind.logits({"evidence": outputs}, tokens, None), target)
+        optimizer.zero_grad()
+        (loss / size).backward()
+        optimizer.step()
+        losses.append(float(loss.detach() / size))
+    scores = model(tokens, classification_head_name="evidence")[0].detach().flatten().tolist()
+    chosen = [*(losses[step] for step in STEPS), *scores]
+    if os.environ.get("HAT_GOLDEN"):
+        GOLDEN.write_text(json.dumps([round(value, 4) for value in chosen]) + "\n", encoding="utf-8")
+    assert losses[-1] < 0.3 * losses[0]
+    assert chosen == pytest.approx(json.loads(GOLDEN.read_text(encoding="utf-8")), abs=2e-2)
 
 
 def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
