@@ -459,7 +459,7 @@ def test_another_model_names_its_verb(model: EvidenceModel, tmp_path: Path) -> N
     assert "it predicts no labels; use hat generate" in error
     error = refusal("generate", model.checkpoint, path, "--out", out, "--data", model.data, "--device", "cpu")
     assert f"{model.checkpoint} was trained on the task document_evidence: it writes no texts; use hat ask" in error
-    with pytest.raises(ValueError, match="demo.* this one is for generate"):
+    with pytest.raises(ValueError, match="demo.* this one is for hat generate"):
         hat_fairseq.load("demo", device="cpu").ask(path, "Why?")
 
 
