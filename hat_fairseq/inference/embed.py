@@ -31,7 +31,7 @@ from ..data.record import Record, Text
 from ..data.sentences import Divider
 from ..data.text import BOS_TOKEN
 from . import command, jobs, reading
-from .loading import Loaded
+from .loading import Loaded, verb_of
 from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
@@ -227,10 +227,13 @@ class Embedder:
 def check_reads_text(pipeline: TextPipeline, path: str, roles: bool = False) -> None:
     """Checks that a model reads texts, and neither questions nor roles beside them; ValueError for others."""
     settings = pipeline.settings
-    asked = {each.name for each in fields(pipeline.kind.record) if each.default is MISSING} & {"question", "questions"}
-    if asked or not pipeline.kind.is_text:
-        what = "has questions beside the text" if asked else "is no text"
-        raise ValueError(f"{path} reads the kind {settings.kind}, which {what}: embed is for models of one text")
+    read = {each.name: each.default for each in fields(pipeline.kind.record)}
+    asked = MISSING in (read.get("question"), read.get("questions"))
+    if asked or "choices" in read or not pipeline.kind.is_text:
+        what = "has questions beside the text" if asked else "has choices beside the text"
+        what, verb = what if pipeline.kind.is_text else "is no text", verb_of(pipeline.kind)
+        text = f"{path} reads the kind {settings.kind}, which {what}: use hat {verb}"
+        raise ValueError(f"{text}; embed is for models of one text")
     if roles or settings.role_in_text:
         raise ValueError(f"{path} reads roles beside the text, which embed does not: use another model")
 

@@ -159,6 +159,28 @@ def test_what_vectors_are_of(small: Path) -> None:
         assert np.allclose(np.linalg.norm(unit.vectors, axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model, verb, what",
+    [
+        ("meeting", "ask", "questions"),
+        ("qa", "predict", "questions"),
+        ("candidates", "predict", "questions"),
+        ("choice", "predict", "choices"),
+    ],
+)
+def test_a_model_that_reads_questions_names_the_verb_that_answers_them(
+    model: str, verb: str, what: str, fine_tuned: Callable[[str], FineTuned], tmp_path: Path
+) -> None:
+    source = write_lines(tmp_path / "in.jsonl", [{"id": "a", "text": "One."}])
+    words: list[object] = [model]
+    if model != "meeting":
+        words = [fine_tuned(model).checkpoint, "--data", fine_tuned(model).data / "bin"]
+    error = refusal("embed", words[0], source, *words[1:], "--out", tmp_path / "a.npz")
+    assert f"has {what} beside the text: use hat {verb}; embed is for" in error
+    assert list(tmp_path.iterdir()) == [source]
+
+
 def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every sentence has a vector, one longer than the model too; rows end between sentences."""
     model = hat_fairseq.load(small, device="cpu")
@@ -199,7 +221,7 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
     assert "reads the kind qa, which has questions beside the text" in words
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "Hello."}]}])
     words = refusal("embed", "demo", tmp_path / "in.jsonl", "--out", tmp_path / "d.jsonl")
-    assert "reads roles beside the text, which hat embed does not" in words and not (tmp_path / "d.jsonl").exists()
+    assert "reads roles beside the text, which embed does not" in words and not (tmp_path / "d.jsonl").exists()
 
 
 @pytest.mark.slow
