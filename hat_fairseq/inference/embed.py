@@ -3,7 +3,8 @@
 A vector is the mean of the states of its tokens, or the state of its marker `<s>`, and has length 1. The marker of a
 sentence and the `</s>` of a row count as tokens, so a sentence alone has the vector that sentence-transformers computes
 with the weights of a MiniLM. A document that is longer than the model is divided into as few rows as possible, at the
-ends of segments; the context is then the row.
+ends of segments; the context is then the row. With `context` a document is instead read in chunks that overlap, without
+markers between sentences, and a vector is the mean of the tokens around its sentence (`modules.in_context`).
 
 Legend: B rows, T tokens of a row, N vectors, C channels.
 """
@@ -11,9 +12,10 @@ Legend: B rows, T tokens of a row, N vectors, C channels.
 import argparse
 import base64
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
-from itertools import chain, count, islice
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..data.dictionary import BOS, EOS
+from ..data.files import check_option
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
 from ..data.options import OptionError
@@ -30,8 +34,9 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text
 from ..data.sentences import Divider
 from ..data.text import BOS_TOKEN
+from ..modules.in_context import means_in_context, nearby_means
 from . import command, jobs, reading
-from .loading import Loaded
+from .loading import Loaded, verb_of
 from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
@@ -48,12 +53,15 @@ class EmbedOptions:
         pooling: one of `POOLINGS`; the marker of a document is its first one.
         alone: each sentence or segment is encoded without its document.
         raw: the vectors keep their length.
+        context: a vector is the mean of all tokens within so many tokens of the middle of its sentence or segment, and
+            of the tokens of that, from chunks that overlap; 0: of the latter alone. None: from rows with markers.
     """
 
     of: str = "sentence"
     pooling: str = "mean"
     alone: bool = False
     raw: bool = False
+    context: int | None = None
 
     def __post_init__(self) -> None:
         for name, value, choices in (("of", self.of, UNITS), ("pooling", self.pooling, POOLINGS)):
@@ -62,6 +70,21 @@ class EmbedOptions:
                 raise OptionError(text, str(value)[:80], **{name: None})
         if self.alone and self.of == "document":
             raise OptionError("{alone} is for sentences and segments: a document has no other context", alone=None)
+        if self.context is not None:
+            self.check_context()
+
+    def check_context(self) -> None:
+        """Raises ValueError for a width that is no number of tokens, and for options that it contradicts."""
+        check_option(self.context, "context", whole=True, least=0)
+        if self.alone:
+            text = "{context} has no effect with {alone}, which encodes each sentence by itself: remove one of them"
+            raise OptionError(text, context=None, alone=None)
+        if self.of == "document":
+            text = "{context} is for sentences and segments: a document has no other context. Remove {context}, or {of}"
+            raise OptionError(text, context=None, of="document")
+        if self.pooling == "marker":
+            text = "{context} averages tokens, and chunks have no markers inside: remove {context}, or {pooling}"
+            raise OptionError(text, context=None, pooling="marker")
 
 
 @dataclass
@@ -94,11 +117,15 @@ class Embedding:
 
 
 Owned = list[tuple[str, int]]  # tokens with the indices of their vectors
+RowStates = Callable[[list[Tensor]], Iterator[tuple[int, Tensor]]]  # see `Embedder.states_of`
 
 
 @dataclass
 class Pieces:
-    """A document for the model: rows of (token, number of its vector), markers included, and where each vector is."""
+    """A document for the model: rows of (token, number of its vector), and where each vector is.
+
+    The rows have markers; with `context` there is one row, which has none.
+    """
 
     rows: list[Owned]
     spans: list[tuple[int, int]]
@@ -117,6 +144,10 @@ class Embedder:
             text = "sentences of this model have no markers of their own: {of}, or {pooling}"
             raise OptionError(text, of="segment", pooling="mean")
         self.loaded, self.options, self.model = loaded, options, loaded.models[0]
+        if options.context is not None and not self.reads_plain_rows():
+            text = "{context} is for encoders without hierarchy, such as an imported BERT, and {} ({}) reads markers "
+            text += "<s> inside of a text: remove {context}"
+            raise OptionError(text, loaded.paths[0], loaded.architecture, context=None)
         self.pipeline, self.encoder = loaded.pipeline, loaded.pipeline.encoder()
 
     def embeddings(
@@ -129,21 +160,57 @@ class Embedder:
         check_batch_size(batch_size)
         records = list(records)
         documents = [self.pieces(record) for record in records]
-        rows = [row for document in documents for row in document.rows]
-        tokens = [self.ids(row) for row in rows]
-        if not tokens:
+        tokens = [list(map(self.ids, document.rows)) for document in documents]
+        if not any(tokens):
             return
-        each_row = iter(tokens)
-        for record, document in zip(records, documents, strict=True):
-            count_unknown(record.name, [*islice(each_row, len(document.rows))], self.pipeline)
-        states: dict[int, Tensor] = {}
-        for batch in batches(list(map(len, tokens)), batch_size, max_tokens):
-            states |= zip(batch, self.states([tokens[index] for index in batch]), strict=True)
-        in_order = map(states.__getitem__, range(len(rows)))
-        for record, document in zip(records, documents, strict=True):
-            vectors = self.pool(document, in_order)
+        for record, rows in zip(records, tokens, strict=True):
+            count_unknown(record.name, rows, self.pipeline)
+        pooled = self.of_rows if self.options.context is None else self.in_context
+        vectors = pooled(documents, tokens, partial(self.states_of, batch_size=batch_size, max_tokens=max_tokens))
+        for record, document, each in zip(records, documents, vectors, strict=True):
+            scaled = each if self.options.raw else F.normalize(each, dim=1)
             texts = [as_given(text_of(record))[begin:end] for begin, end in document.spans]
-            yield Embedding(record.id, document.spans, vectors.numpy(), texts)
+            yield Embedding(record.id, document.spans, scaled.numpy(), texts)
+
+    def of_rows(
+        self, documents: Sequence[Pieces], tokens: Sequence[list[Tensor]], states_of: RowStates
+    ) -> Iterator[Tensor]:
+        """Yields the (N, C) vectors of each document from the states of its rows."""
+        rows = list(chain.from_iterable(tokens))
+        states = dict(states_of(rows))
+        in_order = map(states.__getitem__, range(len(rows)))
+        for document in documents:
+            yield self.pool(document, in_order)
+
+    def in_context(
+        self, documents: Sequence[Pieces], tokens: Sequence[list[Tensor]], states_of: RowStates
+    ) -> Iterator[Tensor]:
+        """Yields the (N, C) vectors of each document from chunks; its one row has no markers."""
+        owners = [torch.tensor([owner for _, owner in document.rows[0]]) for document in documents]
+        sizes = [each.unique_consecutive(return_counts=True)[1] for each in owners]
+        pieces = [
+            [piece.tolist() for piece in row[:-1].split(each.tolist())]  # without </s>
+            for (row,), each in zip(tokens, sizes, strict=True)
+        ]
+
+        def states_of_chunks(chunks: list[list[int]]) -> Iterator[tuple[int, Tensor]]:
+            return states_of([torch.tensor([BOS, *chunk, EOS]) for chunk in chunks])
+
+        means = means_in_context(pieces, self.loaded.longest - 2, states_of_chunks)
+        for mean, each in zip(means, sizes, strict=True):
+            yield nearby_means(mean, each, min(self.options.context or 0, int(each.sum())))
+
+    def states_of(
+        self, rows: Sequence[Tensor], batch_size: int | None, max_tokens: int | None
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Yields the index of each row and its (T, C) states, in the order of their lengths."""
+        for batch in batches(list(map(len, rows)), batch_size, max_tokens):
+            yield from zip(batch, self.states([rows[index] for index in batch]), strict=True)
+
+    def reads_plain_rows(self) -> bool:
+        """Returns whether the encoder has no hierarchy, which begins sentences or segments at markers."""
+        encoder = getattr(self.model, "core", None) or self.model.encoder
+        return bool(getattr(getattr(encoder, "config", None), "no_hierarchy", False))
 
     def pieces(self, record: Record) -> Pieces:
         """Divides a record into rows that the model takes; ValueError if it is empty or has more than one text."""
@@ -165,6 +232,8 @@ class Embedder:
             for (_, sentence), owner in zip(segment, owners, strict=True):
                 inside.setdefault(owner, []).append(sentence)
         spans = [(places[min(numbers)][0], places[max(numbers)][1]) for _, numbers in sorted(inside.items())]
+        if self.options.context is not None:
+            return Pieces([list(chain.from_iterable(owned))], spans)
         parts = [[segment] for segment in owned] if self.options.alone else [owned]
         rows = [row for part in parts for row in self.fitting(part)]
         self.pipeline.counts["documents_in_several_rows"] += not self.options.alone and len(rows) > 1
@@ -220,17 +289,19 @@ class Embedder:
             chosen.append((index, state))
         owners, values = torch.cat([n for n, _ in chosen]), torch.cat([s for _, s in chosen])
         sums = values.new_zeros(len(document.spans), values.size(1)).index_add(0, owners, values)
-        means = sums / owners.bincount(minlength=len(sums)).unsqueeze(1)
-        return means if self.options.raw else F.normalize(means, dim=1)
+        return sums / owners.bincount(minlength=len(sums)).unsqueeze(1)
 
 
 def check_reads_text(pipeline: TextPipeline, path: str, roles: bool = False) -> None:
     """Checks that a model reads texts, and neither questions nor roles beside them; ValueError for others."""
     settings = pipeline.settings
-    asked = {each.name for each in fields(pipeline.kind.record) if each.default is MISSING} & {"question", "questions"}
-    if asked or not pipeline.kind.is_text:
-        what = "has questions beside the text" if asked else "is no text"
-        raise ValueError(f"{path} reads the kind {settings.kind}, which {what}: embed is for models of one text")
+    read = {each.name: each.default for each in fields(pipeline.kind.record)}
+    asked = MISSING in (read.get("question"), read.get("questions"))
+    if asked or "choices" in read or not pipeline.kind.is_text:
+        what = "has questions beside the text" if asked else "has choices beside the text"
+        what, verb = what if pipeline.kind.is_text else "is no text", verb_of(pipeline.kind)
+        text = f"{path} reads the kind {settings.kind}, which {what}: use hat {verb}"
+        raise ValueError(f"{text}; embed is for models of one text")
     if roles or settings.role_in_text:
         raise ValueError(f"{path} reads roles beside the text, which embed does not: use another model")
 
@@ -270,6 +341,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text += "that is longer than the model's limit has that of its first row (default: %(default)s)"
     group.add_argument("--pooling", choices=POOLINGS, default="mean", help=text)
     group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
+    text = "read a document in chunks that overlap, and compute a vector as the mean of all tokens within N tokens of "
+    text += "the middle of its sentence or segment, and of the tokens of that; 0: of the latter alone"
+    group.add_argument("--context", type=int, metavar="N", help=text)
     group.add_argument("--raw", action="store_true", help="do not scale the vectors to length 1")
     command.add_batches(parser)
     command.add_machine(parser)
@@ -281,7 +355,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} must end in .npz or .jsonl")
     command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
     check_batch_size(args.batch_size)
-    options = EmbedOptions(args.of, args.pooling, args.alone, args.raw)
+    options = EmbedOptions(args.of, args.pooling, args.alone, args.raw, args.context)
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     check_reads_text(pipeline, str(args.model))

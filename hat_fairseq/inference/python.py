@@ -144,10 +144,11 @@ class Model:
         raw: bool = False,
         batch_size: int | None = None,
         splitter: str | None = None,
+        context: int | None = None,
     ) -> list[Embedding]:
         """Computes the vectors of the sentences, segments or whole of each document; see `EmbedOptions`."""
         split_with(self.pipeline, splitter or self.splitter)
-        model = Embedder(self.loaded, EmbedOptions(of, pooling, alone, raw))
+        model = Embedder(self.loaded, EmbedOptions(of, pooling, alone, raw, context))
         with logged_changes(self.pipeline):
             return list(model.embeddings(self._records(documents, splitter), batch_size))
 

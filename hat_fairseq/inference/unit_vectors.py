@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..model_folder import is_model_folder
-from ..modules.in_context import nearby_means
-from ..networks.evidence import EvidenceEncoder, Ids
+from ..modules.in_context import Ids, nearby_means
+from ..networks.evidence import EvidenceEncoder
 from ..scoring.evidence_baselines import Reference
 from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
 from ..weights.names import local_paths

@@ -7,13 +7,16 @@ tokens of a piece (windowed late chunking), not of those of the piece alone. O(T
 Legend: T tokens of a document, N pieces, C channels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+Ids = Sequence[int]
+StatesOf = Callable[[list[list[int]]], Iterable[tuple[int, Tensor]]]  # see `means_in_context`
 MARGIN = 8  # a margin is this part of the tokens that the encoder reads together
 
 
@@ -35,6 +38,33 @@ def chunks_of(tokens: int, longest: int) -> Iterator[Chunk]:
     for first in range(0, tokens, longest - 2 * margin):
         last = min(tokens, first + longest - 2 * margin)
         yield Chunk(max(0, first - margin), min(tokens, last + margin), first, last)
+
+
+def means_in_context(documents: Sequence[Sequence[Ids]], longest: int, states_of: StatesOf) -> list[Tensor]:
+    """Reads documents in chunks, and averages the states of the tokens of each piece.
+
+    States are added to the sum of their piece when they come, so a longer document needs no more memory for states.
+
+    Args:
+        documents: the ids of each piece.
+        longest: tokens that the encoder reads together, without `<s>` and `</s>`.
+        states_of: maps chunks -> the index of each chunk, in any order, and its (T + 2, C) states: those of `<s>`, of
+            the T tokens, and of `</s>`.
+    Returns:
+        (N, C) for each document; zeros for a piece without tokens.
+    """
+    tokens = [list(chain.from_iterable(pieces)) for pieces in documents]
+    sizes = [torch.tensor(list(map(len, pieces)), dtype=torch.long) for pieces in documents]
+    owners = [torch.arange(len(each)).repeat_interleave(each) for each in sizes]
+    chunks = [(number, chunk) for number, ids in enumerate(tokens) for chunk in chunks_of(len(ids), longest)]
+    sums: dict[int, Tensor] = {}
+    for index, states in states_of([tokens[number][chunk.begin : chunk.end] for number, chunk in chunks]):
+        number, (begin, _, first, last) = chunks[index]
+        if number not in sums:
+            sums[number] = states.new_zeros(len(sizes[number]), states.size(1))
+        inside = states[1 + first - begin : 1 + last - begin]
+        sums[number].index_add_(0, owners[number][first:last].to(states.device), inside)
+    return [sums[number] / each.clamp(min=1).to(sums[number].device).unsqueeze(1) for number, each in enumerate(sizes)]
 
 
 def middles_of(sizes: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

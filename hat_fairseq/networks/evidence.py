@@ -20,13 +20,12 @@ from torch import Tensor, nn
 
 from ..modules.evidence import EvidenceHead, EvidenceSizes
 from ..modules.fields import changed, option
-from ..modules.in_context import chunks_of
+from ..modules.in_context import Ids, means_in_context
 from ..modules.layers import EncoderLayer
 from .encoder import EncoderOut, Vocabulary, build_attentions
 from .kept_vectors import KeptVectors
 from .roberta import RobertaConfig, RobertaEncoder
 
-Ids = Sequence[int]
 UNLIMITED = 2**31 - 1  # tokens of a document
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
 
@@ -199,16 +198,7 @@ class EvidenceEncoder(RobertaEncoder):
     def encode_in_context(self, documents: Iterable[Sequence[Ids]]) -> Iterator[Tensor]:
         """Yields (N, C) means of the states of the tokens of each unit of a document, which is read in chunks."""
         for document in documents:
-            tokens = [token for unit in document for token in unit]
-            sizes = torch.tensor(list(map(len, document)), device=self.embed_tokens.weight.device)
-            owners = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
-            chunks = list(chunks_of(len(tokens), self.longest))
-            sums = self.embed_tokens.weight.new_zeros(len(sizes), self.embed_tokens.embedding_dim)
-            for index, states in self.states_of([tokens[each.begin : each.end] for each in chunks]):
-                begin, _, first, last = chunks[index]
-                inside = states[1 + first - begin : 1 + last - begin]
-                sums = sums.to(inside).index_add(0, owners[first:last], inside)
-            yield sums / sizes.clamp(min=1).unsqueeze(1)
+            yield from means_in_context([document], self.longest, self.states_of)
 
     def states_of(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, Tensor]]:
         """Yields the index of each piece and its (T, C) states, markers included, in the order of their lengths."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import evidence_reference
 import numpy as np
 import pytest
 import torch
@@ -159,6 +160,107 @@ def test_what_vectors_are_of(small: Path) -> None:
         assert np.allclose(np.linalg.norm(unit.vectors, axis=1), 1, atol=1e-6)
 
 
+LONGEST = 58  # tokens that the small BERT reads together, beside <s> and </s>
+PIECES = ("One two.", "It rains.", "Zürich is a city!", "very " * 30 + "long.", "the")
+
+
+def pieces_of(model: Any, length: int) -> tuple[list[str], list[list[int]]]:
+    """Segments of so many tokens in all, and their ids."""
+    texts: list[str] = []
+    ids: list[list[int]] = []
+    while (missing := length - sum(map(len, ids))) > 0:
+        text = PIECES[len(ids) % len(PIECES)]
+        if len(model.pipeline.bpe.encode(text)) > missing:
+            text = " ".join(["."] * missing)
+        texts.append(text)
+        ids.append([model.loaded.source.ids[token] for token in model.pipeline.bpe.encode(text)])
+    return texts, ids
+
+
+def in_context(model: Any, pieces: list[list[int]], width: int) -> list[torch.Tensor]:
+    """The definition, token by token: states from chunks whose outer tokens are not used, and means of them."""
+    tokens = [token for piece in pieces for token in piece]
+    margin = LONGEST // 8 if len(tokens) > LONGEST else 0
+    states: list[torch.Tensor] = []
+    while len(states) < len(tokens):
+        begin = max(0, len(states) - margin)
+        chunk = tokens[begin : len(states) + LONGEST - margin]
+        encoded = model.models[0].encode(torch.tensor([[0, *chunk, 2]])).tokens[0, 1:-1]
+        states += encoded[len(states) - begin : len(states) - begin + LONGEST - 2 * margin]
+    own = [part.mean(dim=0) for part in torch.stack(states).split(list(map(len, pieces)))]
+    return [evidence_reference.window_mean(torch.stack(own), pieces, n, width) for n in range(len(pieces))]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, None])
+@pytest.mark.parametrize("width", [0, 1, 20, 10**30])
+def test_vectors_in_context_are_those_of_the_definition(width: int, batch_size: int | None, small: Path) -> None:
+    model = hat_fairseq.load(small, device="cpu")
+    assert model.loaded.longest == LONGEST + 2
+    made = [pieces_of(model, length) for length in (1, 2, LONGEST - 1, LONGEST, LONGEST + 1, 5 * LONGEST)]
+    documents = [{"segments": texts} for texts, _ in made]
+    found = model.embed(documents, context=width, batch_size=batch_size, raw=True)
+    for (texts, ids), embedding in zip(made, found, strict=True):
+        with torch.no_grad():
+            expected = torch.stack(in_context(model, ids, width)).numpy()
+        assert embedding.texts == texts and embedding.vectors.shape == expected.shape
+        assert np.abs(embedding.vectors - expected).max() < 1e-5
+    for unit, embedding in zip(model.embed(documents, context=width), found, strict=True):
+        lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
+        assert np.abs(unit.vectors - embedding.vectors / lengths).max() < 1e-5
+
+
+@pytest.mark.slow
+def test_context_on_the_command_line(small: Path, fine_tuned: Callable[[str], FineTuned], tmp_path: Path) -> None:
+    texts = [f"Sentence {number} is about remotes." for number in range(40)]
+    rows = [{"id": "a", "segments": texts}, {"id": "b", "text": "One two. It rains."}]
+    source = write_lines(tmp_path / "in.jsonl", rows)
+    (first, second) = hat_fairseq.load(small, device="cpu").embed(rows, context=30)
+    lines = embed(small, source, tmp_path / "a.jsonl", "--context", 30, "--workers", 2, "--batch-size", 2)
+    assert np.abs(vectors_of(lines) - np.concatenate([first.vectors, second.vectors])).max() < 1e-6
+    assert [line["text"] for line in lines] == [*texts, "One two.", "It rains."]
+    common = ["embed", small, source, "--out", tmp_path / "b.jsonl", "--context"]
+    for flags, words in (
+        ([-1], "--context must be at least 0, not -1"),
+        ([3, "--alone"], "--context has no effect with --alone"),
+        ([3, "--of", "document"], "Remove --context, or --of document"),
+        ([3, "--pooling", "marker"], "remove --context, or --pooling marker"),
+    ):
+        assert words in refusal(*common, *flags) and not (tmp_path / "b.jsonl").exists()
+    for kind in ("classification", "tokens"):  # a hierarchy of segments, and one of sentences
+        made = fine_tuned(kind)
+        words = refusal("embed", made.checkpoint, made.data, "--out", tmp_path / "b.jsonl", "--context", 3)
+        assert "--context is for encoders without hierarchy" in words and words.count("\n") == 1
+        assert not (tmp_path / "b.jsonl").exists()
+
+
+@pytest.mark.parametrize("width", [-1, 2.5, True, "3"])
+def test_a_context_that_is_no_number_of_tokens(width: Any) -> None:
+    with pytest.raises(ValueError, match="--context must be"):
+        EmbedOptions(context=width)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model, verb, what",
+    [
+        ("meeting", "ask", "questions"),
+        ("qa", "predict", "questions"),
+        ("candidates", "predict", "questions"),
+        ("choice", "predict", "choices"),
+    ],
+)
+def test_a_model_that_reads_questions_names_the_verb_that_answers_them(
+    model: str, verb: str, what: str, fine_tuned: Callable[[str], FineTuned], tmp_path: Path
+) -> None:
+    source = write_lines(tmp_path / "in.jsonl", [{"id": "a", "text": "One."}])
+    words: list[object] = [model]
+    if model != "meeting":
+        words = [fine_tuned(model).checkpoint, "--data", fine_tuned(model).data / "bin"]
+    error = refusal("embed", words[0], source, *words[1:], "--out", tmp_path / "a.npz")
+    assert f"has {what} beside the text: use hat {verb}; embed is for" in error
+    assert list(tmp_path.iterdir()) == [source]
+
+
 def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every sentence has a vector, one longer than the model too; rows end between sentences."""
     model = hat_fairseq.load(small, device="cpu")
@@ -199,7 +301,7 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
     assert "reads the kind qa, which has questions beside the text" in words
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "Hello."}]}])
     words = refusal("embed", "demo", tmp_path / "in.jsonl", "--out", tmp_path / "d.jsonl")
-    assert "reads roles beside the text, which hat embed does not" in words and not (tmp_path / "d.jsonl").exists()
+    assert "reads roles beside the text, which embed does not" in words and not (tmp_path / "d.jsonl").exists()
 
 
 @pytest.mark.slow
