@@ -21,6 +21,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +128,30 @@ def model(args: argparse.Namespace) -> Iterator[Row]:
             pairs = zip(references_of(scored)[0], predictor_of(last, args).predictions(scored), strict=True)
             for reference, found in pairs:
                 yield from rows_of_units(args.name, seed, reference, found.questions, lines=True)  # type: ignore[attr-defined]
+        vectors_of(args.vectors).save()
         print(f"{path}: scored", flush=True)
 
 
 def predictor_of(path: Path, args: argparse.Namespace) -> Predictor:
-    loaded = hat_fairseq.load(str(path), data=args.data / "bin", precision="fp32").loaded
-    if args.vectors is not None:
-        loaded.models[0].core.cache = KeptVectors(str(args.vectors))
+    precision = "bf16" if args.bf16 else "fp32"
+    loaded = hat_fairseq.load(str(path), data=args.data / "bin", precision=precision).loaded
+    loaded.models[0].core.cache = vectors_of(args.vectors)
     return Predictor(loaded)
+
+
+@cache
+def vectors_of(path: Path) -> KeptVectors:
+    """Reads the vectors of a training; those of other meetings are computed once for all trainings.
+
+    All trainings have the same frozen encoder, whose weights a model for inference has in another form, so that its
+    digest is that of the file.
+    """
+    kept_vectors = KeptVectors(str(path))
+    with np.load(path) as file:
+        kept_vectors.encoder_digest, width = file["encoder"].tobytes(), file["vectors"].shape[1]
+    kept_vectors.vectors = kept_vectors._stored(width)
+    kept_vectors.saved = kept_vectors.count
+    return kept_vectors
 
 
 def read(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, dict[tuple[str, str], tuple[float, int]]]]]:
@@ -201,8 +218,8 @@ def main() -> None:
         sub.add_argument("checkpoints", type=Path, nargs="+")
         sub.add_argument("--out", type=Path, required=True)
         sub.add_argument("--out-of", metavar="DOMAIN")
-        sub.add_argument("--bf16", action="store_true", help="encode for rules in bf16")
-        sub.add_argument("--vectors", type=Path, help="those that the training has kept")
+        sub.add_argument("--bf16", action="store_true", help="compute in bf16")
+        sub.add_argument("--vectors", type=Path, help="model: those that the training has kept")
         sub.add_argument("--name", default="trained")
     commands.add_parser("table").add_argument("files", type=Path, nargs="+")
     args = parser.parse_args()
