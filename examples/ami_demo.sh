@@ -44,22 +44,16 @@ constant summary is a strong baseline; "against other documents' references" say
 meeting itself; many details are plausible rather than true. The paper's HAT starts from BART and reaches 52.3 / 20.2 / 50.6.
 END
 
-step "summaries 6/6: the training as a picture, and what the model looks at in the first test meeting"
+step "summaries 6/6: what the model looks at in the first test meeting"
 pictures=(--png "$results/look.png")
 if ! python -c 'import matplotlib' 2>/dev/null; then
   echo "no pictures as PNG: pip install matplotlib"
   pictures=()
-elif [ -e "$checkpoints/train.log" ]; then
-  quietly hat curves "$checkpoints" --out "$results/training.png" --overwrite
-else
-  echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi
 # The checkpoint and the options of the summary that was scored.
 quietly hat look "$checkpoints/checkpoint_last.pt" "$data/text/test.jsonl" --data "$data/bin" \
   --beam 4 --no-repeat-ngram-size 3 --min-len 300 --max-len-b 400 \
   --out "$results/look.html" "${pictures[@]}" --overwrite
 echo "the page: $results/look.html"
-for picture in "$results/training.png" "$results/look.png"; do
-  [ ! -e "$picture" ] || echo "a picture: $picture"
-done
+[ ! -e "$results/look.png" ] || echo "a picture: $results/look.png"
 step "done: all output is in $log"

@@ -47,7 +47,6 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     "understand": {
         "show": "scoring.show",
         "look": "inference.look",
-        "curves": "analysis.curves",
     },
     "exchange": {"import": "weights.command", "export": "weights.export"},
     "installation": {
@@ -55,7 +54,6 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "doctor": "doctor",
         "selftest": "selftest",
         "user-dir": "user_dir",
-        "completion": "completion",
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import re
 import shlex
@@ -255,24 +254,6 @@ def test_a_training_says_which_flag_or_model_may_have_been_meant(fairseq, tmp_pa
         wrong = fairseq("train", tmp_path, *words, check=False)
         assert wrong.returncode == 2 and message in wrong.stderr.splitlines()[-1]
         assert "Traceback" not in wrong.stderr and "usage:" not in wrong.stderr
-
-
-def test_a_shell_completes_commands_and_flags(tmp_path: Path) -> None:
-    """In bash; without shtab the command says what to install."""
-    made = run_command(*MODULE, "completion", "bash", check=False)
-    if importlib.util.find_spec("shtab") is None:
-        assert made.returncode == 2 and made.stderr == "hat: error: shtab is not installed: pip install shtab\n"
-        return
-    (tmp_path / "hat").write_text(made.stdout)
-    for words, expected in (
-        ("hat sco", "score"),
-        ("hat score ro", "rouge"),
-        ("hat preprocess --kind ev", "evidence"),
-        *((f"hat {words} h", "hat") for words in ("predict", "train", "validate", "preprocess mine --out")),
-    ):
-        number = len(words.split()) - 1
-        code = f"source ./hat; COMP_WORDS=({words}) COMP_CWORD={number}; _shtab_hat; echo ${{COMPREPLY[*]}}"
-        assert run_command("bash", "-c", code, cwd=tmp_path).stdout == f"{expected}\n"
 
 
 def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:

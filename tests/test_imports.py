@@ -54,7 +54,6 @@ MAY_IMPORT = {
     "selftest": {"fairseq_commands"},
     "user_dir": set(),
     "threads": set(),
-    "completion": {"cli"},
     "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {

@@ -1,1 +1,1 @@
-"""What `hat look` shows of a document, and `hat curves` of trainings: records, pages and pictures."""
+"""What `hat look` shows of a document: records, pages and pictures."""
