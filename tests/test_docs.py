@@ -110,7 +110,7 @@ def recipe_flags(command: str) -> set[str]:
     """What may follow the name of a recipe: the flags of its command, and those that the recipe itself takes."""
     if command == "train":
         return {*fairseq_flags(), "--gpus", "--update-batch-size", "--update-max-tokens"}
-    others = {"generate": fairseq_flags(), "predict": {"--score"}}  # what follows `hat score`
+    others = {"generate": {"--score"}, "predict": {"--score"}}  # what follows `hat score`
     return verb_flags(command) | others.get(command, set()) | {f"--{name}" for name in COMMANDS[command][2]}
 
 

@@ -33,8 +33,8 @@ from .answers import Answers, Document
 from .ask_text import printed
 from .labels import Predictor, refuse_nan
 from .loading import Loaded, load, split_with, verb_of
+from .record_file import as_file
 from .rows import encode_documents, logged_changes
-from .score import as_file
 
 WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it

@@ -111,13 +111,6 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
-def add_score(parser: argparse.ArgumentParser, example: str) -> None:
-    """Declares that the result is scored; see `Score`."""
-    text = f"score the result against the gold of INPUT with these arguments of hat score, e.g. {example}; write the "
-    text += "scores beside --out"
-    parser.add_argument("--score", metavar="ARGS", help=text)
-
-
 def check_lines(out: Path, overwrite: bool, inputs: Iterable[str | Path | None]) -> None:
     """Refuses to replace a file of lines, as `check_output`; and --overwrite where no file is written."""
     if out != STDOUT:

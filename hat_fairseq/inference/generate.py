@@ -1,4 +1,4 @@
-"""Write texts for documents, and score them.
+"""Write texts for documents.
 
 The result has one document a line, in the order of the input. A run that was stopped goes on where it was.
 """
@@ -50,7 +50,6 @@ class Texts(jobs.Job):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
     command.add_out(parser, "write the texts to this file as JSON lines (.jsonl) with id, text (and segments)")
-    command.add_score(parser, "'rouge --like files2rouge' or bleu")
     command.add_batches(parser)
     command.add_machine(parser)
     add_generation(parser)
@@ -58,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reads documents, generates and writes their texts, and scores them."""
+    """Reads documents, generates and writes their texts."""
     command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     stated, packaged = stated_options(args), packaged_options(files.path)
@@ -68,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
     check_writes_texts(args.model, pipeline.kind)
     read = reading.read_input(args, pipeline)
     write_texts(job, read, args.out, workers, args.overwrite)
-    return 0 if read.score is None else read.score.write()
+    return 0
 
 
 def write_texts(job: Texts, read: reading.Input, out: Path, workers: Workers, overwrite: bool) -> None:

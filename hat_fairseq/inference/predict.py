@@ -49,7 +49,6 @@ class Labels(jobs.Job):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser)
     command.add_out(parser, "write the predictions as JSON lines to this file, which ends in .jsonl")
-    command.add_score(parser, "classification or squad")
     command.add_batches(parser)
     text = "also write the segments of each document with their weights or labels, and the best answers"
     parser.add_argument("--details", action="store_true", help=text)
@@ -121,7 +120,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
     if to_file and datasets[0] is not None:
         print(f"{args.out.with_name(official[0])}: for the official scorer of {datasets[0]}")
-    return 0 if read.score is None else read.score.write()
+    return 0
 
 
 def line_of(prediction: Line, details: bool) -> Line:

@@ -22,16 +22,14 @@ from ..data.transcripts import read_transcript
 from .command import SPLIT
 from .loading import bin_of
 from .rows import Line, log_changes
-from .score import Score
 
 
 @dataclass(frozen=True)
 class Input:
-    """The records of INPUT in their order, the ids of those without text, and how their results are scored."""
+    """The records of INPUT in their order, and the ids of those without text."""
 
     records: list[Record]
     empty: set[str]
-    score: Score | None
 
     @property
     def with_text(self) -> list[Record]:
@@ -51,15 +49,14 @@ class Input:
 def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
     """Reads the records of INPUT.
 
-    ValueError if there are none, a splitter has no effect on them, they cannot be scored, or one has no text.
+    ValueError if there are none, a splitter has no effect on them, or one has no text.
     """
     columns = columns_of(args.columns, args.number_ids)
     records = list(records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)
-    score = Score(args, records, pipeline) if getattr(args, "score", None) else None
-    return Input(records, find_empty(records, pipeline, args.on_empty), score)
+    return Input(records, find_empty(records, pipeline, args.on_empty))
 
 
 def check_splitter(records: Iterable[Record], splitter: str | None) -> None:

@@ -10,8 +10,9 @@
 NAME is a recipe of the list, or a YAML file such as ./mine.yaml.
 
 The command is printed and then executed. A flag after NAME replaces that of the recipe; `--FLAG=null` removes
-a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state the size of an update. A recipe that
-predicts has a second command, `hat score`, which runs when the first has succeeded.
+a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state the size of an update. A recipe with
+`score` has a second command, `hat score`, which runs when the first has succeeded. It compares the results with
+text/SPLIT.jsonl of the input, and writes SPLIT.score.json beside them, unless `score` names `--references`.
 """
 
 import argparse
@@ -37,6 +38,7 @@ COMMANDS = {
     "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("model", "input")),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
+SCORED = ("generate", "predict")  # verbs after which `hat score` runs, with the arguments `score` of the recipe
 TUTORIAL = "tutorial"  # what `copy` calls the data of the tutorials, and where it writes them
 LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
@@ -132,7 +134,7 @@ def render(command: Sequence[str]) -> str:
 
 
 def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list[str]]:
-    """Returns the commands of a recipe, each as a list of words: one, or for `predict` with a score two.
+    """Returns the commands of a recipe, each as a list of words: one, or with a score two.
 
     Args:
         verb: a key of `COMMANDS`.
@@ -158,16 +160,15 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no {absent!r} in section {' or '.join(sections)}")
     if verb == "train":
         trailing = update.apply(flags, files.flags_with_value(recipe["update"]), trailing)
-    score: str | list[str] = []
-    if verb == "predict":
-        score = values_of(trailing).get("score", flags.pop("score", ""))
-        trailing = [flag for flag in trailing if flag.name != "score"]
+    score = values_of(trailing).get("score", flags.pop("score", "")) if verb in SCORED else ""
+    trailing = [flag for flag in trailing if flag.name != "score" or verb not in SCORED]
     stated = values_of(trailing)
     values = {"recipe": files.find(name).stem, **flags, **stated}
+    references = None
     if "input" in positionals and "split" in flags and (file := Path(_fill(str(flags["input"]), values))).is_file():
         del flags["split"]  # which a file does not have
         flags.pop("overwrite", None)  # the file may have the name of a split, whose results stay
-        values = {**values, "split": file.stem, **stated}
+        values, references = {**values, "split": file.stem, **stated}, str(file)
     replaced = {*positionals, *(flag.name for flag in trailing)}
     options = {flag: value for flag, value in flags.items() if flag not in replaced}
     words = [word for flag, value in options.items() for word in _words(flag, value)]
@@ -175,7 +176,22 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
     if isinstance(score, list) or score in NOTHING:
         return [command]
-    return [command, [*PYTHON, "hat_fairseq.cli", "score", *(_fill(word, values) for word in shlex.split(score))]]
+    words = [_fill(word, values) for word in shlex.split(score)]
+    if "{out}" not in score and "--references" not in words:
+        words += _files_of_score(values, references) + ["--overwrite"] * ("--overwrite" in command)
+    return [command, [*PYTHON, "hat_fairseq.cli", "score", *words]]
+
+
+def _files_of_score(values: Mapping[str, str | list[str]], references: str | None) -> list[str]:
+    """Returns what `hat score` reads and writes; `references`: a file, or None for the split of the input."""
+    out = _fill("{out}", values)
+    if out == "-":
+        raise ValueError("--out -: results on the standard output are not scored: add --score=null")
+    if references is None:
+        folder = Path(_fill("{input}", values))
+        text = (folder.parent if folder.name == "bin" else folder) / "text"
+        references = str(text / _fill("{split}.jsonl", values))
+    return [out, "--references", references, "--out", str(Path(out).with_suffix(".score.json"))]
 
 
 def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
@@ -85,26 +86,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subparsers = parser.add_subparsers(dest="metric", metavar="METRIC", required=True)
     for name, metric in METRICS.items():
         sub = subparsers.add_parser(name, help=metric.help, description=metric.help, allow_abbrev=False)
-        for option, text in (
-            ("hypotheses", f"score these files, one for each system: {metric.hypotheses}"),
-            ("references", f"compare with the references in {metric.references}"),
-        ):
-            sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
+        text = f"score these files, one for each system: {metric.hypotheses}"
+        positional = sub.add_argument("files", nargs="+", metavar="HYPOTHESES", help=text)
+        positional.required = False  # `--hypotheses` may name the files
+        several: Any = {"nargs": "+", "action": "extend", "metavar": "FILE"}
+        sub.add_argument("--hypotheses", default=[], help="the long form of HYPOTHESES", **several)
+        text = f"compare with the references in {metric.references}"
+        sub.add_argument("--references", required=True, help=text, **several)
         text = "compute intervals from this many resampled test sets; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
         text = f"the seed of the resampling (default: {metric.seed})"
         sub.add_argument("--seed", type=int, metavar="N", help=text)
-        sub.add_argument("--json", metavar="FILE", help="also write scores and signatures to this file")
-        sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
+        text = "print scores and signatures as JSON instead of a table"
+        sub.add_argument("--json", nargs="?", const=True, metavar="", help=text)
+        sub.add_argument("--out", metavar="FILE", help="also write scores and signatures as JSON to this file")
+        sub.add_argument("--overwrite", action="store_true", help="replace the file of --out")
         if metric.add_arguments:
             metric.add_arguments(sub)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the table, the signatures and, on stderr, notes."""
-    if args.json:
-        check_folder(Path(args.json), "--json")
+    """Prints the table and the signatures, or JSON, and, on stderr, notes."""
+    args = with_files(args)
+    if args.out:
+        check_folder(Path(args.out), "--out")
     return write_scores(checked(args))
+
+
+def with_files(args: argparse.Namespace) -> argparse.Namespace:
+    """Returns the arguments with all hypotheses; ValueError if there are none.
+
+    In 0.6 `--json` took a file to write, and hypotheses were named by `--hypotheses` alone. Without that, a word after
+    `--json` is a file of hypotheses, because `--json` is a switch.
+    """
+    files, value, out = [*(args.files or ()), *args.hypotheses], args.json, args.out
+    if isinstance(value, str) and args.hypotheses:
+        if out is not None:
+            raise ValueError("--json FILE is the former name of --out FILE: give --out alone")
+        value, out = None, value
+    elif isinstance(value, str):
+        files, value = [value, *files], True
+    if not files:
+        raise ValueError(f"name the files to score: hat score {args.metric} HYPOTHESES... --references FILE")
+    return argparse.Namespace(**{**vars(args), "hypotheses": files, "json": bool(value), "out": out})
 
 
 def checked(args: argparse.Namespace) -> argparse.Namespace:
@@ -112,16 +136,16 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
     metric = METRICS[args.metric]
     if args.bootstrap_samples < 0:
         raise ValueError(f"--bootstrap-samples must not be negative: {args.bootstrap_samples}")
-    for option, paths in (("--hypotheses", args.hypotheses), ("--references", args.references)):
+    for what, paths in (("HYPOTHESES", args.hypotheses), ("--references", args.references)):
         if len(set(paths)) < len(paths):
-            raise ValueError(f"{option} names a file twice")
+            raise ValueError(f"{what} names a file twice")
     if len(args.references) > 1 and metric.references != TARGETS:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
-    if args.overwrite and not args.json:
-        raise ValueError("--overwrite has no effect without --json: remove it")
-    if args.json:
+    if args.overwrite and not args.out:
+        raise ValueError("--overwrite has no effect without --out: remove it")
+    if args.out:
         others = [getattr(args, name, None) for name in ("valid", "train")]
-        check_output(args.json, args.overwrite, [*args.hypotheses, *args.references, *others], "--json")
+        check_output(args.out, args.overwrite, [*args.hypotheses, *args.references, *others], "--out")
     return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
 
 
@@ -141,10 +165,11 @@ def seed_of(args: argparse.Namespace, metric: Metric) -> int:
 def write_scores(args: argparse.Namespace) -> int:
     """Scores with checked arguments, and prints and writes the result."""
     output = METRICS[args.metric].score(args)
-    if args.json:  # before what is printed, whose reader may close it
-        with atomic_file(args.json) as file:
-            file.write((json_text(output.record, indent=2) + "\n").encode())
-    print(*output.lines, sep="\n")
+    record = json_text(output.record, indent=2)
+    if args.out:  # before what is printed, whose reader may close it
+        with atomic_file(args.out) as file:
+            file.write(f"{record}\n".encode())
+    print(*([record] if args.json else output.lines), sep="\n")
     if output.notes:
         print(*output.notes, sep="\n", file=sys.stderr)
     return 0

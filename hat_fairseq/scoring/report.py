@@ -130,7 +130,7 @@ def check_choices(**settings: tuple[Any, Sequence[str]]) -> None:
 
 @dataclass(frozen=True)
 class Output:
-    """What `hat score` prints of all systems and writes to the file of --json."""
+    """What `hat score` prints of all systems and writes to the file of --out."""
 
     rows: list[list[str]] = field(default_factory=list)  # of the table of systems, its header first
     signatures: list[str] = field(default_factory=list)  # each is printed once, below the table

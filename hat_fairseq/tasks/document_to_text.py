@@ -5,7 +5,7 @@ length are those of preprocessing: a longer document is refused.
 
 The scores of a validation are computed from sums over batches and processes. BLEU is fairseq's `--eval-bleu` with the
 text of this package's pipeline and the tokenizer of its language. It scores rows, so a document that was cut into
-chunks counts as several; `hat generate --score bleu` scores whole documents.
+chunks counts as several; `hat score bleu` scores whole documents.
 """
 
 import logging

@@ -41,7 +41,7 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
     Args:
         half: the weights are stored in fp16.
         chosen: fields of the front matter, which win.
-        scores: what `hat score --json` wrote.
+        scores: what `hat score --out` wrote.
     """
     model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
     earlier = EarlierCard.read(trained.folder.path / CARD) if trained.folder else EarlierCard()
@@ -92,7 +92,7 @@ class EarlierCard:
 
 
 def scores_of(record: dict[str, Any]) -> str:
-    """Returns a table of what `hat score --json` wrote: a row for each score, a column for each file.
+    """Returns a table of what `hat score --out` wrote: a row for each score, a column for each file.
 
     Of the paths of this machine the names are shown, from where they differ. What has no scores is shown as it is.
     """

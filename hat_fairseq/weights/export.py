@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--score",
         type=Path,
         metavar="FILE",
-        help="put the scores of this file, written by hat score --json, in the model card",
+        help="put the scores of this file, written by hat score --out, in the model card",
     )
     fields = 'set these fields in the front matter of the model card, e.g. \'{"license": "mit"}\'; they take precedence'
     parser.add_argument("--card", default="{}", metavar="JSON", help=fields)
@@ -137,7 +137,7 @@ def write_folder(
         half: store fp16.
         generation: fairseq's options for those who give none.
         chosen: fields of the front matter of the card, which win.
-        scores: what `hat score --json` wrote, for the card.
+        scores: what `hat score --out` wrote, for the card.
     """
     rename, config = layout(trained)
     state, generation = trained.model.state_dict(), generation or {}

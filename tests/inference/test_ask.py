@@ -170,13 +170,6 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
             loaded.ask(document, questions)
 
 
-def test_an_error_of_the_scores_names_the_file_of_the_user(model: EvidenceModel, tmp_path: Path) -> None:
-    row = {"id": "a", "questions": ["what?"], "sentences": ["One.", "Two."], "evidence": [[]]}
-    words = ["predict", model.checkpoint, write_lines(tmp_path / "mine.jsonl", [row]), "--data", model.data]
-    error = refusal(*words, "--out", tmp_path / "out.jsonl", "--device", "cpu", "--score", "evidence")
-    assert f"{tmp_path}/mine.jsonl: no question has evidence" in error
-
-
 def test_a_string_is_read_by_its_content(model: EvidenceModel, tmp_path: Path, caplog: Any) -> None:
     """As a file with the same content, and a warning says so; texts without times and names are running text."""
     loaded = hat_fairseq.load(model.checkpoint, model.data, "cpu")

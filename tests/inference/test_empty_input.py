@@ -50,9 +50,10 @@ def test_what_is_kept_is_scored(evidence_model: EvidenceModel, tmp_path: Path, c
     ]
     path = write_lines(tmp_path / "in.jsonl", [{**row, "evidence": [[0]]} for row in rows])
     words = ["predict", evidence_model.checkpoint, path, "--data", evidence_model.data, "--device", "cpu"]
-    words += ["--on-empty", "keep", "--out", tmp_path / "out.jsonl", "--score", "evidence --bootstrap-samples 0"]
+    words += ["--on-empty", "keep", "--out", tmp_path / "out.jsonl"]
     assert hat(*words) == 0
+    scores = ["--references", path, "--bootstrap-samples", 0, "--out", tmp_path / "out.score.json"]
+    assert hat("score", "evidence", tmp_path / "out.jsonl", *scores) == 0
     printed = capsys.readouterr()
-    assert f"--hypotheses {tmp_path / 'out.jsonl'}, with the gold of {path}\n" in printed.out
     assert "1 documents have no text and are left out" in printed.err
     assert json.loads((tmp_path / "out.score.json").read_text())[str(tmp_path / "out.jsonl")]["figures"]

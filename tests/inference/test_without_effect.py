@@ -172,34 +172,6 @@ def test_overwrite_where_no_file_is_written(verb: str, tmp_path: Path) -> None:
     assert "--overwrite has no effect with" in refusal(*words).replace("without", "with")
 
 
-def test_score_that_cannot_be_made(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "so we go on"}]}])
-    words = ["generate", checkpoint, source, "--data", ami / "bin", "--device", "cpu", "--score", "rouge"]
-    assert "has no target to score with: leave out --score" in refusal(*words, "--out", tmp_path / "x")
-    assert "--score needs a file of --out" in refusal(*words, "--out", "-")
-    write_lines(source, [json.loads(source.read_text()) | {"target": ["we go"]}])
-    for file, message in (
-        (source, f"--json of --score {source} is also an input of this command"),
-        (tmp_path / "x", "--json of --score and --out name the same file"),
-        (tmp_path / "no/x.json", f"{tmp_path}/no: the directory of --json of --score does not exist"),
-    ):
-        words[-1] = f"rouge --json {file} --overwrite"
-        assert message in refusal(*words, "--out", tmp_path / "x")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("score", "meant"), [("rogue", "rouge"), ("rouge --lke files2rouge", "--like instead of --lke")]
-)
-def test_a_misspelt_score(score: str, meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [{"id": "a", "turns": [{"role": "PM", "text": "so we go on"}], "target": ["we go"]}]
-    words = ["generate", "demo", write_lines(tmp_path / "in.jsonl", rows), "--out", tmp_path / "x", "--score", score]
-    with pytest.raises(SystemExit):
-        hat(*words)
-    assert capsys.readouterr().err.endswith(f"did you mean {meant}?\n")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
 def test_partial_is_for_releases(tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):
         write_lines(tmp_path / f"raw/{split}.jsonl", [{"id": "a", "text": "So we go on .", "target": "We go ."}])

@@ -105,6 +105,28 @@ def test_predicting_and_scoring_are_two_commands(configs):
     assert "--score" not in predict
 
 
+@pytest.mark.parametrize("verb", ["generate", "predict"])
+@pytest.mark.parametrize(("data", "folder"), [("d", "d"), ("d/bin", "d")])
+def test_a_score_without_files_is_of_the_split_of_the_input(configs, verb, data, folder):
+    configs(
+        f"{verb}: {{model: c, input: {data}, split: test, out: 'r/{{split}}.jsonl', overwrite: true, score: s --x 1}}"
+    )
+    score = ["score", "s", "--x", "1", "r/valid.jsonl", "--references", f"{folder}/text/valid.jsonl"]
+    score += ["--out", "r/valid.score.json"]
+    built = recipes.build_commands(verb, "new", ["--split", "valid"])[1][4:]
+    assert built == [*score, "--overwrite"]
+    assert recipes.build_commands(verb, "new", ["--split", "valid", "--overwrite=null"])[1][4:] == score
+    with pytest.raises(ValueError, match="results on the standard output are not scored: add --score=null"):
+        recipes.build_commands(verb, "new", ["--out", "-"])
+
+
+def test_a_score_of_an_input_that_is_a_file_is_of_that_file(configs, tmp_path):
+    (file := tmp_path / "mine.jsonl").write_text("{}\n")
+    configs("generate: {model: c, input: d, split: test, out: 'r/{split}.jsonl', overwrite: true, score: s}")
+    score = recipes.build_commands("generate", "new", ["--input", str(file)])[1][4:]
+    assert score == ["score", "s", "r/mine.jsonl", "--references", str(file), "--out", "r/mine.score.json"]
+
+
 UPDATE = "task: {data: d}\ntrain: {batch-size: 4}\nupdate: {batch-size: 64, gpus: 2}"
 REMOVED = "task: {data: d}\ntrain: {batch-size: 4, max-tokens: null, update-freq: false}\n"
 REMOVED += "update: {batch-size: 8, max-tokens: null, gpus: 1}"

@@ -83,7 +83,7 @@ def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
     done = run(HAT, "recipe", "predict", "race", "--help", cwd=tmp_path)
     assert "usage: hat predict" in done.stdout
     assert done.returncode == cli.EXIT_ERROR
-    assert done.stderr == "hat: error: results/race: the directory of --json does not exist\n"  # of `hat score`
+    assert done.stderr == "hat: error: results/race: the directory of --out does not exist\n"  # of `hat score`
 
 
 @pytest.mark.slow

@@ -27,7 +27,6 @@ from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.recipes.update import split
 from hat_fairseq.register import register
-from hat_fairseq.scoring import command as score_command
 
 register()  # the tasks and architectures that the recipes name
 SECTIONS = recipe_sections()
@@ -131,24 +130,21 @@ def test_train_recipes_arrive_in_fairseq() -> None:
 
 @pytest.mark.slow
 def test_other_recipes_arrive() -> None:
-    scoring = argparse.ArgumentParser()
-    score_command.add_arguments(scoring)
     for name in SECTIONS:
         assert_arrived(recipes.build_commands("preprocess", name)[0][5:], preprocessed(name))
-    for name in WITH["generate"]:
-        words = recipes.build_commands("generate", name)[0][4:]
-        arrived = cli.build_parser("generate").parse_args(words)
-        assert_arrived(words, arrived)
-        scoring.parse_args([*arrived.score.split(), "--hypotheses", "h", "--references", "r"])
-    for name in WITH["predict"]:
-        predict, score = recipes.build_commands("predict", name)
-        arrived, part = cli.build_parser("predict").parse_args(predict[4:]), SECTIONS[name]["predict"]["split"]
-        assert_arrived(predict[6:], arrived)
-        assert (str(arrived.input), arrived.model) == (f"data-bin/{name}", f"checkpoints/{name}/checkpoint_best.pt")
+    for verb, name in [(each, name) for each in ("generate", "predict") for name in WITH[each]]:
+        command, score = recipes.build_commands(verb, name)
+        arrived, part = cli.build_parser(verb).parse_args(command[4:]), SECTIONS[name][verb]["split"]
+        assert_arrived(command[6:], arrived)
+        assert (str(arrived.input), arrived.model) == (
+            f"data-bin/{name}",
+            SECTIONS[name][verb]["model"].format(recipe=name),
+        )
         assert str(arrived.out) == f"results/{name}/{part}.jsonl" and arrived.split == part
         files_of_score = cli.build_parser("score").parse_args(score[4:])
         assert files_of_score.references == [f"data-bin/{name}/text/{part}.jsonl"]
-        assert files_of_score.hypotheses == [str(arrived.out)]
+        assert files_of_score.files == [str(arrived.out)] and files_of_score.overwrite
+        assert files_of_score.out == f"results/{name}/{part}.score.json"
         assert takes_a_folder(name) or part in find_reader(reader_of(name)).splits
 
 

@@ -60,17 +60,40 @@ def test_several_references_in_files_and_in_lists_give_the_same_figures(metric: 
     assert "only references may be several" in refusal(*words(metric, hypotheses, first))
 
 
-@pytest.mark.fault("Scoring", "`--json` is an input, or exists", "refused, exit 2, the file stays")
-def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path) -> None:
-    before, command = (files / "r.jsonl").read_text(), words("rouge", files / "a.txt", files / "r.jsonl", "--json")
+@pytest.mark.fault("Scoring", "`--out` is an input, or exists", "refused, exit 2, the file stays")
+def test_out_replaces_no_input_and_nothing_without_overwrite(files: Path) -> None:
+    before, command = (files / "r.jsonl").read_text(), words("rouge", files / "a.txt", files / "r.jsonl", "--out")
     assert "is also an input of this command" in refusal(*command, files / "r.jsonl", "--overwrite")
     (files / "model.pt").write_text("weights")
-    assert "--overwrite has no effect without --json" in refusal(*command[:-1], "--overwrite")
+    assert "--overwrite has no effect without --out" in refusal(*command[:-1], "--overwrite")
     assert "exists; name another file, or replace it with --overwrite" in refusal(*command, files / "model.pt")
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
     with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):  # nobody reads the table
         hat(*command, files / "s.json")
     assert "rouge1" in (files / "s.json").read_text()
+
+
+@pytest.mark.parametrize("where", ["before", "after", "long"])
+def test_hypotheses_before_and_after_options(where: str, files: Path, capsys) -> None:
+    rest = ["--references", files / "r.jsonl", "--bootstrap-samples", 0]
+    texts = [files / "a.txt", files / "b.txt"]
+    words = {"before": [*texts, *rest, "--json"], "after": ["--json", *texts, *rest]}
+    words["long"] = [*rest, "--json", "--hypotheses", *texts]
+    assert hat("score", "rouge", *words[where]) == 0
+    assert [*json.loads(capsys.readouterr().out)] == [*map(str, texts)]
+
+
+def test_json_with_a_file_as_in_0_6(files: Path, capsys) -> None:
+    scores = files / "s.json"
+    assert hat(*words("rouge", files / "a.txt", files / "r.jsonl", "--json", scores)) == 0
+    assert "{" not in capsys.readouterr().out and str(files / "a.txt") in json.loads(scores.read_text())
+    both = ["--json", scores, "--out", files / "t.json"]
+    assert "give --out alone" in refusal(*words("rouge", files / "a.txt", files / "r.jsonl", *both))
+
+
+def test_nothing_to_score() -> None:
+    message = "name the files to score: hat score rouge HYPOTHESES... --references FILE"
+    assert refusal("score", "rouge", "--references", "r") == f"hat: error: {message}\n"
 
 
 @pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")
@@ -79,7 +102,7 @@ def test_what_every_metric_refuses() -> None:
     for metric, described in command.METRICS.items():
         cases = [
             (["r"], "--references names a file twice"),
-            (["--hypotheses", "h"], "--hypotheses names a file twice"),
+            (["--hypotheses", "h"], "HYPOTHESES names a file twice"),
             (["--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
         ]
         if described.references != command.TARGETS:
