@@ -61,16 +61,6 @@ HELP = {  # of verbs that have one module together
     "train": "Train a model: run fairseq-train with this package.",
     "validate": "Compute the loss and the scores of a checkpoint on a split: run fairseq-validate with this package.",
 }
-RENAMED = {"package": "export", "summarize": "generate"}  # verbs of 0.5 that run another one
-LEFT = {  # verbs and options of 0.5, and what replaces them; docs/upgrading.md has them too
-    "generate --path": "hat generate MODEL INPUT --out FILE",
-    "generate --results-path": "--out FILE",
-    "generate --gen-subset": "--split SPLIT",
-    "generate --generation": "flags such as --beam 4",
-    "import hat_fairseq": "commands, --path and --finetune-from-model take the folder itself",
-    "look --generation": "flags such as --beam 4",
-    "look --input": "hat look MODEL INPUT --out FILE",
-}
 OUTPUTS = ("out", "json", "html", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
@@ -170,14 +160,6 @@ def build_parser(verb: str | None, words: Sequence[str] = ()) -> argparse.Argume
     return parser
 
 
-def refuse_what_left(arguments: Sequence[str]) -> None:
-    """Raises ValueError for a verb or an option of `LEFT`."""
-    verb, options = arguments[0], [word.partition("=")[0] for word in arguments[1:] if word.startswith("--")]
-    for name in [verb, *(f"{verb} {word}" for word in [*options, *arguments[1:2]])]:
-        if name in LEFT:
-            raise ValueError(f"`hat {name}` was removed; instead: {LEFT[name]}")
-
-
 def repeated(words: Sequence[str]) -> list[str]:
     """Returns words with `--columns` before each of its pairs, of which it took several: `--columns a=b c=d`."""
     result, is_inside = list[str](), False
@@ -188,24 +170,6 @@ def repeated(words: Sequence[str]) -> list[str]:
         result.append(word)
         is_inside = is_inside or word == "--columns"
     return result
-
-
-def renamed(arguments: Sequence[str]) -> list[str]:
-    """Returns words of 0.5 as those of today, after a line that says so: of `RENAMED`, or `export --to hf --path`."""
-    verb, *words = arguments
-    new = RENAMED.get(verb, verb)
-    print(f"hat: `hat {verb}` is `hat {new}{' MODEL' if new == verb else ''}`", file=sys.stderr)
-    parser = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
-    for name in ("path", "input", "generation"):
-        parser.add_argument(f"--{name}")
-    if verb == "export":
-        parser.add_argument("--to", choices=["hf"])  # there is one folder
-    known, others = parser.parse_known_args(words)
-    if known.generation is not None:
-        from hat_fairseq.generation.settings import flags_of
-
-        others += flags_of(known.generation)
-    return [new, *(word for word in (known.path, known.input) if word), *others]
 
 
 def refuse_dash(args: argparse.Namespace, closed: Sequence[str] = ()) -> None:
@@ -300,12 +264,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     closed = replace_closed_streams()
     logging.basicConfig(format="%(message)s")  # before packages that a verb may import choose another format
     try:
-        if arguments and (arguments[0] in RENAMED or (arguments[0] == "export" and "--path" in arguments)):
-            arguments = renamed(arguments)
         arguments = repeated(arguments)
         verb = arguments[0] if arguments and arguments[0] in VERBS else None
-        if arguments:
-            refuse_what_left(arguments)
         parser = build_parser(verb, arguments[1:])
         if not arguments:
             parser.print_help()

@@ -6,8 +6,8 @@ bin                                 the data's dictionaries, pipeline and BPE, f
 hat_fairseq.json                    the training: its settings, the fingerprints of its dictionaries, names of tensors
 README.md, manifest.json            the model card; the size and the SHA-256 of each file
 
-Read are also folders that transformers saved, and those of version 0.5: packages, with hat_fairseq.json inside of
-config.json and generation.json for generation_config.json; exports, with the files of `bin` beside the rest.
+Read are also folders that transformers saved, and packages: the models that are installed with hat_fairseq have
+hat_fairseq.json inside of config.json, and generation.json for generation_config.json.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from hat_fairseq.data.checksums import MANIFEST, Checksums
-from hat_fairseq.data.dictionary import DICTIONARIES, find_dictionary, read_labels
+from hat_fairseq.data.dictionary import find_dictionary, read_labels
 from hat_fairseq.data.files import Fields, check_lfs
 
 if TYPE_CHECKING:
@@ -31,16 +30,17 @@ if TYPE_CHECKING:
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
 ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
-OLD_GENERATION = "generation.json"  # of a package of 0.5
+OLD_GENERATION = "generation.json"  # of a package
 OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
-KEYS = ("updates", "namespaces", "cfg", "names", "fingerprints", "generation", "data")  # of ORIGIN; 0.5 wrote data
-OLD_KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json in a package of 0.5
+KEYS = ("updates", "namespaces", "cfg", "names", "fingerprints", "generation")  # of ORIGIN
+OLD_KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json in a package
 #: What `networks.build` takes, with the defaults of `hf.HatConfig`, which are not in the file.
 DESCRIPTION = {"network": "", "settings": {}, "vocab_size": 0, "source_vocab_size": None, "num_roles": 0, "heads": {}}
 DESCRIPTION |= {"max_source_positions": 1024, "max_target_positions": 1024}
 FINGERPRINT = "_fingerprint"  # the end of the names of tensors that say which dictionary it was
 # RoBERTa of transformers has a row that is added to each position.
 TYPES, POSITIONS = "roberta.embeddings.token_type_embeddings.weight", "encoder.sentence_encoder.embed_positions.weight"
+PIPELINE = "pipeline.json"  # which version 0.5 wrote beside config.json
 MODEL_TYPE, LOADER = "hat", Path(__file__).with_name("hf") / "modeling_hat.py"
 CLASSES = {  # class of transformers -> of this package
     "AutoConfig": "HatConfig",
@@ -56,7 +56,6 @@ AUTO_MAP = {name: f"{LOADER.stem}.{own}" for name, own in CLASSES.items()}
 TOKENIZER, TOKENIZER_MAP = "tokenizer_config.json", {"AutoTokenizer": (f"{LOADER.stem}.HatTokenizer", None)}
 SAVED_BY_TRANSFORMERS = "transformers_version"  # a key of config.json
 OTHER_PROBLEMS = ("regression", "multi_label_classification")  # values of problem_type without one label of several
-_LINKED: dict[Path, TemporaryDirectory[str]] = {}  # data of folders without `bin`, until this process ends
 
 
 def is_model_folder(path: str | Path) -> bool:
@@ -70,7 +69,7 @@ class ModelFolder:
 
     Attributes:
         config: config.json.
-        origin: ORIGIN, or config.json of a package of 0.5; empty of a model that transformers trained alone.
+        origin: ORIGIN, or config.json of a package; empty of a model that transformers trained alone.
     """
 
     path: Path
@@ -84,6 +83,8 @@ class ModelFolder:
         for file in sorted([*path.glob("*"), *path.glob(f"{BIN}/**/*")]):
             check_lfs(file)
         config = Fields.read(path / CONFIG)
+        if (path / PIPELINE).is_file():
+            raise ValueError(f"{path} was written by version 0.5: export the checkpoint again with hat export")
         if "cfg" not in config:
             return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
         return cls(path, config, Fields(config.record, config.where, OLD_KEYS))
@@ -94,7 +95,7 @@ class ModelFolder:
 
     @cached_property
     def description(self) -> dict[str, Any] | None:
-        """Returns what `networks.build` takes; None of version 0.4, and of what is no network of this package."""
+        """Returns what `networks.build` takes; None of what is no network of this package."""
         of_other_class = "description" in self.config
         stated = self.config.get("description", dict) if of_other_class else self.config.record
         if "network" not in stated:
@@ -198,19 +199,8 @@ class ModelFolder:
 
 
 def as_bin(folder: Path) -> Path:
-    """Returns the `bin` of a folder, or the folder; of an export of 0.5 one with links to the files of the folder."""
-    if (folder / BIN).is_dir() or not any(folder.glob("dict.*.txt")):
-        return folder / BIN if (folder / BIN).is_dir() else folder
-    if folder not in _LINKED:
-        _LINKED[folder] = TemporaryDirectory()
-        place = Path(_LINKED[folder].name)
-        for path in filter(Path.is_file, folder.resolve().iterdir()):
-            stream = path.name.removeprefix("dict.").removesuffix(".txt")
-            for name in DICTIONARIES.get(stream, (path.name,)):
-                (place / name).parent.mkdir(exist_ok=True)
-                if not (place / name).exists():
-                    (place / name).symlink_to(path)
-    return Path(_LINKED[folder].name)
+    """Returns the `bin` of a folder, or the folder, of a tokenizer that transformers saved."""
+    return folder / BIN if (folder / BIN).is_dir() else folder
 
 
 def write_loader(folder: str | Path) -> None:

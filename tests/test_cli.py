@@ -120,20 +120,6 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
         cli.main(["import", "bart", str(missing), "--out", str(tmp_path / "model.pt")])
 
 
-def test_what_left_says_what_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """The page on upgrading has each name, and no command takes it."""
-    assert cli.main(["look", "--input=1"]) == 2
-    message = "hat: error: `hat look --input` was removed; instead: hat look MODEL INPUT --out FILE\n"
-    assert capsys.readouterr().err == message
-    page = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
-    for name in cli.LEFT:
-        verb, word = name.split()
-        assert cli.main([verb, f"{word}=1" if word.startswith("--") else word]) == 2, name
-        assert re.search(rf"{word}\b", page), name
-        cli.import_verb(verb).add_arguments(parser := argparse.ArgumentParser(verb))
-        assert f"{word} " not in parser.format_help() or not word.startswith("--"), name
-
-
 @pytest.mark.slow
 @pytest.mark.fault("Installation", "Ctrl-C", "one line, exit 130")
 def test_interrupt_is_status_130(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_every_verb_that_a_text_names_exists() -> None:
     texts = [(place, text) for place, text in texts_of_package() if place != german]
     named = [(place, verb) for place, text in texts for verb in VERB.findall(text)]
     assert len(named) > 150 and [each for each in named if each[1] not in {*cli.VERBS, *others}] == []
-    assert not others & {*cli.VERBS, *cli.RENAMED}
+    assert not others & {*cli.VERBS}
 
 
 def script_commands(text: str) -> Iterator[list[str]]:
@@ -310,9 +310,3 @@ def test_a_flag_of_another_command_is_noticed_in_a_script() -> None:
     )
     found = [foreign_flags(words) for words in script_commands(text) if words[:1] == ["hat"]]
     assert found == [{"hat look M --input"}, set()]
-
-
-def test_a_renamed_verb_is_none_and_runs_one() -> None:
-    assert not cli.RENAMED.keys() & cli.VERBS.keys() and {*cli.RENAMED.values()} <= cli.VERBS.keys()
-    upgrading = UPGRADING.read_text(encoding="utf-8")
-    assert [verb for verb in cli.RENAMED if f"`hat {verb} " not in upgrading] == []

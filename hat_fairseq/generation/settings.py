@@ -11,7 +11,7 @@ from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.files import Fields
 from ..data.options import OptionError, typed
 from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
-from .options import DEFAULTS, EXCLUSIVE, OPTIONS, check_options, is_set, parse_generation_options
+from .options import DEFAULTS, EXCLUSIVE, OPTIONS, check_options, is_set
 
 logger = logging.getLogger(__name__)
 flag = typed
@@ -94,13 +94,6 @@ def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: i
 def no_effect(name: str, word: str, other: str) -> OptionError:
     """Returns the error of an option that has no effect with, or without, another one."""
     return OptionError(f"{{{name}}} has no effect {word} {{{other}}}: remove it", **{name: None, other: None})
-
-
-def flags_of(text: str) -> list[str]:
-    """Returns options in JSON, as version 0.5 took them, as flags; ValueError if it is no JSON object of them."""
-    options = parse_generation_options(text, "--generation")
-    stated = {flag(name): value for name, value in options.items() if value is not False}
-    return [name if value is True else f"{name}={value}" for name, value in stated.items()]
 
 
 def packaged_options(models: str | Path) -> dict[str, Any]:

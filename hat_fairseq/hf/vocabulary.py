@@ -19,7 +19,7 @@ from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, write_loader
 from .config import HasLoader
 from .places import MASK
 
-# Files of `bin`; those of labels are for the commands of this package. Version 0.5 had them beside config.json.
+# Files of `bin`; those of labels are for the commands of this package.
 DATA = (pipeline.FILE_NAME, *chain(*dictionary.DICTIONARIES.values(), *pipeline.BPE_FILES.values()))
 BESIDE = (*map("dict.{}.txt".format, dictionary.DICTIONARIES), *chain(*pipeline.BPE_FILES.values()), ORIGIN)
 LOSSES = ("truncated", "lost", "removed", "replaced")  # in the names of counts of what a text loses

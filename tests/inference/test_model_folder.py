@@ -552,3 +552,10 @@ def test_an_export_copies_the_dictionaries_that_the_task_has_read(tmp_path: Path
     assert hat("export", model, "--out", tmp_path / "out") == 0
     names = ["bpe.codes", "dict.role.txt", "dict.source.txt", "dict.target.txt", "pipeline.json"]
     assert sorted(path.name for path in (tmp_path / "out/bin").iterdir()) == names
+
+
+def test_a_folder_of_0_5_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"network": "hat_roberta"}))
+    (tmp_path / "pipeline.json").write_text("{}")
+    error = refusal("generate", tmp_path, tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    assert f"{tmp_path} was written by version 0.5: export the checkpoint again" in error
