@@ -3,7 +3,7 @@
 import argparse
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,23 @@ SEED = 1
 NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
 
 
-def add_generation(parser: argparse.ArgumentParser, default: str = "those of the model's folder, or fairseq's") -> None:
-    """Declares the options of generation, without values by default; see `stated_options`."""
+# Options of generation that are flags. A model's folder, fairseq-generate and Python take all of `OPTIONS`.
+OF_A_PAGE = ("beam", "max_len_b", "min_len", "no_repeat_ngram_size")
+OF_A_FOLDER = (*OF_A_PAGE, "max_len_a", "lenpen")
+FLAGS = (*OF_A_FOLDER, "temperature", "sampling", "sampling_topp")
+
+
+def add_generation(
+    parser: argparse.ArgumentParser,
+    default: str = "those of the model's folder, or fairseq's",
+    names: Sequence[str] = FLAGS,
+) -> None:
+    """Declares the options of generation with these names, without values by default; see `stated_options`."""
     group = parser.add_argument_group(f"generation, as in fairseq-generate (default: {default})")
-    for name, value, text, _ in OPTIONS:
+    for name, value, text, _ in (option for option in OPTIONS if option.name in names):
         if isinstance(value, bool):
             group.add_argument(flag(name), action="store_true", default=None, help=text)
-        elif name != "nbest":
+        else:
             metavar = "N" if isinstance(value, int) else "X"
             group.add_argument(flag(name), type=type(value), metavar=metavar, help=f"{text} (default: {value})")
 

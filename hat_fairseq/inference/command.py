@@ -34,13 +34,9 @@ def add_device(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     machine.add_argument(
         "--device", metavar="NAME", help="compute on cpu, cuda or cuda:N (default: a GPU if there is one)"
     )
-    group = machine.add_mutually_exclusive_group()
     help_text = "compute in fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it), int8 (CPUs with VNNI), or auto: bf16 "
     help_text += "where it is multiplied fast, else fp32 (default: %(default)s)"
-    group.add_argument("--precision", choices=(*PRECISIONS, AUTO), default="fp32", help=help_text)
-    for name in ("fp16", "bf16"):
-        same: Any = {"dest": "precision", "action": "store_const", "const": name}
-        group.add_argument(f"--{name}", help=f"the same as --precision {name}", **same)
+    machine.add_argument("--precision", choices=(*PRECISIONS, AUTO), default="fp32", help=help_text)
     return machine
 
 
@@ -57,7 +53,12 @@ def workers_of(args: argparse.Namespace) -> Workers:
     """
     if args.cluster and getattr(args, "precision", None) == "auto":
         raise ValueError("--precision auto may choose another one on each machine of --cluster: name one, e.g. fp32")
-    return Workers(args.workers, args.cluster, with_models=True, on_gpus=args.device in (None, "cuda"))
+    return Workers(args.workers, args.cluster, with_models=True, on_gpus=on_gpus(args))
+
+
+def on_gpus(args: argparse.Namespace) -> bool:
+    """Returns whether each worker has a GPU, where there are any."""
+    return args.device in (None, "cuda")
 
 
 def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = None, model: str = MODEL) -> None:

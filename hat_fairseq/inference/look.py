@@ -19,8 +19,9 @@ from ..data.outputs import atomic_directory, check_outputs
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..generation.settings import SEED, add_generation, add_seed, packaged_options, stated_options
+from ..generation.settings import OF_A_PAGE, SEED, add_generation, packaged_options, stated_options
 from ..weights.names import DEMO_NAME
+from ..workers import Workers
 from . import command, jobs, reading
 from .loading import Loaded
 from .look_at import BATCH_SIZE, LookOptions, check_stated, look_at, look_or_nothing, model_to_look_at
@@ -68,11 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "also leave out one sentence or segment at a time, and show how the log-probability of the output changes"
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
-    add_generation(parser)
-    add_seed(parser)
+    add_generation(parser, names=OF_A_PAGE)
     text = f"the number of samples in a batch of --occlusion (default: {BATCH_SIZE})"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
-    command.add_machine(parser)
+    command.add_device(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -85,12 +85,10 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError("say what the model reads: hat look MODEL INPUT")
     files = jobs.model_files(args, args.model)
     packaged = packaged_options(files.path)
-    check_stated(generation, packaged, args.reference, args.seed)
-    job = Pages(files, options, packaged | generation, SEED if args.seed is None else args.seed)
+    check_stated(generation, packaged, args.reference)
+    job = Pages(files, options, packaged | generation)
     if args.pages is not None:
         return write_pages(args, job)
-    if args.workers or args.cluster:
-        raise ValueError("--workers and --cluster are for --pages: one document has one process")
     wanted = {name: path for name in FORMS if (path := getattr(args, name)) is not None}
     if not wanted:
         if args.model != DEMO_NAME:
@@ -131,7 +129,7 @@ def write_pages(args: argparse.Namespace, job: Pages) -> int:
         raise ValueError("--pages replaces no folder: remove --overwrite, and name a new one")
     if others := [f"--{name}" for name in (*FORMS, "id") if getattr(args, name) is not None]:
         raise ValueError(f"--pages is for all documents, {others[0]} for one: give one of them")
-    workers = command.workers_of(args)
+    workers = Workers(with_models=True, on_gpus=command.on_gpus(args))
     pipeline = job.files.pipeline(workers)
     records = list(records_of(args, pipeline))
     if not records:

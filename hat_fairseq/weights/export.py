@@ -21,6 +21,7 @@ from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..generation.settings import (
     EXPRESSED,
+    OF_A_FOLDER,
     add_generation,
     check_effect,
     flag,
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--card", default="{}", metavar="JSON", help=fields)
     parser.add_argument("--half", action="store_true", help="store fp16, half as large; models still compute in fp32")
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that this command wrote")
-    add_generation(parser, "those of the folder, or fairseq's")
+    add_generation(parser, "those of the folder, or fairseq's", OF_A_FOLDER)
 
 
 def main(args: argparse.Namespace) -> int:

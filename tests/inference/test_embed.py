@@ -294,7 +294,7 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
     marker = embed(made.checkpoint, made.data, tmp_path / "b.jsonl", "--of", "segment", "--pooling", "marker")
     assert len(marker) == len(lines) and np.abs(vectors_of(marker) - vectors_of(lines)).max() > 1e-3
     if "bf16" in cpu_precisions():
-        half = embed(made.checkpoint, made.data, tmp_path / "c.jsonl", "--bf16")
+        half = embed(made.checkpoint, made.data, tmp_path / "c.jsonl", "--precision", "bf16")
         assert 1e-6 < np.abs(vectors_of(half) - vectors_of(lines)).max() < 0.1
     asked = fine_tuned("qa")
     words = refusal("embed", asked.checkpoint, asked.data, "--out", tmp_path / "d.jsonl")

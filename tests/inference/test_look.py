@@ -200,7 +200,6 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
         ([f"--png={files['png']}"], "exists"),
         ([f"--png={tmp_path}/x", f"--json={tmp_path}/x"], "two of --png, --json name the same file"),
         ([f"--png={tmp_path}/x.png", "--id", "nobody"], "has no document 'nobody'"),
-        ([f"--png={tmp_path}/x.png", "--workers", "2"], "--workers and --cluster are for --pages"),
         ([f"--png={tmp_path}/x.png", "--batch-size", "0"], "the batch size must be at least 1"),
         ([f"--png={tmp_path}/none/x.png"], "the directory of --png does not exist"),
     ):
@@ -213,20 +212,6 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     common[2] = str(twice)
     assert cli.main([*common, "--out", str(tmp_path / "twice.html"), "--id", id_]) == 2
     assert f"document id {id_!r} was used before, in record 1" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_sampled_text_depends_on_the_seed_alone(trained: tuple[Path, str], tmp_path: Path, capsys) -> None:
-    data, checkpoint = trained
-    words = ["look", checkpoint, str(data / "text/test.jsonl"), "--data", str(data / "bin"), "--max-len-b", "12"]
-    targets = []
-    for number, seed in enumerate(([], ["--seed", "1"], ["--seed", "2"])):
-        path = tmp_path / f"{number}.json"
-        assert cli.main([*words, "--sampling", "--beam", "1", *seed, "--json", str(path)]) == 0
-        targets.append(json.loads(path.read_text(encoding="utf-8"))["target"])
-    assert targets[0] == targets[1] != targets[2]
-    assert cli.main([*words, "--seed", "1", "--json", str(tmp_path / "x")]) == 2
-    assert "--seed has no effect without --sampling" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -261,17 +246,6 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys) -> None:
     assert "--pages replaces no folder" in capsys.readouterr().err
     assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 2
     assert "pages already exists; choose another directory" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_pages_do_not_depend_on_the_workers(fine_tuned, tmp_path: Path, monkeypatch) -> None:
-    made = fine_tuned("classification")
-    words = ["look", str(made.checkpoint), str(made.data), "--device", "cpu", "--occlusion", "--pages"]
-    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums depend on it in the last digits
-    for workers in ("1", "2"):
-        assert cli.main([*words, str(tmp_path / workers), "--workers", workers]) == 0
-    pages = [{path.name: path.read_bytes() for path in (tmp_path / each).iterdir()} for each in "12"]
-    assert pages[0] == pages[1] and len(pages[0]) > 3
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
         ([reader.checkpoint, reader.data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
         ([path, data, "--out", out, "--n-best", 3], "--n-best has no effect on the kind segments: remove it"),
-        ([path, data, "--out", out, "--device", "cpu", "--fp16"], "precision fp16 is GPU-only"),
+        ([path, data, "--out", out, "--device", "cpu", "--precision", "fp16"], "precision fp16 is GPU-only"),
         ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),
         ([path, empty, *bin_flag, "--out", out], "empty.jsonl is empty: nothing to predict"),
@@ -182,7 +182,7 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path
         samples = [sample for rows in records for sample in predictor.samples(rows)]
         outputs.append(np.concatenate([predictor.scores([sample])[0].flatten() for sample in samples]))
     assert 0 < np.abs(outputs[0] - outputs[1]).max() < 0.1
-    assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(read_lines(made.raw / "test.jsonl"))
+    assert len(predict(made, tmp_path / "p.jsonl", "--precision", "bf16")) == len(read_lines(made.raw / "test.jsonl"))
 
 
 @pytest.mark.slow

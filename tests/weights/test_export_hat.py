@@ -247,23 +247,6 @@ def test_options_of_transformers_that_change_texts() -> None:
     assert without_effect(same | for_transformers({}, 64)) == without_effect(same) == []
 
 
-@pytest.mark.parametrize("verb", ["package", "export --to hf --path"])
-@pytest.mark.parametrize("model", ["roles"], indirect=True)
-def test_the_verb_of_0_5_runs_this_one(
-    verb: str, model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = json.dumps({"beam": 2, "max_len_b": 9, "unnormalized": True})
-    words = [*verb.split(), model, "--data", ami / BIN, "--out", tmp_path / "P", "--generation", options]
-    assert hat(*words) == 0
-    line = "hat: `hat package` is `hat export`" if verb == "package" else "hat: `hat export` is `hat export MODEL`"
-    assert capsys.readouterr().err.splitlines().count(line) == 1
-    given = ["--beam", "2", "--max-len-b", "9", "--unnormalized"]
-    assert export(model, tmp_path / "Q", ami / BIN, *given) == 0
-    for name in ("model.safetensors", "generation_config.json", "hat_fairseq.json", "config.json"):
-        assert (tmp_path / "P" / name).read_bytes() == (tmp_path / "Q" / name).read_bytes()
-    assert packaged_options(tmp_path / "P")["unnormalized"] is True
-
-
 @pytest.mark.slow
 @pytest.mark.fault(
     "Checkpoints", "transformers saved into a folder of `hat export`", "refused, with the way out: remove manifest.json"
