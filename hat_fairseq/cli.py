@@ -119,12 +119,12 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Prints the usage of the innermost sub-command that was called, and the error; ends the process."""
+        """Prints the error in one line, for the innermost sub-command that was called; ends the process."""
         if (called := called_parser(self, self.words)) is not self:
             called.error(message)
         from hat_fairseq.suggestions import with_suggestion
 
-        super().error(with_suggestion(message, self, self.words))
+        self.exit(EXIT_ERROR, f"{self.prog}: error: {with_suggestion(message, self, self.words)}\n")
 
 
 def called_parser(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:

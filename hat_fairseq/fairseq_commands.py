@@ -41,6 +41,10 @@ def main(args: argparse.Namespace) -> int:
     if not args.others:
         raise ValueError(f"`hat {args.verb}` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
     require_fairseq(f"hat {args.verb}")
+    data = args.others[0]
+    asks_help = not {"-h", "--help"}.isdisjoint(args.others)
+    if not (asks_help or data.startswith("-") or (folder := Path(data.split(os.pathsep)[0])).is_dir()):
+        raise ValueError(f"{folder} is not a folder: run `hat preprocess`, and give its bin folder first")
     # -P: the current directory is no place to import from
     os.execv(sys.executable, [sys.executable, "-P", __file__, args.verb, *args.others])
 

@@ -9,15 +9,28 @@ _CHOICES = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$")  # argpa
 _FLAGS = ("the following arguments are required", "unrecognized arguments")
 
 
+FORMER = {"classify": "predict", "summarize": "generate", "package": "export", "curves": "train --tensorboard-logdir"}
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Returns `; did you mean X?` with the name that is most similar, or nothing."""
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
+def did_you_mean_some(name: str, names: Iterable[str], otherwise: str) -> str:
+    """Returns `; did you mean X, Y or Z?` with similar names and those that contain this one, or `otherwise`."""
+    names = list(names)
+    close = [*difflib.get_close_matches(name, names, n=3), *(each for each in names if name in each)]
+    close = list(dict.fromkeys(close))[:5]
+    return f"; did you mean {' or '.join(filter(None, [', '.join(close[:-1]), close[-1]]))}?" if close else otherwise
+
+
 def with_suggestion(message: str, parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """Returns an error of argparse with the choice or the flag that may have been meant by the words it parsed."""
     if match := _CHOICES.search(message):
+        if match[1] in FORMER and "'train'" in match[2]:
+            return f"{message}; did you mean {FORMER[match[1]]}?"
         return message + did_you_mean(match[1], [name.strip("'") for name in match[2].split(", ")])
     return message + unknown_flag(words, parser) if message.startswith(_FLAGS) else message
 

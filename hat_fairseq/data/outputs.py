@@ -65,6 +65,7 @@ def atomic_directory(
     _check_replaceable(final, manifest, overwrite, key)
     if (folder := _folder_with_manifest(final)) is not None:
         raise ValueError(f"{final} is in {folder}, which hat has written; choose another directory")
+    new = [folder for folder in final.parents if not folder.exists()]
     final.parent.mkdir(parents=True, exist_ok=True)
     _remove_partials(final)
     partial, replaced = _sibling(final, "partial"), _sibling(final, "replaced")
@@ -79,6 +80,9 @@ def atomic_directory(
             shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        with suppress(OSError):  # a folder that is not empty stays, and those above it
+            for folder in new:
+                folder.rmdir()
 
 
 def _sibling(path: Path, what: str) -> Path:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -56,6 +57,7 @@ def main(args: argparse.Namespace) -> int:
     reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
     options = resolve_options(vars(args), reader)
     check_files(args, options)
+    check_root(args.root, reader)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
     with (
@@ -228,3 +230,9 @@ def check_files(args: argparse.Namespace, options: Options) -> None:
         raise ValueError(f"--root has no effect: {args.reader} is a folder, which is read itself; remove it")
     if options.partial and args.reader not in names() and Path(args.reader).is_dir():
         raise ValueError(f"--partial has no effect: {args.reader} is a folder, and no release; remove it")
+
+
+def check_root(root: Path | None, reader: Reader) -> None:
+    """Reads the first record without --root, so that a reader that needs it says so before anything is written."""
+    if root is None and not reader.files:
+        next(reader.lines(reader.splits[0], None, Counter()), None)

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--update-batch-size and --update-max-tokens state the size of an update of a training. hat recipe copy "
         "tutorial [DIR] writes the data of the tutorials."
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"a YAML file, or one of {', '.join(files.names())}")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a recipe of hat recipe list, or a YAML file")
     parser.add_argument(
         "flags", nargs=argparse.REMAINDER, metavar="...", help="flags for the command; they replace those of the recipe"
     )
@@ -75,7 +75,7 @@ def main(args: argparse.Namespace) -> int:
         print(*(f"{name:{max(map(len, texts))}}  {text}" for name, text in texts.items()), sep="\n")
         return 0
     if args.name is None:
-        raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe: {', '.join(files.names())}")
+        raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe; `hat recipe list` shows them")
     if args.step == "copy" and args.name == TUTORIAL:
         return copy_tutorial(*args.flags)
     if args.step in ("show", "copy"):
@@ -88,10 +88,24 @@ def main(args: argparse.Namespace) -> int:
         print(*([f"# {comment}"] if comment else []), " &&\n".join(map(render, commands)), sep="\n", flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
+    if args.step == "train":
+        check_data(commands[0], args.name)
     for command in commands[:-1]:
         if status := subprocess.call(command):
             return status
     os.execv(commands[-1][0], commands[-1])
+
+
+def check_data(command: Sequence[str], name: str) -> None:
+    """Raises ValueError for data of a training that are not there."""
+    for folder in map(Path, command[len((*PYTHON, *COMMANDS["train"][0]))].split(os.pathsep)):
+        if not has_dictionary(folder):
+            raise ValueError(f"{folder} has no data: run `hat recipe preprocess {name}` first")
+
+
+def has_dictionary(folder: Path) -> bool:
+    """Returns whether a folder has dictionaries, as the `bin` of hat preprocess."""
+    return any(path for pattern in ("dict*.txt", "*/dict*.txt") for path in folder.glob(pattern))
 
 
 def show(path: Path, as_file: bool) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from hat_fairseq.suggestions import did_you_mean
+from hat_fairseq.suggestions import did_you_mean_some
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -36,7 +36,7 @@ def find(name: str) -> Path:
             raise ValueError(f"{name} does not exist")
         return Path(name)
     if name not in names():
-        hint = did_you_mean(name, names()) or f"; there are {', '.join(names()) or 'none'}"
+        hint = did_you_mean_some(name, names(), "; `hat recipe list` shows them")
         raise ValueError(f"no recipe {name!r} in {CONFIGS}{hint}")
     return CONFIGS / f"{name}.yaml"
 

@@ -15,7 +15,6 @@ from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 
 HAT = REPOSITORY / "scripts/hat"
-NAMES = ", ".join(files.names())
 
 
 def run(*arguments, cwd, **environment):
@@ -68,10 +67,18 @@ def test_without_dry_run_it_becomes_the_command(tmp_path):
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
     done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
     assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m hat_fairseq.cli train data-bin/ami/bin")
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    error = done.stderr.splitlines()[-1]
-    assert error.startswith("hat_fairseq: error: data-bin/ami/bin has no dictionary (dict*.txt): ")
-    assert "`hat recipe preprocess NAME`" in error
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr == "hat: error: data-bin/ami/bin has no data: run `hat recipe preprocess ami` first\n"
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_release_without_root_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for reader in ("cnn_dm", "squad2", "imdb"):
+        assert cli.main(["preprocess", reader, "--bpe", "gpt2", "--out", f"data-bin/{reader}"]) == 2
+        error = capsys.readouterr().err
+        assert "--root" in error and error.count("\n") == 1
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.slow
@@ -106,11 +113,11 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "ami.yaml").write_text("")
     for words, message in (
         ("train arxvi", f"no recipe 'arxvi' in {files.CONFIGS}; did you mean arxiv?"),
-        ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}; there are {NAMES}"),
-        ("train", f"`hat recipe train` needs the name of a recipe: {NAMES}"),
+        ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}; `hat recipe list` shows them"),
+        ("train", "`hat recipe train` needs the name of a recipe; `hat recipe list` shows them"),
         ("generate mnli", "recipe 'mnli' cannot generate: it has no section 'generate'"),
         ("train ./mine.yaml", "./mine.yaml does not exist"),
-        ("show", f"`hat recipe show` needs the name of a recipe: {NAMES}"),
+        ("show", "`hat recipe show` needs the name of a recipe; `hat recipe list` shows them"),
         ("list ami", "`hat recipe list` takes no name: remove 'ami'"),
         ("copy ami", "ami.yaml exists: remove or rename it first"),
         ("copy arxiv mine.yaml", "`hat recipe copy` takes the name of a recipe only: remove 'mine.yaml'"),
