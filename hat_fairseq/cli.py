@@ -47,6 +47,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     "understand": {
         "show": "scoring.show",
         "look": "inference.look",
+        "info": "info",
     },
     "exchange": {"import": "weights.command", "export": "weights.export"},
     "installation": {

@@ -53,6 +53,7 @@ MAY_IMPORT = {
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
     "selftest": {"fairseq_commands"},
     "user_dir": set(),
+    "info": {"data", "model_folder", "weights", "fairseq_fixes"},
     "threads": set(),
     "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
 }
