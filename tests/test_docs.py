@@ -10,7 +10,7 @@ from pathlib import Path
 
 import make_lra
 from hat_fairseq import cli
-from hat_fairseq.recipes.command import COMMANDS
+from hat_fairseq.recipes.command import COMMANDS, OF_RUN
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
@@ -117,6 +117,8 @@ def recipe_flags(command: str) -> set[str]:
 def allowed_flags(words: list[str]) -> set[str] | frozenset[str] | None:
     """The flags that a command may have; None where it is neither ours nor fairseq's."""
     program, rest = Path(words[0]).name, words[1:]
+    if program == "hat" and rest[:2] == ["recipe", "run"]:
+        return {f"--{name}" for name in OF_RUN}
     if program == "hat" and rest[:1] == ["recipe"] and len(rest) > 2 and rest[1] in COMMANDS:
         return recipe_flags(rest[1])
     if program == "hat" and rest and rest[0] in cli.VERBS:

@@ -1,6 +1,7 @@
-"""Run a recipe: preprocess, train, generate or predict.
+"""Run a recipe: preprocess, train, generate or predict, or all of them.
 
     hat recipe {preprocess,train,generate,predict} NAME [flags of the command ...]
+    hat recipe run NAME [--root DIR] [--gpus N] all steps in turn; what is done is not done again
     DRY_RUN=1 hat recipe train NAME            only prints the command, ready to paste
     hat recipe list                            the recipes that there are
     hat recipe show NAME                       a recipe, merged with its bases
@@ -39,6 +40,8 @@ COMMANDS = {
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
 SCORED = ("generate", "predict")  # verbs after which `hat score` runs, with the arguments `score` of the recipe
+#: Flags of `hat recipe run`, with the step that takes each.
+OF_RUN = {"root": "preprocess", "bpe-dir": "preprocess", "gpus": "train", "cpu": "train"}
 TUTORIAL = "tutorial"  # what `copy` calls the data of the tutorials, and where it writes them
 LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
@@ -47,8 +50,8 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "step",
-        choices=[*COMMANDS, "list", "show", "copy"],
-        help="run this step of a recipe; or list all recipes, show one, or copy one to a file",
+        choices=[*COMMANDS, "run", "list", "show", "copy"],
+        help="run this step of a recipe, or run all; or list all recipes, show one, or copy one to a file",
     )
     parser.set_defaults(print_help=parser.print_help)
     parser.epilog = (
@@ -82,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
         if args.flags:
             raise ValueError(f"`hat recipe {args.step}` takes the name of a recipe only: remove {args.flags[0]!r}")
         return show(files.find(args.name), as_file=args.step == "copy")
+    if args.step == "run":
+        return run_all(args.name, args.flags)
     commands = build_commands(args.step, args.name, args.flags)
     if os.environ.get("RANK", "0") == "0":  # torchrun starts every process with the same words
         comment = update.describe(commands[0])
@@ -94,6 +99,66 @@ def main(args: argparse.Namespace) -> int:
         if status := subprocess.call(command):
             return status
     os.execv(commands[-1][0], commands[-1])
+
+
+def run_all(name: str, extra: Sequence[str]) -> int:
+    """Runs the steps of a recipe in turn; returns the status of the first that fails.
+
+    Data that are there are not made again, a training resumes, and results that are newer than the model stay.
+    """
+    steps = steps_of(name, extra)
+    print(" &&\n".join(render(command) for commands in steps.values() for command in commands), flush=True)
+    if os.environ.get("DRY_RUN", "0") not in ("", "0"):
+        return 0
+    for step, commands in steps.items():
+        kept = commands[1:] if step in SCORED else []  # scores are computed in seconds
+        if is_done(step, commands[0]):
+            print(f"{step}: done already", flush=True)
+            commands = kept
+        for command in commands:
+            if status := run_to_the_end(command):
+                return status
+    return 0
+
+
+def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
+    """Returns the commands of each step of a recipe; ValueError for a flag that belongs to no step alone."""
+    flags = split(extra)
+    if other := next((flag for flag in flags if flag.name not in OF_RUN), None):
+        known = ", ".join(f"--{flag}" for flag in OF_RUN)
+        raise ValueError(
+            f"`hat recipe run` takes {known}: give --{other.name} to a step, such as `hat recipe train {name}`, or "
+            "write it into a copy (`hat recipe copy`)"
+        )
+    recipe = files.load(files.find(name))
+    steps = ["preprocess", "train", *(verb for verb in SCORED if recipe[verb])]
+    words = {step: [word for flag in flags if OF_RUN[flag.name] == step for word in flag.words] for step in steps}
+    return {step: build_commands(step, name, words[step]) for step in steps}
+
+
+def is_done(step: str, command: Sequence[str]) -> bool:
+    """Returns whether the files of a step are there, and newer than the model; fairseq itself resumes a training."""
+    if step == "train":
+        return False
+    out = Path(command[command.index("--out") + 1])
+    if step == "preprocess":
+        return (out / "manifest.json").is_file()
+    model = Path(command[len((*PYTHON, *COMMANDS[step][0]))])
+    return out.is_file() and model.is_file() and out.stat().st_mtime > model.stat().st_mtime
+
+
+def run_to_the_end(command: Sequence[str]) -> int:
+    """Runs a command and returns its status. It gets Ctrl-C itself and may save a checkpoint; SIGTERM is passed on."""
+    process = subprocess.Popen(command)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+        except SystemExit:
+            process.terminate()
+            process.wait()
+            raise
 
 
 def check_data(command: Sequence[str], name: str) -> None:

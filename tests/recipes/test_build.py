@@ -1,5 +1,6 @@
 """How a recipe merges with its bases and with the flags after its name, and what one update then sees."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -172,3 +173,51 @@ def test_updates_that_cannot_be_had(configs):
         configs(text)
         with pytest.raises(ValueError, match=message):
             recipes.build_commands("train", "new", extra.split())
+
+
+EVERY = """
+preprocess: {reader: r, out: d}
+task: {data: d/bin}
+predict: {model: c.pt, input: d, split: test, out: 'r/{split}.jsonl', score: s}
+"""
+
+
+def test_run_has_the_steps_of_a_recipe_in_order(configs):
+    configs(EVERY)
+    steps = recipes.steps_of("new", ["--root", "x", "--gpus=2"])
+    assert [*steps] == ["preprocess", "train", "predict"] and len(steps["predict"]) == 2
+    assert steps["preprocess"][0][-2:] == ["--root", "x"] and "--distributed-world-size" in steps["train"][0]
+    with pytest.raises(ValueError, match="takes --root, .* give --lr to a step, such as `hat recipe train new`"):
+        recipes.steps_of("new", ["--lr", "1"])
+    configs("preprocess: {reader: r, out: d}\ntask: {data: d/bin}")
+    assert [*recipes.steps_of("new", [])] == ["preprocess", "train"]
+
+
+@pytest.mark.parametrize("fails", [None, "preprocess", "train", "predict", "score"])
+def test_run_stops_at_a_failure_and_does_nothing_twice(configs, fails, tmp_path, monkeypatch, capsys):
+    configs(EVERY)
+    monkeypatch.chdir(tmp_path)
+    made = {"preprocess": Path("d/manifest.json"), "train": Path("c.pt"), "predict": Path("r/test.jsonl")}
+    called = []
+
+    def run(command):
+        called.append(verb := command[4])
+        if verb == fails:
+            return 7
+        if verb in made:
+            made[verb].parent.mkdir(exist_ok=True)
+            made[verb].write_text("")
+            age = {"train": 100, "predict": 200}.get(verb, 0)
+            os.utime(made[verb], (age, age))
+        return 0
+
+    monkeypatch.setattr(recipes, "run_to_the_end", run)
+    every = ["preprocess", "train", "predict", "score"]
+    assert recipes.run_all("new", []) == (7 if fails else 0)
+    assert called == every[: every.index(fails) + 1 if fails else None]
+    called.clear()
+    recipes.run_all("new", [])
+    if fails is None:
+        assert called == ["train", "score"] and "preprocess: done already" in capsys.readouterr().out
+    else:
+        assert fails in called and ("preprocess" in called) == (fails == "preprocess")
