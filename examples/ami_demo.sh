@@ -53,7 +53,7 @@ fi
 # The checkpoint and the options of the summary that was scored.
 quietly hat look "$checkpoints/checkpoint_last.pt" "$data/text/test.jsonl" --data "$data/bin" \
   --beam 4 --no-repeat-ngram-size 3 --min-len 300 --max-len-b 400 \
-  --out "$results/look.html" "${pictures[@]}" --overwrite
+  --html "$results/look.html" "${pictures[@]}" --overwrite
 echo "the page: $results/look.html"
 [ ! -e "$results/look.png" ] || echo "a picture: $results/look.png"
 step "done: all output is in $log"

@@ -4,6 +4,7 @@ Attention by units of the text, and the effect of leaving out a unit.
 """
 
 import argparse
+import contextlib
 import re
 import sys
 from collections import Counter
@@ -28,7 +29,7 @@ from .look_at import BATCH_SIZE, LookOptions, check_stated, look_at, look_or_not
 from .rows import logged_changes
 from .texts import seed_sampling
 
-FORMS = {"out": lambda look: page(look).encode(), "png": picture, "json": lambda look: to_json(look).encode()}
+FORMS = {"html": lambda look: page(look).encode(), "png": picture, "out": lambda look: to_json(look).encode()}
 NAME = 80  # bytes of the id in the name of a page
 
 
@@ -56,16 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chunk", type=int, metavar="N", help=text)
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--out", type=Path, metavar="PAGE", help="write the page as one HTML file, for any browser, without a network"
+        "--html", type=Path, metavar="FILE", help="write the page as one HTML file, for any browser, without a network"
     )
     group.add_argument(
         "--pages", type=Path, metavar="DIR", help="write a page for each document, and index.html, to this new folder"
     )
     group.add_argument("--png", type=Path, metavar="FILE", help="write heat maps of all layers, as in the paper of HAT")
-    group.add_argument(
-        "--json", type=Path, metavar="FILE", help="write texts, weights of all heads, and occlusion as JSON"
-    )
-    group.add_argument("--overwrite", action="store_true", help="replace the files of --out, --png and --json")
+    text = "print texts, weights of all heads, and occlusion as a JSON object"
+    group.add_argument("--json", nargs="?", const=True, metavar="", help=text)
+    group.add_argument("--out", type=Path, metavar="FILE", help="write the JSON object to this file")
+    group.add_argument("--overwrite", action="store_true", help="replace the files of --html, --png and --out")
     text = "also leave out one sentence or segment at a time, and show how the log-probability of the output changes"
     parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
@@ -77,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
+    args = with_outputs(args)
     options = LookOptions(
         "/".join(Path(args.model).parts[-2:]), args.occlusion, args.chunk, args.batch_size, args.reference
     )
@@ -90,10 +92,10 @@ def main(args: argparse.Namespace) -> int:
     if args.pages is not None:
         return write_pages(args, job)
     wanted = {name: path for name in FORMS if (path := getattr(args, name)) is not None}
-    if not wanted:
+    if not wanted and not args.json:
         if args.model != DEMO_NAME:
-            raise ValueError("say what to write: --out page.html, --png or --json")
-        wanted = {"out": Path("look.html")}
+            raise ValueError("say what to write: --html page.html, --png, --out or --json")
+        wanted = {"html": Path("look.html")}
     named = {f"--{name}": path for name, path in wanted.items()}
     check_outputs(named, args.overwrite, [args.input, args.data, args.model])
     if args.png:
@@ -108,9 +110,31 @@ def main(args: argparse.Namespace) -> int:
     seed_sampling(job.seed, [record])
     with logged_changes(job.model.pipeline):
         look = look_at(job.model, record, job.options)
-    for name, path in wanted.items():
-        write(path, FORMS[name](look))
+    with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+        for name, path in wanted.items():
+            write(path, FORMS[name](look))
+    if args.json:
+        print(to_json(look))
     return 0
+
+
+def with_outputs(args: argparse.Namespace) -> argparse.Namespace:
+    """Returns the arguments with the files that are written; ValueError for two names of one.
+
+    In 0.6 `--json` took a file, and `--out` was the page. Where INPUT is missing, the word after `--json` is INPUT.
+    """
+    values = {name: getattr(args, name) for name in ("input", "html", "out", "json")}
+    if isinstance(args.json, str) and args.input is None and args.model != DEMO_NAME:
+        values |= {"input": Path(args.json), "json": True}
+    elif isinstance(args.json, str):
+        if args.html is not None and args.out is not None:
+            raise ValueError("--json FILE is the former name of --out FILE: give --out alone")
+        values |= {"html": args.html or args.out, "out": Path(args.json), "json": None}
+    elif args.out is not None and args.out.suffix.lower() in (".html", ".htm"):
+        if args.html is not None:
+            raise ValueError("--html and --out both name a page: give --html alone")
+        values |= {"html": args.out, "out": None}
+    return argparse.Namespace(**{**vars(args), **values})
 
 
 def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:
@@ -127,7 +151,7 @@ def write_pages(args: argparse.Namespace, job: Pages) -> int:
     """Writes the pages of all documents and their overview; ValueError for an option that is for one document."""
     if args.overwrite:
         raise ValueError("--pages replaces no folder: remove --overwrite, and name a new one")
-    if others := [f"--{name}" for name in (*FORMS, "id") if getattr(args, name) is not None]:
+    if others := [f"--{name}" for name in (*FORMS, "json", "id") if getattr(args, name) is not None]:
         raise ValueError(f"--pages is for all documents, {others[0]} for one: give one of them")
     workers = Workers(with_models=True, on_gpus=command.on_gpus(args))
     pipeline = job.files.pipeline(workers)

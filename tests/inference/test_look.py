@@ -198,13 +198,20 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     for wrong, message in (
         ([], "say what to write"),
         ([f"--png={files['png']}"], "exists"),
-        ([f"--png={tmp_path}/x", f"--json={tmp_path}/x"], "two of --png, --json name the same file"),
+        ([f"--png={tmp_path}/x", f"--out={tmp_path}/x"], "two of --png, --out name the same file"),
+        ([f"--html={tmp_path}/x", f"--out={tmp_path}/x.html"], "--html and --out both name a page"),
         ([f"--png={tmp_path}/x.png", "--id", "nobody"], "has no document 'nobody'"),
         ([f"--png={tmp_path}/x.png", "--batch-size", "0"], "the batch size must be at least 1"),
         ([f"--png={tmp_path}/none/x.png"], "the directory of --png does not exist"),
     ):
         assert cli.main([*common, *wrong]) == 2
         assert message in capsys.readouterr().err
+    new = [f"--html={tmp_path}/new.html", f"--out={tmp_path}/new.json", "--json"]
+    assert cli.main([*common, *new, "--occlusion"]) == 0
+    assert json.loads(capsys.readouterr().out) == record == json.loads((tmp_path / "new.json").read_text())
+    assert (tmp_path / "new.html").read_bytes() == files["html"].read_bytes()
+    assert cli.main([*common[:2], "--json", *common[2:], "--occlusion"]) == 0, "INPUT after the switch"
+    assert json.loads(capsys.readouterr().out) == record
     twice = tmp_path / "twice.jsonl"
     documents = (data / "text/test.jsonl").read_text(encoding="utf-8")
     twice.write_text(documents * 2, encoding="utf-8")

@@ -45,7 +45,7 @@ def test_options_of_answers_by_kind(name: str) -> None:
 
 # Options that say where, how fast and how precisely; and --on-empty, for which test_empty_input.py has input.
 NOT_OF_RESULT = {"help", "data", "out", "overwrite", "batch_size", "max_tokens", "device", "workers", "cluster"}
-NOT_OF_RESULT |= {"precision", "on_empty", "png", "pages", "page", "json"}
+NOT_OF_RESULT |= {"precision", "on_empty", "png", "pages", "page", "json", "html"}
 VALUES: dict[Any, list[object]] = {None: ["text=x"], int: [1, 2], float: [-1e9, 1e9]}
 OF_GENERATION: dict[str, list[object]] = {  # by name, where these would not do
     "max_len_a": [1.0],
