@@ -107,3 +107,7 @@ if __name__ == "__main__":
     except BrokenPipeError:  # the reader of a pipe (`hat train --help | head`) has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        log = sys.modules.get("hat_fairseq.fairseq_fixes.log")
+        sys.exit(2 if error in getattr(log, "REFUSED", ()) else 1)

@@ -247,6 +247,12 @@ def test_a_training_says_which_flag_or_model_may_have_been_meant(fairseq, tmp_pa
         assert "Traceback" not in wrong.stderr and "usage:" not in wrong.stderr
 
 
+def test_a_training_that_refuses_its_data_has_status_2(fairseq, tmp_path: Path) -> None:
+    words = [tmp_path, "--task", "document_to_text", "--arch", "hat_transformer_tiny", "--optimizer", "adam"]
+    done = fairseq("train", *words, "--lr", 0.1, "--batch-size", 1, "--save-dir", tmp_path / "c", check=False)
+    assert done.returncode == 2 and "has no dictionary" in done.stderr.splitlines()[-1]
+
+
 def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     for quota, user in ((None, {}), (0.5, {"OMP_NUM_THREADS": "7"})):
         monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)

@@ -56,6 +56,9 @@ HIDDEN = {
 }
 
 
+REFUSED: list[BaseException] = []  # errors for the user's input, which `hat train` ends with status 2
+
+
 @functools.cache
 def show_own_errors_in_one_line() -> None:
     """Has this process, a command of fairseq, print the message alone of an error for its input.
@@ -71,14 +74,17 @@ def show_own_errors_in_one_line() -> None:
         if os.environ.get("HAT_TRACEBACK"):
             previous(kind, error, trace)
         elif is_known:
+            REFUSED.append(error)
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
         elif problem := problem_of_process(error, trace):
             print(f"hat_fairseq: error: {problem}", file=sys.stderr)
         elif isinstance(error, ConfigCompositionException) and (setting := OVERRIDE.search(str(error))):
             flag, value = f"--{setting[1].replace('_', '-')}", setting[2]
+            REFUSED.append(error)
             problem = "is missing" if value == "null" else f"{value}: not a value of this flag"
             print(f"hat_fairseq: error: {flag} {problem}", file=sys.stderr)
         elif isinstance(error, REFUSALS) and _refused_by_fairseq(error, trace):
+            REFUSED.append(error)
             print(f"fairseq: error: {' '.join(str(error).split())}", file=sys.stderr)
         else:
             previous(kind, error, trace)
