@@ -119,6 +119,10 @@ class Parser(argparse.ArgumentParser):
         self.words = list(args or ())
         return super().parse_known_args(args, namespace)
 
+    def format_help(self) -> str:
+        """Returns the help, without the sign of a value that only the former meaning of a switch has."""
+        return super().format_help().replace("--json []", "--json").replace("--json ]", "--json]")
+
     def error(self, message: str) -> NoReturn:
         """Prints the error in one line, for the innermost sub-command that was called; ends the process."""
         if (called := called_parser(self, self.words)) is not self:

@@ -253,6 +253,14 @@ def test_a_training_that_refuses_its_data_has_status_2(fairseq, tmp_path: Path) 
     assert done.returncode == 2 and "has no dictionary" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("words", ["look --help", "score rouge --help"])
+def test_json_is_a_switch_in_the_help(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(words.split())
+    shown = capsys.readouterr().out
+    assert "[--json]" in shown and re.search(r"^  --json +[a-z]", shown, re.MULTILINE)
+
+
 def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     for quota, user in ((None, {}), (0.5, {"OMP_NUM_THREADS": "7"})):
         monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
