@@ -54,9 +54,10 @@ def score(recipe: str, references: Path, texts: Sequence[Path], out: Path) -> li
 
     s-BLEU is left out: it is of other documents for each system, those whose number of segments is right.
     """
-    metric = flags_of("generate", recipe)["--score"].split()[0]
-    command = [sys.executable, "-m", "hat_fairseq.cli", "score", metric, "--json", out, "--overwrite"]
-    command += ["--references", references, "--hypotheses", *texts]
+    words = build_commands("generate", recipe)[1]
+    metric = words[words.index("score") + 1]
+    command = [sys.executable, "-m", "hat_fairseq.cli", "score", metric, *texts, "--out", out, "--overwrite"]
+    command += ["--references", references]
     subprocess.run(list(map(str, command)), check=True)
     record = json.loads(out.read_text(encoding="utf-8"))
     reports = [record.get("systems", record)[str(path)]["scores"] for path in texts]

@@ -54,6 +54,7 @@ MAY_IMPORT = {
     "selftest": {"fairseq_commands"},
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes"},
+    "meeting_model": {"hf"},  # for transformers, in each folder of hat export
     "threads": set(),
     "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
 }
