@@ -54,7 +54,7 @@ def score(recipe: str, references: Path, texts: Sequence[Path], out: Path) -> li
 
     s-BLEU is left out: it is of other documents for each system, those whose number of segments is right.
     """
-    words = build_commands("generate", recipe)[1]
+    words = recipes.build_commands("generate", recipe)[1]
     metric = words[words.index("score") + 1]
     command = [sys.executable, "-m", "hat_fairseq.cli", "score", metric, *texts, "--out", out, "--overwrite"]
     command += ["--references", references]

@@ -67,8 +67,8 @@ def folder_facts(path: Path) -> Facts:
     for file in sorted(path.glob("*.safetensors")):
         sizes.update(tensors_of(file))
     card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else ""
-    limits = {name: described[name] for name in ("max_source_positions", "max_target_positions") if name in described}
-    limits = {name: limit for name, limit in limits.items() if limit != UNLIMITED}
+    names = ("max_source_positions", "max_target_positions")
+    limits: dict[str, Any] = {name: described[name] for name in names if described.get(name, UNLIMITED) != UNLIMITED}
     return {
         "what": "folder of a model",
         "path": str(path),
