@@ -4,8 +4,11 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from commands import REPOSITORY, environment, hat, read_lines, refusal
@@ -14,6 +17,7 @@ from minilm import needs_minilm
 import hat_fairseq
 from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.data.files import files_below
+from hat_fairseq.data.readers import find_reader
 from hat_fairseq.model_folder import WEIGHTS, check_files, read_tensors
 from hat_fairseq.weights import meeting, minilm
 from hat_fairseq.weights.names import local_path
@@ -87,13 +91,37 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     model = hat_fairseq.load("meeting", device="cpu")
     record = {"turns": [{"speaker": name, "text": text} for name, text in TURNS]}
     (asked,) = model.ask(record, "How much money can be spent?").questions
-    scores = [value or 0.0 for value in asked.probabilities]
-    assert scores.index(max(scores)) in (1, 2, 3)
+    (best, *_) = asked.passages or [asked.closest]
+    assert best.lines[0].number == 2
     (tmp_path / "meeting.txt").write_text("\n".join(f"{name}: {text}" for name, text in TURNS), encoding="utf-8")
     question, out = "How much money can be spent?", tmp_path / "out.jsonl"
     assert hat("ask", tmp_path / "meeting.txt", question, "--out", out) == 0
     (line,) = read_lines(out)
     assert line["answered"] is asked.answered and line["threshold"] == asked.threshold
+
+
+@pytest.mark.slow
+@needs_minilm
+def test_turns_in_front_move_passages_and_do_not_change_them(cache: Path) -> None:
+    """Up to the chunks that the encoder reads, which begin with the document, and the length of the document."""
+    model = hat_fairseq.load("meeting", device="cpu")
+    turns = meeting_of_ami()
+    questions = ["How much may the remote control cost?", "Which functions should the remote control have?"]
+    asked = model.ask({"turns": turns}, questions).questions
+    moved = model.ask({"turns": [{"speaker": "Ann", "text": "Hello."}] * 12 + turns}, questions).questions
+    for before, after in zip(asked, moved, strict=True):
+        old, new = (np.array(each.probabilities, dtype=float) for each in (before, after))
+        assert np.corrcoef(np.nan_to_num(old), np.nan_to_num(new[12:]))[0, 1] > 0.95
+        one, other = (range(each.first, each.last + 1) for each in (before.passages[0], after.passages[0]))
+        common = {number + 12 for number in one} & {*other}
+        assert len(common) > 0.75 * max(len(one), len(other))
+        assert before.passages[0].lines[0].number == after.passages[0].lines[0].number - 12
+
+
+def meeting_of_ami() -> list[dict[str, Any]]:
+    """The turns of the first test meeting that the package carries."""
+    record = next(iter(find_reader("ami_questions").read("test", None, Counter())))
+    return [{"speaker": turn.speaker or turn.role, "text": turn.text} for turn in record.turns]
 
 
 @pytest.mark.slow
