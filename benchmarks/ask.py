@@ -5,7 +5,7 @@
     python benchmarks/ask.py rules data-bin/qmsum checkpoints/qmsum/1/checkpoint_best.pt --out rules.csv
     python benchmarks/ask.py model data-bin/qmsum checkpoints/qmsum/*/checkpoint_best.pt \
         --vectors checkpoints/vectors.npz --out model.csv
-    python benchmarks/ask.py table rules.csv model.csv
+    python benchmarks/ask.py table rules.csv model.csv      # ours: benchmarks/results/ask.csv.gz
 
 `rules` and `model` write a row for each document, system and figure: sums over its questions, and their number. Figures
 of passages are those of the test meetings. ExplainMeetSum has no test meetings here, so lines are those of half of the
@@ -17,6 +17,7 @@ test. Intervals draw documents, and trainings (n - 1 of n, for an unbiased varia
 
 import argparse
 import csv
+import gzip
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -158,7 +159,7 @@ def read(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, dict[tuple[str,
     """Reads sums by figure, system, seed, and domain and document."""
     table: Any = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     for path in paths:
-        with path.open(newline="", encoding="utf-8") as file:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 key = (row["domain"], row["document"])
                 table[row["figure"]][row["system"]][row["seed"]][key] = float(row["sum"]), int(row["count"])
@@ -195,12 +196,13 @@ def table(args: argparse.Namespace) -> None:
         groups = {"all": documents} | {
             name: [d for d in documents if d[0] == name] for name in {d[0] for d in documents}
         }
-        trained = next((name for name, seeds in systems.items() if len(seeds) > 1 or "" not in seeds), None)
+        trained = "trained" if "trained" in systems else None
         print(f"\n{figure}")
         for group in sorted(groups, key=lambda name: (name != "all", name)):
             means = {
                 name: drawn(list(seeds.values()), groups[group], np.random.default_rng(0))
                 for name, seeds in systems.items()
+                if set(groups[group]) <= set(next(iter(seeds.values())))
             }
             for name, values in means.items():
                 own = (
