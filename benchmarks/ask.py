@@ -114,9 +114,9 @@ def model(args: argparse.Namespace) -> Iterator[Row]:
         best = predictor_of(path, args)
         test = records_of(args.data, "test", args.out_of)
         references, answers = references_of(test)[0], {False: list[float](), True: list[float]()}
-        for reference, record, found in zip(references, test, best.predictions(with_others(test)), strict=True):
-            yield from rows_of_units(args.name, seed, reference, found.questions, lines=False)  # type: ignore[attr-defined]
-            for number, answer in enumerate(found.questions):  # type: ignore[attr-defined]
+        for reference, record, prediction in zip(references, test, best.predictions(with_others(test)), strict=True):
+            yield from rows_of_units(args.name, seed, reference, prediction.questions, lines=False)  # type: ignore[attr-defined]
+            for number, answer in enumerate(prediction.questions):  # type: ignore[attr-defined]
                 if number >= len(record.questions) or record.evidence[number]:
                     answers[number < len(record.questions)].append(answer["answer_probability"])
         scores = np.array(answers[True] + answers[False])
@@ -127,8 +127,8 @@ def model(args: argparse.Namespace) -> Iterator[Row]:
         if args.out_of is None and last.is_file():
             scored = halves(records_of(args.data, "valid"))[1]
             pairs = zip(references_of(scored)[0], predictor_of(last, args).predictions(scored), strict=True)
-            for reference, found in pairs:
-                yield from rows_of_units(args.name, seed, reference, found.questions, lines=True)  # type: ignore[attr-defined]
+            for reference, prediction in pairs:
+                yield from rows_of_units(args.name, seed, reference, prediction.questions, lines=True)  # type: ignore[attr-defined]
         vectors_of(args.vectors).save()
         print(f"{path}: scored", flush=True)
 

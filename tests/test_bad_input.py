@@ -674,7 +674,7 @@ SCORES = [
         "in is a folder, and `datasets` did not save it: name a file"),
     row("score classification --hypotheses in/h.jsonl --references in/r.jsonl --json in/none/a.json",
         dict.fromkeys(("h.jsonl", "r.jsonl"), '{"id": "a", "label": "A"}\n'),
-        "in/none: the directory of --json does not exist"),
+        "in/none: the directory of --out does not exist"),
     row("show --documents in/r.jsonl --hypotheses in/h.jsonl --sentences -1",
         {"r.jsonl": '{"id": "a", "text": "A"}\n', "h.jsonl": '{"id": "a", "text": "A"}\n'},
         "--sentences must not be negative: -1"),

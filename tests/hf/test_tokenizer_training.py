@@ -104,7 +104,7 @@ def test_a_pipeline_of_an_exported_folder_predicts_as_hat_predict(
     fine_tuned: Callable[[str], FineTuned], tmp_path: Path
 ) -> None:
     made, folder = fine_tuned("classification"), tmp_path / "folder"
-    words = ["export", "--to", "hf", "--path", made.checkpoint, "--data", made.data / "bin", "--out", folder]
+    words = ["export", made.checkpoint, "--data", made.data / "bin", "--out", folder]
     assert cli.main(list(map(str, words))) == 0
     texts = ["Okay , shall we start ?", "I think the remote control should be yellow . Or should it ?"]
     right = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu").predict([{"segments": [t]} for t in texts])
