@@ -54,8 +54,8 @@ def info(name: str) -> Facts:
         return checkpoint_facts(path)
     if is_model_folder(path):
         return folder_facts(path)
-    if (found := next((each for each in (path, path / "bin") if (each / FILE_NAME).is_file()), None)) is not None:
-        return data_facts(found)
+    if (directory := next((each for each in (path, path / "bin") if (each / FILE_NAME).is_file()), None)) is not None:
+        return data_facts(directory)
     raise ValueError(f"{path} is no folder of a model (config.json), and no directory of hat preprocess ({FILE_NAME})")
 
 
@@ -105,7 +105,7 @@ def checkpoint_facts(path: Path) -> Facts:
             sizes[str(each.dtype).removeprefix("torch.").replace("float", "fp").replace("bfp", "bf")] += each.numel()
     names = ("max_source_positions", "max_target_positions", "max_positions")
     data = Path(str(task.get("data") or model.get("data") or ""))
-    found = data if (data / FILE_NAME).is_file() else None
+    bin_directory = data if (data / FILE_NAME).is_file() else None
     return {
         "what": "checkpoint of fairseq",
         "path": str(path),
@@ -113,7 +113,7 @@ def checkpoint_facts(path: Path) -> Facts:
         "task": task.get("_name") or task.get("task"),
         **parameters(sizes),
         "updates": (state.get("optimizer_history") or [{}])[-1].get("num_updates"),
-        **(of_bin(found, {name: task[name] for name in names if task.get(name)}) if found else {}),
+        **(of_bin(bin_directory, {name: task[name] for name in names if task.get(name)}) if bin_directory else {}),
         "trained on": str(data) if data.name else None,
         "files": {path.name: path.stat().st_size},
     }

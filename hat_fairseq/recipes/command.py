@@ -111,10 +111,10 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
     for step, commands in steps.items():
-        kept = commands[1:] if step in SCORED else []  # scores are computed in seconds
+        last = commands[1:] if step in SCORED else []  # scores are computed in seconds
         if is_done(step, commands[0]):
             print(f"{step}: done already", flush=True)
-            commands = kept
+            commands = last
         for command in commands:
             if status := run_to_the_end(command):
                 return status
