@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
 from ..networks.evidence import EvidenceEncoder
@@ -39,7 +40,7 @@ def load_encoder(path: str, references: str) -> Loaded:
             f"{path} is no folder of hat export, and its data are not in {data}: take text/SPLIT.jsonl of its data as "
             "references, or a folder of hat export"
         )
-    loaded = load(path, data)
+    loaded = load(path, data, precision=AUTO)
     encoder_of(loaded)
     return loaded
 

@@ -40,7 +40,8 @@ def model(evidence_model: EvidenceModel) -> EvidenceModel:
 
 
 def ask(model: EvidenceModel, transcript: object, *words: object) -> int:
-    return hat("ask", model.checkpoint, transcript, *words, "--data", model.data, "--device", "cpu")
+    exact = [] if "--precision" in words else ["--precision", "fp32"]
+    return hat("ask", model.checkpoint, transcript, *words, "--data", model.data, "--device", "cpu", *exact)
 
 
 def ask_json(model: EvidenceModel, transcript: object, capsys: Any, *words: object) -> list[dict[str, Any]]:
@@ -440,7 +441,8 @@ def test_meeting_is_the_default(model: EvidenceModel, tmp_path: Path, capsys: An
     path = write_formats(tmp_path)["m.txt"]
     expected = ask_json(model, path, capsys, *QUESTIONS)
     monkeypatch.setattr("hat_fairseq.inference.ask.MEETING_NAME", str(model.checkpoint))
-    assert hat("ask", path, *QUESTIONS, "--data", model.data, "--device", "cpu", "--json") == 0
+    flags = ["--data", model.data, "--device", "cpu", "--precision", "fp32", "--json"]
+    assert hat("ask", path, *QUESTIONS, *flags) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == expected
 
 

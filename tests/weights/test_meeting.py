@@ -97,7 +97,7 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     question, out = "How much money can be spent?", tmp_path / "out.jsonl"
     assert hat("ask", tmp_path / "meeting.txt", question, "--out", out) == 0
     (line,) = read_lines(out)
-    assert line["answered"] is asked.answered and line["threshold"] == asked.threshold
+    assert line["answered"] is asked.answered and line["threshold"] == pytest.approx(asked.threshold, abs=0.02)  # bf16
 
 
 @pytest.mark.slow
