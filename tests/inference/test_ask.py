@@ -65,7 +65,6 @@ def write_formats(folder: Path) -> dict[str, Path]:
         "m.srt": "".join(f"{n}\n{cue}{s}: {t}\n\n" for n, (cue, (s, t)) in enumerate(zip(cues, TURNS, strict=True), 1)),
         "m.vtt": "WEBVTT\n\n" + "".join(f"{cue}<v {s}>{t}</v>\n\n" for cue, (s, t) in zip(cues, TURNS, strict=True)),
     }
-    contents["no_ending"] = contents["m.vtt"]
     for name, content in contents.items():
         (folder / name).write_text(content, encoding="utf-8")
     return {name: folder / name for name in contents}
@@ -87,7 +86,7 @@ def test_every_format_gives_the_same_passages(
         assert raw[passage["begin"] : passage["end"]] == passage["text"] == raw
         assert (passage["first"], passage["last"], passage["rank"]) == (0, 3, 1)
         assert passage["roles"] == ["Ann Lee", "Bob"] and len(passage["lines"]) == 3
-        with_times = name in ("m.srt", "m.vtt", "no_ending")
+        with_times = name in ("m.srt", "m.vtt")
         assert ("time" in passage) == with_times and passage.pop("time", [0, 35]) == [0, 35]
         for line in passage["lines"]:
             times = [10 * line["number"], 10 * line["number"] + 5]
