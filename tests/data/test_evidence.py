@@ -137,7 +137,8 @@ def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: 
         assert form != "given" or letters(raw[unit.begin : unit.end]) == letters(texts[unit.number])
     scores = np.array(data.draw(st.lists(st.floats(0, 1), min_size=2 * len(units), max_size=2 * len(units))))
     threshold = data.draw(st.sampled_from([0.0, 0.5, 0.9]))
-    found = EvidenceKind().predict(record, rows, [scores], [], EvidenceOptions(threshold)).to_json()
+    outputs = [np.pad(scores.reshape(2, -1, 1), ((0, 0), (1, 0), (0, 1))).ravel()]  # no document, no lines
+    found = EvidenceKind().predict(record, rows, outputs, [], Decision(Threshold(threshold))).to_json()
     for each, row in zip(found["questions"], scores.reshape(2, -1), strict=True):
         chosen = {unit.number for unit, score in zip(units, row, strict=True) if score >= threshold}
         known = [unit.number for unit in units]
@@ -155,7 +156,7 @@ def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: 
         assert sorted(seen) == sorted(chosen)
         order = [passage["probability"] for passage in each["passages"]]
         assert order == sorted(order, reverse=True)
-        most = EvidenceKind().predict(record, rows, [scores], [], EvidenceOptions(threshold, 1))
+        most = EvidenceKind().predict(record, rows, outputs, [], Decision(Threshold(threshold), most_passages=1))
         assert [len(q["passages"]) for q in most.questions] == [min(1, len(q["passages"])) for q in found["questions"]]
 
 

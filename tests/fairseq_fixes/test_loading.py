@@ -79,7 +79,7 @@ def test_the_end_of_a_process_that_loads_data_is_one_line(signum: int) -> None:
 def test_a_small_shared_memory(ami: Path, tmp_path: Path, size: str) -> None:
     """Too small for the semaphores of the processes, or for a batch."""
     words = [
-        "fairseq-train",
+        Path(sys.executable).parent / "fairseq-train",
         *training_words(ami / "bin", tmp_path / "ck", "--max-update", 2, "--num-workers", 1, "--batch-size", 6),
     ]
     script = f'mount -t tmpfs -o size={size} none /dev/shm || exit 77; exec timeout -k 1 100 "$@"'

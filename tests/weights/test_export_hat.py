@@ -199,7 +199,7 @@ def test_options_of_generation(model: Path, ami: Path, tmp_path: Path, capsys: p
 def test_options_that_only_transformers_has_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """By a command and in Python, once; one that changes nothing is not."""
     assert hat("export", "demo", "--out", tmp_path / "P", "--min-len", 1, "--max-len-b", 9) == 0
-    (source := tmp_path / "in.txt").write_text("PM: So we begin .\nID: Yes .\n")
+    (source := tmp_path / "in.txt").write_text("PM: So we begin .\nID: Yes .\nPM: Good .\nID: Fine .\n")
     words = ["generate", tmp_path / "P", source, "--device", "cpu", "--overwrite", "--out", tmp_path / "out.jsonl"]
     assert hat(*words) == 0 and "transformers" not in caplog.text
     usual = read_lines(tmp_path / "out.jsonl")
