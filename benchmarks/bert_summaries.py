@@ -24,8 +24,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import RESULTS, flags, write_result
+from harness import RESULTS, flags, record_of
 from recipe_runs import RUNS, finished_run, preprocessed, run_recipe
+from study_table import add_run, has_run
 
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
 from hat_fairseq.scoring.rouge import METRICS, score_documents, split_summary
@@ -60,13 +61,12 @@ def cpu_seconds() -> float:
 
 
 def main() -> None:
-    parser = flags(RESULTS / "bert_summaries")
+    parser = flags(RESULTS / "bert_summaries.csv.gz")
     parser.add_argument("--root", type=Path, required=True, help="folder with the three files")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     args = parser.parse_args()
-    out, text, runs = args.out / "summaries", preprocessed(RECIPE) / "text", RUNS / RECIPE
-    out.mkdir(parents=True, exist_ok=True)
+    text, runs = preprocessed(RECIPE) / "text", RUNS / RECIPE
     runs.mkdir(parents=True, exist_ok=True)
     if not (preprocessed(RECIPE) / "manifest.json").is_file():
         run_recipe("preprocess", RECIPE, ["--root", str(args.root), *DATA], runs / "preprocess.log")
@@ -77,13 +77,13 @@ def main() -> None:
         content = {"task": "summaries", "train": trained, "arm": arm, "seed": seed, **facts}
         scores = figures(texts, text / "test.jsonl")
         content["different_texts"] = len({json.loads(line)["text"] for line in texts.open(encoding="utf-8")})
-        write_result(out / f"{trained}.{arm}.{seed}.json", "rouge-score", **content, scores=scores)
+        add_run(args.out, record_of("rouge-score", **content, scores=scores))
 
     for rule in RULES:
         write("rules", rule, 1, runs / f"{rule}.jsonl")
     for seed in args.seeds:
         for arm in args.arms:
-            if not (out / f"all.{arm}.{seed}.json").is_file():
+            if not has_run(args.out, "summaries", "all", arm, seed):
                 start = cpu_seconds()
                 folder = finished_run(RECIPE, arm.lower(), seed, [*TRAIN.split(), *ARMS[arm]])
                 write("all", arm, seed, folder / "test.jsonl", cpu_seconds=round(cpu_seconds() - start))

@@ -33,10 +33,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from harness import RESULTS, flags, write_result
+from harness import RESULTS, flags, record_of
 from pretrained_data import EOS, Data, products
 from pretrained_hierarchy import SPARSE, fit, mean
 from pretrained_tasks import BOS, TASKS, Document
+from study_table import add_run, has_run
 from torch import Tensor
 
 from hat_fairseq.criterions.self_attention_regularization import symmetric_divergence
@@ -128,7 +129,7 @@ def run(data: Data, seed: int, divergence: float) -> dict[str, Any]:
 
 def main() -> None:
     logging.disable(logging.WARNING)
-    parser = flags(RESULTS / "continued_pretraining")
+    parser = flags(RESULTS / "continued_pretraining.csv.gz")
     parser.add_argument("data", type=Path, help="folder bin of hat preprocess")
     parser.add_argument("checkpoint", type=Path, help="MiniLM, from hat import, beside its tokenizer")
     parser.add_argument("--root", type=Path, required=True, help="folder of SumPubmed")
@@ -146,11 +147,9 @@ def main() -> None:
         data.state = torch.load(checkpoint, map_location="cpu", weights_only=False)["model"]
         prepare(data, ARMS[name], args.cache / f"vectors.{slug.removesuffix('-SAR')}.pt")
         for seed in args.seeds:
-            path = args.out / f"markers/head.{slug}.{seed}.json"
-            if not path.is_file():
-                path.parent.mkdir(parents=True, exist_ok=True)
+            if not has_run(args.out, "markers", "head", name, seed):
                 result = run(data, seed, float(name.endswith("SAR")))
-                write_result(path, task="markers", train="head", arm=name, seed=seed, **result)
+                add_run(args.out, record_of(task="markers", train="head", arm=name, seed=seed, **result))
 
 
 if __name__ == "__main__":

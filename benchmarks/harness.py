@@ -93,12 +93,13 @@ def flags(out: Path | None = None) -> argparse.ArgumentParser:
     """A parser with the docstring of the script and `--out`."""
     doc = sys.modules["__main__"].__doc__
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=out, help="JSON file (default: in results/)")
+    what = "table of runs" if out is not None and out.suffix == ".gz" else "JSON file"
+    parser.add_argument("--out", type=Path, default=out, help=f"{what} (default: in results/)")
     return parser
 
 
-def write_result(path: Path, *versions: str, **content: Any) -> None:
-    """Write a result with the entries common to all; `versions`: distributions, recorded if they are installed."""
+def record_of(*versions: str, **content: Any) -> dict[str, Any]:
+    """A result with the entries common to all; `versions`: distributions, recorded if they are installed."""
     question = Path(sys.argv[0]).stem
     record = {
         "question": question,
@@ -111,6 +112,12 @@ def write_result(path: Path, *versions: str, **content: Any) -> None:
     for name in ("torch", "fairseq-fixed", "hat_fairseq", *versions):
         with contextlib.suppress(PackageNotFoundError):
             record["versions"][name] = version(name)
+    return record
+
+
+def write_result(path: Path, *versions: str, **content: Any) -> None:
+    """Write a result of one file."""
+    record = record_of(*versions, **content)
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path}")

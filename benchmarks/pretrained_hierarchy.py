@@ -39,7 +39,6 @@ them, and a window looks into the chunk that follows.
 import copy
 import logging
 import random
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,9 +47,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from harness import RESULTS, flags, write_result
+from harness import RESULTS, flags, record_of
 from pretrained_data import CHUNKS, DEVICE, LOWER, PRODUCTS, ROBERTA, SEGMENTS, Data, vectors_of
 from pretrained_tasks import ALONE, FIRST, QUESTIONS, TASKS, Document
+from study_table import add_run, has_run
 from torch import Tensor, nn
 
 EPOCHS, LEARNING_RATE, HEAD_RATE = 2, 5e-5, 5e-4  # of a training of the upper layers, one document an update
@@ -212,7 +212,7 @@ def run_rules(data: Data) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 def main() -> None:
     logging.disable(logging.WARNING)
-    parser = flags(RESULTS / "pretrained_hierarchy")
+    parser = flags(RESULTS / "pretrained_hierarchy.csv.gz")
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("data", type=Path, help="folder bin of hat preprocess")
     parser.add_argument("checkpoint", type=Path, help="MiniLM, from hat import")
@@ -232,10 +232,8 @@ def main() -> None:
         data.prepare(ALONE)
 
     def write(name: str, seed: int, result: Callable[[], dict[str, Any]]) -> None:
-        path = args.out / args.task / f"{args.train}.{re.sub('[^A-Za-z0-9]+', '-', name)}.{seed}.json"
-        if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_result(path, task=args.task, train=args.train, arm=name, seed=seed, **result())
+        if not has_run(args.out, args.task, args.train, name, seed):
+            add_run(args.out, record_of(task=args.task, train=args.train, arm=name, seed=seed, **result()))
 
     if args.train == "rules":
         for name, seed, result in run_rules(data):

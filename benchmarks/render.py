@@ -13,17 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from study_table import read_runs
 
 Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
 
-Each question has one script. Every result is a JSON file in `results/` with its command, versions and device; `python
-benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the page;
-`make bench BENCH="generation training"` runs only these two. Some results are older than their script: their command
-measures the same today. `results/gpu_h100.txt` is the log of a run on a GPU that was ended early.
-[experiments_0.5.md](experiments_0.5.md): the finished experiments of version 0.5 with models from random weights; the
-commit 0e4b36db7eb6 has their scripts.
+Each question has one script. Its result is in `results/`, with commands, versions and device: a JSON file, or one
+table `.csv.gz` for a study with many runs (`study_table.py`). `python benchmarks/render.py` renders this page from the
+results. `make bench` runs the timed benchmarks and renders the page; `make bench BENCH="generation training"` runs only
+these two. Some results are older than their script: their command measures the same today. `results/gpu_h100.txt` is
+the log of a run on a GPU that was ended early.
+
+The experiments of version 0.5, with models from random weights, are finished: the commit 4fe126c0 has their page
+`benchmarks/experiments_0.5.md` with results and figures, the commit 0e4b36db7eb6 their scripts.
 """
 INTERLEAVED = """
 In the questions below, the contenders run in turns, each in its own process. Seconds are the median [least, most] over
@@ -122,11 +125,13 @@ def section(name: str) -> str:
 
 @cache
 def records() -> list[Record]:
-    """All results; the runs of questions `WITH_ARMS`, a file each, are joined to a result for each task."""
+    """All results; the runs in the table of each of `WITH_ARMS` are a result for each task."""
     results = [json.loads(path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.json"))]
-    for folder in (each for question in WITH_ARMS for each in sorted((FOLDER / "results" / question).glob("*"))):
-        runs = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
-        results.append({"question": folder.parent.name, "task": folder.name, "runs": runs})
+    for question in WITH_ARMS:
+        runs = read_runs(FOLDER / f"results/{question}.csv.gz")
+        for task in dict.fromkeys(run["task"] for run in runs):
+            own = [run for run in runs if run["task"] == task]
+            results.append({"question": question, "task": task, "runs": own})
     return results
 
 

@@ -29,7 +29,6 @@ ROOT = Path(__file__).resolve().parents[1]
 OTHER_PAGES = {
     "index.md": ROOT / "README.md",
     "benchmarks.md": ROOT / "benchmarks/README.md",
-    "experiments_0.5.md": ROOT / "benchmarks/experiments_0.5.md",
 }
 MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")

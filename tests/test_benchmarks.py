@@ -6,6 +6,8 @@ import re
 import runpy
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pretrained_hierarchy
 import pretrained_tasks
 import pytest
 import render
+import study_table
 import torch
 from commands import run_command
 from fairseq.data import Dictionary
@@ -250,3 +253,19 @@ def test_rows_have_all_sentences_whole() -> None:
     assert torch.equal(torch.cat([row[:-1] for row in rows]), whole)
     assert all(len(row) <= 256 and row[0] == 0 and row[-1] == 2 for row in rows)
     assert [int(row.eq(0).sum()) for row in rows] == [1, 1, 2, 1, 1, 1]
+
+
+def test_a_table_of_runs_keeps_them_and_takes_more_of_them_at_once(tmp_path: Path) -> None:
+    def run(seed: int, right: float) -> dict[str, Any]:
+        scores = {"a,1": {"accuracy": [right, 1], 'F1 "of" it': [0.1 + right, 2]}, "b": {"accuracy": [0, 1]}}
+        return {"task": "t", "train": "head", "arm": "N|D, x", "seed": seed, "valid": [1.5, None], "scores": scores}
+
+    path = tmp_path / "results/study.csv.gz"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(partial(study_table.add_run, path), [run(seed, 1 / 3) for seed in (10, 2, 1, 3)]))
+    study_table.add_run(path, run(2, 0.5))
+    assert study_table.read_runs(path) == [run(1, 1 / 3), run(2, 0.5), run(3, 1 / 3), run(10, 1 / 3)]
+    written = path.read_bytes()
+    study_table.write_runs(path, study_table.read_runs(path)[::-1])
+    assert path.read_bytes() == written and study_table.has_run(path, "t", "head", "N|D, x", 3)
+    assert not study_table.has_run(path, "t", "head", "N|D", 3) and not study_table.read_runs(tmp_path / "no.csv.gz")
