@@ -165,13 +165,13 @@ def check_options(options: Options, kind: Kind) -> None:
             f"--long-source {options.long_source} is not for --kind {kind.name}; choose "
             f"{', '.join(kind.policies)}{rows}"
         )
-    if kind.keeps_segments and options.segments != "sentences":
+    if kind.keeps == "element" and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
     if options.line_breaks != Options.line_breaks and options.splitter == "given":
         raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
-    if kind.is_one_segment and (options.segments == "none" or options.segments != "packed" and options.max_segments):
+    if kind.keeps == "text" and (options.segments == "none" or options.segments != "packed" and options.max_segments):
         name = "--segments none" if options.segments == "none" else "--max-segments without --segments packed"
         raise ValueError(f"{name} has no effect with --kind {kind.name}, whose texts are one segment; remove it")
     if options.bpe != "learned" and options.target_separator:

@@ -23,8 +23,20 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from ..data import readers
 from ..data.files import json_text
-from ..data.kinds import KINDS, LabelledKind, kind_of
-from ..data.kinds.sequences import BYTES, SequenceKind
+from ..data.kinds import (
+    KINDS,
+    BytePairKind,
+    ChoiceKind,
+    DocumentQuestionKind,
+    EvidenceKind,
+    LabelledKind,
+    QuestionKind,
+    SegmentKind,
+    SequenceKind,
+    WordKind,
+    kind_of,
+)
+from ..data.kinds.sequences import BYTES
 from ..data.options import Options
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 from ..networks.evidence import UNLIMITED
@@ -39,6 +51,7 @@ GIB = 1 << 30
 SYMBOLS = {"gpt2": 50_264, "sentencepiece": 250_001, "tokenizer": 30_521}
 MASKED = 7  # of so many tokens one is masked, about 15 %
 NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
+ROWS_OF_SAMPLE = {ChoiceKind: 4, BytePairKind: 2}  # of all others 1; a question of RACE has four choices
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
 #: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
@@ -178,14 +191,14 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
     if texts are the targets.
     """
     dictionary = task.source_dictionary
-    rows_of_sample = kind.rows_of_sample if isinstance(kind, LabelledKind) else 1
+    rows_of_sample = next((rows for each, rows in ROWS_OF_SAMPLE.items() if isinstance(kind, each)), 1)
     rows = documents * rows_of_sample
     tokens = torch.full((rows, source), dictionary.nspecial)
     tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
     if isinstance(kind, LabelledKind):
         tokens[:, 1] = dictionary.eos()  # after a question
-        gold = torch.tensor([kind.no_target(source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
+        gold = torch.tensor([target_of(kind, source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
     elif kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
         if task.role_dictionary is not None:
@@ -194,6 +207,18 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
         gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     counts = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
     return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **counts}
+
+
+def target_of(kind: LabelledKind, tokens: int, markers: int) -> int | list[int]:
+    """Returns a target of a row of so many tokens and markers."""
+    sizes = {
+        EvidenceKind: 2 * markers,
+        SegmentKind: markers,
+        WordKind: tokens,
+        DocumentQuestionKind: 4,
+        QuestionKind: 2,
+    }
+    return next(([0] * size for each, size in sizes.items() if isinstance(kind, each)), 0)
 
 
 def longest_document(

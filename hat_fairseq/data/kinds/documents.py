@@ -72,10 +72,6 @@ class DocumentKind(Kind):
     record = Document
     policies = POLICIES
     options = (TEXT, TARGETS)
-    folder = ""
-
-    def roles(self, record: Any) -> Sequence[str]:
-        return record.roles or ()
 
     def check_texts(self, record: Any) -> None:
         if record.question is not None and is_blank(record.question):
@@ -143,7 +139,7 @@ class DocumentKind(Kind):
         units = encoder.units(*prepared.texts)
         encoder.count_undivided(units)
         if not (settings.roles or settings.role_in_text):
-            encoder.counts["roles_left_out"] += len(self.roles(record))
+            encoder.counts["roles_left_out"] += len(record.roles or ())
         target = None if prepared.target is None else encoder.target(prepared.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
