@@ -15,7 +15,7 @@ from hat_fairseq.data.kinds.windows import sample_negatives
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import json_line, record_of_row, stored_record
+from hat_fairseq.data.records_json import RENAMED, json_line, record_from_json
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, count_words
@@ -35,7 +35,7 @@ def clean_block(options: Options, target_optional: bool, to_learn: bool, block: 
     report = SplitReport(kind := kind_of(options.kind))
     headers, stored, places, texts, words = [], [], [], [], Counter[str]()
     for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
-        record = record_of_row(parse_object(line, where), where, kind)
+        record = record_from_json(parse_object(line, where), where, kind, RENAMED)
         prepared = clean_record(record, kind, options, target_optional, report.treatments)
         headers.append((record.id, None if prepared is None else digest(record.texts()), record.name))
         if prepared is not None:
@@ -95,7 +95,7 @@ def prepared_records(archive: Path, kind: Kind) -> Iterator[Prepared]:
     lines = read_member(archive, "records").decode().split("\n")[:-1]
     places, texts = (json.loads(read_member(archive, name)) for name in ("places", "texts"))
     for line, where, (divided, target) in zip(lines, places, texts, strict=True):
-        record, texts_of_record = stored_record(line, where, kind), list(map(Divided.from_json, divided))
+        record, texts_of_record = record_from_json(json.loads(line), where, kind), list(map(Divided.from_json, divided))
         yield Prepared(record, texts_of_record, target and Divided.from_json(target))
 
 
