@@ -190,11 +190,9 @@ class Run:
         """Writes files in pieces; line i of all files is about row i, so each item has a piece of every file."""
         names: set[str] = set()
         for pieces in texts:
-            names = names or set(pieces)
-            if pieces and pieces.keys() != names:
-                raise ValueError(
-                    f"rows differ in their files: expected {', '.join(sorted(names | set(pieces)))} of every row"
-                )
+            names |= pieces.keys()
+            if pieces and (pieces.keys() != names or len({piece.count(b"\n") for piece in pieces.values()}) > 1):
+                raise ValueError(f"rows differ in their files: expected {', '.join(sorted(names))} of every row")
             for name, piece in pieces.items():
                 with open(self.directory / name, "ab") as file:
                     file.write(piece)

@@ -143,6 +143,4 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
             lines |= {f"{folder}/{split}.ids": ids for folder in ("text", "bin")}
         for name, line in lines.items():
             files.setdefault(name, []).append(line + "\n")
-    if len(set(map(len, files.values()))) > 1:  # line i of all files is about row i
-        raise ValueError(f"{split}: rows differ in their files: expected {', '.join(sorted(files))} of every row")
     return {name: "".join(lines) for name, lines in files.items()}
