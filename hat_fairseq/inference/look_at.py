@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..analysis.look import Look
+from ..analysis.page import LookWithPage
 from ..analysis.recording import Recorder
 from ..data.files import check_option
 from ..data.kind import LabelPrediction
@@ -216,7 +217,7 @@ def _look(
     if options.occlusion and recorder.num_units == 1:
         notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")
     maps, note = tuple(recorder.maps()), " ".join(notes)
-    return Look(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
+    return LookWithPage(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
 
 
 def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor], batch_size: int) -> Tensor:
