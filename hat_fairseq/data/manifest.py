@@ -20,6 +20,7 @@ from hat_fairseq.data.options import Options
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record, shown_label
 from hat_fairseq.data.rows import Row
+from hat_fairseq.printed import aligned
 from hat_fairseq.versions import versions
 
 FILE_NAME = MANIFEST
@@ -219,6 +220,4 @@ def table(manifest: Mapping[str, Any]) -> str:
         add("BLEU of what comes back", [f"{trip['bleu']:.2f}" if trip else "-" for trip in trips])
     for name in sorted({name for split in splits for name in split["treatments"]}):
         add(name, [split["treatments"].get(name, 0) for split in splits])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
-    return "\n".join("  ".join(cells).rstrip() for cells in texts)
+    return "\n".join(aligned(rows, str.rjust))
