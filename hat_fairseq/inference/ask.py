@@ -33,7 +33,8 @@ from . import command, jobs, reading
 from .answers import Answers, Document
 from .ask_text import printed
 from .labels import Predictor, refuse_nan
-from .loading import Loaded, load, split_with, verb_of
+from .loaded import Loaded
+from .loading import load, split_with, verb_of
 from .rows import encode_documents, logged_changes
 
 WRITES_STDOUT = True  # with --out -

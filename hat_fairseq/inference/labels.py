@@ -19,7 +19,8 @@ from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
 from ..model_folder import ModelFolder, is_model_folder
-from .loading import Loaded, verb_of
+from .loaded import Loaded
+from .loading import verb_of
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 
 BLOCK = 512  # records that are encoded, and sorted by length, at a time

@@ -26,7 +26,7 @@ from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..generation.settings import check_effect, no_effect
 from .labels import Predictor, unit_texts, weighted_row
-from .loading import Loaded
+from .loaded import Loaded
 from .rows import Encoded, check_batch_size, encode_documents, padded, row_of
 from .texts import DocumentToText
 

@@ -22,7 +22,7 @@ from ..scoring.official import (
 )
 from . import command, jobs, reading
 from .labels import Predictor, check_details, labelled_kind
-from .loading import Loaded
+from .loaded import Loaded
 from .rows import Line, check_batch_size
 
 WRITES_STDOUT = True  # with --out -
