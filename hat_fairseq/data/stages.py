@@ -1,6 +1,7 @@
 """What processes do with a block of records: clean them, encode them."""
 
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -130,6 +131,12 @@ def stored_units(archive: Path) -> Iterator[list[list[str]]]:
     for document in read_member(archive, "units").decode().removesuffix("\n").split("\n\n"):
         if document:
             yield [unit.split(" ") for unit in document.split("\n")]
+
+
+def files_of(archive: Path) -> dict[str, bytes]:
+    """Returns the pieces of files that `encode_block` stored: the members that are in a folder."""
+    with zipfile.ZipFile(archive) as members:
+        return {name: members.read(name) for name in members.namelist() if "/" in name}
 
 
 def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[str, str]:
