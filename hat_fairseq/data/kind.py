@@ -65,7 +65,7 @@ class Kind(ABC):
     classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training split
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
     element: ClassVar[str | None] = None  # what an element of the text is called if it has a label: it is not empty
-    #: What --segments cannot change: `element` if each one keeps a marker of its own, `text` if a text is one segment.
+    #: What --segments cannot change: `element` if each one keeps a marker of its own, `whole` if a text is one segment.
     keeps: ClassVar[str | None] = None
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training split does not decide
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # allowed values of --long-source; the first is always `error`

@@ -17,10 +17,10 @@ from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
 from hat_fairseq.data.options import Options
+from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record, shown_label
 from hat_fairseq.data.rows import Row
-from hat_fairseq.printed import aligned
 from hat_fairseq.versions import versions
 
 FILE_NAME = MANIFEST

@@ -171,7 +171,7 @@ def check_options(options: Options, kind: Kind) -> None:
         raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
-    if kind.keeps == "text" and (options.segments == "none" or options.segments != "packed" and options.max_segments):
+    if kind.keeps == "whole" and (options.segments == "none" or options.segments != "packed" and options.max_segments):
         name = "--segments none" if options.segments == "none" else "--max-segments without --segments packed"
         raise ValueError(f"{name} has no effect with --kind {kind.name}, whose texts are one segment; remove it")
     if options.bpe != "learned" and options.target_separator:

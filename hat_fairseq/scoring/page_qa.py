@@ -21,9 +21,9 @@ import numpy as np
 
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
+from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.printed import aligned
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.official import PageAnswer, Spans, gold_answers, meta_of, page_answer
 from hat_fairseq.scoring.report import (

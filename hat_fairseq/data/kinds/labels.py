@@ -142,7 +142,7 @@ class WordKind(ElementKind):
     name, task = "tokens", "token_classification"
     record = LabelledWords
     element = "word"
-    keeps = "text"
+    keeps = "whole"
     head_level = "token"
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
