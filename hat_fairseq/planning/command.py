@@ -21,21 +21,9 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from ..data import readers
+from ..data import kinds, readers
 from ..data.files import json_text
-from ..data.kinds import (
-    KINDS,
-    BytePairKind,
-    ChoiceKind,
-    DocumentQuestionKind,
-    EvidenceKind,
-    LabelledKind,
-    QuestionKind,
-    SegmentKind,
-    SequenceKind,
-    WordKind,
-    kind_of,
-)
+from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.kinds.sequences import BYTES
 from ..data.options import Options
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
@@ -51,7 +39,7 @@ GIB = 1 << 30
 SYMBOLS = {"gpt2": 50_264, "sentencepiece": 250_001, "tokenizer": 30_521}
 MASKED = 7  # of so many tokens one is masked, about 15 %
 NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
-ROWS_OF_SAMPLE = {ChoiceKind: 4, BytePairKind: 2}  # of all others 1; a question of RACE has four choices
+ROWS_OF_SAMPLE = {kinds.ChoiceKind: 4, kinds.BytePairKind: 2}  # of all others 1; a question of RACE has four choices
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
 #: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
@@ -151,7 +139,7 @@ def kind_of_recipe(preprocess: Mapping[str, Any]) -> Any:
 def expected_symbols(preprocess: Mapping[str, Any]) -> int:
     """Returns the number of symbols that the dictionary of a recipe will have, about; see docs/recipes.md."""
     bpe, folder = preprocess.get("bpe", Options.bpe), Path(str(preprocess.get("bpe-dir", ""))).expanduser()
-    if isinstance(kind_of_recipe(preprocess), SequenceKind):
+    if isinstance(kind_of_recipe(preprocess), kinds.SequenceKind):
         return SPECIAL + len(BYTES)
     if bpe == TokenizerBpe.kind and "bpe-dir" in preprocess and folder.is_dir():
         return SPECIAL + len(TokenizerBpe.load(find_tokenizer(folder)).symbols)
@@ -211,13 +199,8 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
 
 def target_of(kind: LabelledKind, tokens: int, markers: int) -> int | list[int]:
     """Returns a target of a row of so many tokens and markers."""
-    sizes = {
-        EvidenceKind: 2 * markers,
-        SegmentKind: markers,
-        WordKind: tokens,
-        DocumentQuestionKind: 4,
-        QuestionKind: 2,
-    }
+    sizes = {kinds.EvidenceKind: 2 * markers, kinds.SegmentKind: markers, kinds.WordKind: tokens}
+    sizes |= {kinds.DocumentQuestionKind: 4, kinds.QuestionKind: 2}
     return next(([0] * size for each, size in sizes.items() if isinstance(kind, each)), 0)
 
 

@@ -9,15 +9,8 @@ import yaml
 
 import hat_fairseq
 
+from ..data import kinds
 from ..data.files import json_text, read_json
-from ..data.kinds import (
-    CandidateKind,
-    ChoiceKind,
-    ClassificationKind,
-    PretrainingKind,
-    QuestionKind,
-    WordKind,
-)
 from ..data.language import base_language
 from ..data.options import Settings
 from ..data.pipeline import TextPipeline
@@ -41,12 +34,12 @@ FLAGS = {  # of fairseq-train in the model card, with the place of each in the s
 }
 
 HUB_TASKS = {  # the pipeline_tag of the Hugging Face Hub, by the kind of data
-    ClassificationKind: "text-classification",
-    ChoiceKind: "multiple-choice",
-    CandidateKind: "multiple-choice",
-    WordKind: "token-classification",
-    QuestionKind: "question-answering",
-    PretrainingKind: "fill-mask",
+    kinds.ClassificationKind: "text-classification",
+    kinds.ChoiceKind: "multiple-choice",
+    kinds.CandidateKind: "multiple-choice",
+    kinds.WordKind: "token-classification",
+    kinds.QuestionKind: "question-answering",
+    kinds.PretrainingKind: "fill-mask",
 }
 
 
