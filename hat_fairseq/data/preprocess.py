@@ -57,7 +57,8 @@ def main(args: argparse.Namespace) -> int:
     reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
     options = resolve_options(vars(args), reader)
     check_files(args, options)
-    check_root(args.root, reader)
+    if args.root is None and not reader.files:  # a reader that needs --root says so before anything is written
+        next(reader.lines(reader.splits[0], None, Counter()), None)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
     with (
@@ -230,9 +231,3 @@ def check_files(args: argparse.Namespace, options: Options) -> None:
         raise ValueError(f"--root has no effect: {args.reader} is a folder, which is read itself; remove it")
     if options.partial and args.reader not in names() and Path(args.reader).is_dir():
         raise ValueError(f"--partial has no effect: {args.reader} is a folder, and no release; remove it")
-
-
-def check_root(root: Path | None, reader: Reader) -> None:
-    """Reads the first record without --root, so that a reader that needs it says so before anything is written."""
-    if root is None and not reader.files:
-        next(reader.lines(reader.splits[0], None, Counter()), None)
