@@ -43,7 +43,7 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
 sys.path.append(str(READERS))
-from listops import END, FUNCTIONS  # noqa: E402
+from lra_listops import END, FUNCTIONS  # noqa: E402
 
 Example = tuple[Sequence[str], Any]  # symbols, value
 SPARSE = ["--arch", "ernie_sparse_lra_{task}"]

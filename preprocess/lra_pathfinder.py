@@ -1,7 +1,7 @@
 """Pathfinder of Long Range Arena: are two dots the ends of one curve? (Linsley et al. 2018; Tay et al. 2021.)
 
 `--root` is the folder `pathfinder32` of the authors' `lra_release.gz`
-(https://github.com/google-research/long-range-arena), or what `make_lra.py pathfinder` has drawn. Its part
+(https://github.com/google-research/long-range-arena), or what `examples/make_lra.py pathfinder` has drawn. Its part
 `curv_contour_length_14`, the hard one, on which papers report, has 200,000 greyscale images `imgs/FOLDER/sample_N.png`.
 `metadata/FOLDER.npy` are no numpy files but text: folder, file, number, label (1: on one curve), settings.
 
@@ -16,13 +16,13 @@ from pathlib import Path
 
 from hat_fairseq.data.files import note_input, read_lines
 from hat_fairseq.data.kinds import ByteSequence
-from pathfinder import SIZE
 from release import release_file, release_folder
 
 KIND = "byte_sequence"
 RELEASE = {"train": (160000, 159999), "valid": (20000,), "test": (20000,)}
 SHARES = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}  # in tenths
 PART = "curv_contour_length_14"
+SIZE = 32  # pixels of a side
 CONTENT = f"{PART}/imgs and {PART}/metadata, as pathfinder32 has them"
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_columns
 from hat_fairseq.data.kinds import BytePair
 from release import release_file, release_folder
 
@@ -26,8 +26,7 @@ COLUMNS = 5
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[BytePair]:
     """Yield the pairs of a split; an id is the number of the line and both ids."""
     path = release_file(release_folder(root, CONTENT) / f"new_aan_pairs.{FILES[split]}.tsv", CONTENT)
-    for number, line in read_lines(path):
-        columns = line.removesuffix("\r").split("\t")
+    for number, columns in read_columns(path):
         if len(columns) != COLUMNS:
             raise ValueError(f"{path}:{number}: {len(columns)} columns instead of {COLUMNS}; is the file cut off?")
         label, first, second, text, other = columns

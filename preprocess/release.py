@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hat_fairseq.data import compression
-from hat_fairseq.data.files import Fields, read_lines
+from hat_fairseq.data.files import Fields, read_columns, read_lines
 from hat_fairseq.data.formats import ending_of, opened
 
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}
@@ -114,8 +114,7 @@ def read_tsv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str
     ValueError with file and line if the first line does not name the columns, or a row has too few or too many.
     """
     header: list[str] = []
-    for number, line in read_lines(path):
-        fields = line.removesuffix("\r").split("\t")
+    for number, fields in read_columns(path):
         if number == 1:
             header = fields
             if missing := [column for column in columns if column not in header]:

@@ -44,7 +44,7 @@ from functools import partial
 from pathlib import Path
 
 from bitext import Side, join, pair, read_sides, read_test_set
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_columns
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.text import is_blank
 from markup import Tag, scan
@@ -115,8 +115,7 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
     """
     sides: tuple[Side, Side] | None = None
     name, documents, width, last = "", 0, 0, 0
-    for number, line in read_lines(path):
-        columns = line.removesuffix("\r").split("\t")
+    for number, columns in read_columns(path):
         has_text = not all(map(is_blank, columns[:2]))
         width = width or (has_text and len(columns))
         if has_text and len(columns) != width:
@@ -129,7 +128,7 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
         if not has_text:
             continue
         if width < 2:
-            raise ValueError(f"{path}:{number}: one column instead of two with a tab between them: {line:.60}")
+            raise ValueError(f"{path}:{number}: one column instead of two with a tab between them: {columns[0]:.60}")
         if sides is None:
             documents, name = documents + 1, new_name
             sides = Side(path, number), Side(path, number)

@@ -250,9 +250,6 @@ $("statements").append(...data.statements.map((text) => make("li", {}, text)));
 const items = data.source.map((_, unit) => {
   return make("p", {}, make("span", { className: "number" }, unit + 1), ...textOf(unit));
 });
-for (const [sentence, unit, words] of data.copies) {
-  items[unit].append(" ", make("span", { className: "chip" }, `${words} words are in sentence ${sentence + 1} of the output`));
-}
 for (let i = 0; i < S; i += BLOCK) $("source").append(make("div", {}, ...items.slice(i, i + BLOCK)));
 openView();
 showView();

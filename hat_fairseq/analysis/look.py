@@ -8,15 +8,12 @@ Legend: L layers, H heads, Q queries, S units of the source, R rows of predictio
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
-
-from .copying import LEAST, Copy, copies
 
 UNIFORM = 0.9  # share of the source, from which a head is practically uniform
 NAMED, VISIBLE = 3, 0.01  # units that a statement names, and the least change, in nats, that is shown
@@ -119,13 +116,6 @@ class Look:
         if broken := [name for name, values in shown.items() if not bool(values.isfinite().all())]:
             raise ValueError(f"document {self.document}: {broken[0]} has values that are not finite")
 
-    def _repr_html_(self) -> str:
-        """The page in a frame, for notebooks."""
-        from .page import page
-
-        style = "width: 100%; height: 45rem; border: 0"
-        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page(self))}"></iframe>'
-
     @property
     def is_empty(self) -> bool:
         """Returns whether it has neither attention nor occlusion to show."""
@@ -139,11 +129,6 @@ class Look:
     def sentences(self) -> list[str]:
         """Returns the texts of the target sentences."""
         return ["".join(self.target[a:b]).strip() for a, b in self.target_sentences]
-
-    @cached_property
-    def copies(self) -> list[Copy]:
-        """Returns which target sentences share a run of words with a unit of the source."""
-        return copies(self.sentences, self.source)
 
     @cached_property
     def by_sentence(self) -> tuple[AttentionMap, ...]:
@@ -177,7 +162,6 @@ class Look:
         """Says the prediction, what leaving out a unit changes, and how selective each kind of attention is."""
         first = [self.prediction] if self.prediction else []
         first += [] if self.occlusion is None else [self._of_occlusion(self.occlusion.with_whole())]
-        first += [self._of_copies()] if self.target_sentences else []
         return first + [self.statement(one) for one in self.by_sentence if len(self.source) > 1]
 
     def statement(self, one: AttentionMap) -> str:
@@ -195,13 +179,6 @@ class Look:
             f"{name}: {uniform} of {used.numel()} heads are practically uniform. The most selective one is head {head} "
             f"of layer {one.layers[layer]}: it uses {least} of the source."
         )
-
-    def _of_copies(self) -> str:
-        count, longest = len(self.target_sentences), max(self.copies, key=lambda copy: copy.words, default=None)
-        text = f"{len(self.copies)} of {count} sentences of the output copy {LEAST} or more words in a row"
-        if longest is None:
-            return f"{text}."
-        return f"{text}. Sentence {longest.sentence + 1} has {longest.words} of {self.unit} {longest.unit + 1}."
 
     def _of_occlusion(self, whole: Occlusion) -> str:
         if whole.is_uniform:

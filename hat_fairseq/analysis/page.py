@@ -18,6 +18,14 @@ TOP = 16
 MOST_ROWS = 200  # of a map with all its heads; of longer ones the page has the mean and the maximum
 
 
+class LookWithPage(Look):
+    """A look that notebooks show as its page."""
+
+    def _repr_html_(self) -> str:
+        style = "width: 100%; height: 45rem; border: 0"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page(self))}"></iframe>'
+
+
 def page(look: Look) -> str:
     """Returns the page of one document; ValueError if there is nothing to show, or for numbers that are not finite."""
     if look.is_empty:
@@ -27,7 +35,6 @@ def page(look: Look) -> str:
     roles = look.roles or ("",) * len(look.source)
     data["source"] = [text.removeprefix(f"{role} : ") for role, text in zip(roles, look.source, strict=True)]
     data |= {"spans": look.target_sentences, "statements": look.statements(), "uniform": UNIFORM, "least": VISIBLE}
-    data["copies"] = [(copy.sentence, copy.unit, copy.words) for copy in look.copies]
     data["maps"] = [_map(look, *pair) for pair in zip(look.maps, look.by_sentence, strict=True)]
     if look.occlusion is not None:
         whole = look.occlusion.with_whole()

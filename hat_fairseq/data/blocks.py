@@ -158,11 +158,6 @@ def read_member(archive: Path, name: str) -> bytes:
         return members.read(name)
 
 
-def member_names(archive: Path) -> list[str]:
-    with zipfile.ZipFile(archive) as members:
-        return members.namelist()
-
-
 def _is_whole(archive: Path) -> bool:
     """Tells whether a result is there, and not damaged by a crash of the machine."""
     try:

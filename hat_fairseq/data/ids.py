@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_columns
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ def read_ids(path: str | Path) -> list[Chunk]:
     Raises ValueError for a chunk that is repeated or missing.
     """
     chunks: dict[tuple[str, int], Chunk] = {}
-    for number, line in read_lines(path):
-        fields = line.split("\t")
+    for number, fields in read_columns(path):
         if len(fields) != 4 or not all(map(str.isdecimal, fields[1:])):
+            line = "\t".join(fields)[:80]
             raise ValueError(
-                f"{path}:{number}: expected document id, chunk, number of chunks and of segments, found {line[:80]!r}; "
+                f"{path}:{number}: expected document id, chunk, number of chunks and of segments, found {line!r}; "
                 "data of an earlier version: run hat preprocess again"
             )
         chunk = Chunk(fields[0], *map(int, fields[1:]))

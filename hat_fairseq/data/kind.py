@@ -44,6 +44,18 @@ class Prediction:
         return fields | {name: value for name, value in last.items() if value is not None}
 
 
+def files_of_pairs() -> dict[str, tuple[str, str]]:
+    """Returns `Kind.files` of documents with targets, as fairseq's translation has them."""
+    pairs = {"source": "source-target", "target": "source-target", "role": "role-None"}
+    return {side: (f"{{split}}.{pair}.{side}", f"dict.{side}.txt") for side, pair in pairs.items()}
+
+
+def files_of_rows(folder: str) -> dict[str, tuple[str, str]]:
+    """Returns `Kind.files` of rows, which may have labels, as fairseq's `sentence_prediction` has them."""
+    below = f"{folder}/" * bool(folder)
+    return {"source": (f"{below}{{split}}", f"{below}dict.txt"), "label": ("label/{split}", "label/dict.txt")}
+
+
 class Kind(ABC):
     """A kind of data."""
 
@@ -53,23 +65,26 @@ class Kind(ABC):
     classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training split
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
     element: ClassVar[str | None] = None  # what an element of the text is called if it has a label: it is not empty
-    keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
-    is_one_segment: ClassVar[bool] = False  # a text is one segment, which --segments packed alone divides
+    #: What --segments cannot change: `element` if each one keeps a marker of its own, `whole` if a text is one segment.
+    keeps: ClassVar[str | None] = None
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training split does not decide
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # allowed values of --long-source; the first is always `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
-    folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
-    hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
-    packs: ClassVar[bool] = False  # rows are filled with several records up to the limit on tokens, and have no ids
-    fills_masks: ClassVar[bool] = False  # its models predict masked tokens
+    folder: ClassVar[str] = ""  # where in `bin` fairseq's files of the source are
+    packs: ClassVar[bool] = False  # rows are filled with several records, to predict masked tokens, and have no ids
     # What follows from the above:
     gold: ClassVar[str | None]  # the field of a record with its gold target or label; None if there is none
     has_target: ClassVar[bool]  # it has texts as targets: documents for fairseq's translation
     is_text: ClassVar[bool]  # it is normalised, split and encoded with a BPE; else its symbols are the tokens
+    has_running_text: ClassVar[bool]  # its texts may be running text, which a splitter divides; else they are divided
+    #: By stream, what it is in `bin`: the files of `{split}` without `.bin` and `.idx`, and the dictionary.
+    files: ClassVar[Mapping[str, tuple[str, str]]]
 
     def __init_subclass__(cls) -> None:
-        cls.gold = getattr(cls, "record", Record).gold
-        cls.has_target, cls.is_text = cls.gold == "target", TEXT in cls.options
+        record = getattr(cls, "record", Record)
+        cls.gold, cls.has_target, cls.is_text = record.gold, record.gold == "target", TEXT in cls.options
+        cls.has_running_text = cls.is_text and "text" in getattr(record, "reads", ())
+        cls.files = files_of_pairs() if cls.has_target else files_of_rows(cls.folder)
 
     def check_texts(self, record: Any) -> None:
         """Raises EmptyDocumentError for a record with a text that shows nothing; `prepare` does so, too."""
@@ -98,34 +113,6 @@ class Kind(ABC):
         """Returns the labels to count for a labelled record; every label must occur in training."""
         return ()
 
-    def roles(self, record: Any) -> Sequence[str]:
-        """Returns the roles of its sentences, which a parallel stream may have; here none."""
-        return ()
-
-    def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
-        """Returns further rows of the table of preprocessing, from the manifest's figures of a split."""
-        return {}
-
-    @property
-    def files(self) -> dict[str, tuple[str, str]]:
-        """Says by stream what it is in `bin`: the files of `{split}` without `.bin` and `.idx`, and the dictionary.
-
-        Rows with labels are where fairseq's `sentence_prediction` has them.
-        """
-        if self.has_target:
-            pairs = {"source": "source-target", "target": "source-target", "role": "role-None"}
-            return {side: (f"{{split}}.{pair}.{side}", f"dict.{side}.txt") for side, pair in pairs.items()}
-        folder = f"{self.folder}/" if self.folder else ""
-        return {"source": (f"{folder}{{split}}", f"{folder}dict.txt"), "label": ("label/{split}", "label/dict.txt")}
-
-    @property
-    def has_running_text(self) -> bool:
-        """Returns whether its texts may be running text, which a splitter divides.
-
-        Of other kinds they are divided already.
-        """
-        return self.is_text and "text" in self.record.reads
-
     def divides_text(self, settings: Settings) -> bool:
         """Returns whether these settings divide running text into sentences, so that a splitter has an effect."""
         return self.has_running_text and (settings.segments != "none" or self.fills_rows(settings))
@@ -145,14 +132,16 @@ class Kind(ABC):
 class LabelledKind(Kind):
     """A kind with labels, for an encoder with classification heads. This one: a label for each record."""
 
+    folder = "input0"  # as for fairseq's `sentence_prediction`
     criterion: ClassVar[str] = "document_labels"
     head_level: ClassVar[str] = "document"  # what the states of the head are about, one of `modules.heads.LEVELS`
     num_scores: ClassVar[int | None] = None  # logits of the head; None: one for each label
     joins_rows: ClassVar[bool] = False  # a sample is all rows of a record
-    rows_of_sample: ClassVar[int] = 1  # how many a typical sample has
     prediction_options: ClassVar[Any] = None  # a dataclass of options that `predict` takes
     names_labels: ClassVar[bool]  # the head has a logit for each label, which follows from `num_scores`
-    has_segment_weights: ClassVar[bool] = False  # one prediction from all segments, which therefore have weights
+    #: What --details adds to a prediction: `weights` of the segments that it is made from, `segments` with what is
+    #: predicted about each, or the best `answers`; empty for nothing.
+    details: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -196,10 +185,6 @@ class LabelledKind(Kind):
         (target,) = targets
         return target
 
-    def no_target(self, num_tokens: int, num_markers: int) -> float | list[int]:
-        """Returns a target of a row of so many tokens and markers, to measure memory with."""
-        return 0
-
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> Prediction:
@@ -213,15 +198,6 @@ class LabelledKind(Kind):
         """
         probabilities = dict(zip(labels, outputs[0].tolist(), strict=True))
         return LabelPrediction(record.id, max(probabilities, key=probabilities.__getitem__), probabilities)
-
-    @property
-    def has_details(self) -> bool:
-        """Returns whether a prediction has segments or best answers."""
-        return (
-            self.has_segment_weights
-            or type(self).segments is not LabelledKind.segments
-            or hasattr(self.prediction_options, "n_best")
-        )
 
     def chosen(self, values: Mapping[str, Any]) -> Any:
         """Returns `prediction_options` with these values; ValueError for a name that this kind does not have."""
@@ -239,10 +215,6 @@ class LabelledKind(Kind):
     ) -> list[dict[str, Any]] | None:
         """Returns what is predicted about each segment of a record; None if that is nothing of its own."""
         return None
-
-    def weighted_row(self, prediction: Any) -> int:
-        """Returns the number of the row whose segments' weights explain the prediction."""
-        return 0
 
 
 @dataclass

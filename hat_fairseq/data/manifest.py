@@ -15,8 +15,9 @@ from typing import Any
 from hat_fairseq.data import round_trip
 from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.files import json_text
-from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
 from hat_fairseq.data.options import Options
+from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record, shown_label
 from hat_fairseq.data.rows import Row
@@ -52,7 +53,8 @@ class SplitReport:
     def count_record(self, record: Record) -> None:
         """Counts a record, its gold labels and its roles."""
         self.documents += 1
-        self.role_counts.update(self.kind.roles(record))
+        if self.kind.has_target:
+            self.role_counts.update(getattr(record, "roles", None) or ())
         if record.gold_value is None:
             self.without_gold = self.without_gold or record.name
         else:
@@ -175,6 +177,14 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
         raise ValueError(f"{Path(data, Path(name).relative_to(root.name))} {problem}; run hat preprocess again")
 
 
+def answers_lost(split: Mapping[str, Any]) -> str:
+    """Returns how many questions lost their answer, by the reader or by the limits of windows, and their share."""
+    by_reader = split["treatments"].get("answers_lost_by_reader", 0)
+    total = split["labels"].get("with an answer", 0) + by_reader
+    lost = by_reader + split["treatments"].get("examples_left_without_answer", 0)
+    return f"{lost:,} of {total:,} ({100 * lost / max(1, total):.1f} %)"
+
+
 def table(manifest: Mapping[str, Any]) -> str:
     """Returns the manifest's figures as a short table: one column for each split, and one for what the paper prints."""
     splits, paper = manifest["splits"].values(), manifest["paper"]
@@ -201,9 +211,8 @@ def table(manifest: Mapping[str, Any]) -> str:
         rows.append([f"label {shown_label(label):.60}", *(f"{count[label]:,}" for count in counts), ""])
     if others := labels[LABEL_ROWS:]:
         add(f"{len(others):,} other labels", [sum(map(count.__getitem__, others)) for count in counts])
-    figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits))
-    for name in figures[0]:
-        add(name, [split[name] for split in figures])
+    if isinstance(kind_of(manifest["options"]["kind"]), DocumentQuestionKind):
+        add("gold answers that no window has", list(map(answers_lost, splits)))
     if any("round_trip" in split for split in splits):
         trips = [split.get("round_trip") for split in splits]
         changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
@@ -211,6 +220,4 @@ def table(manifest: Mapping[str, Any]) -> str:
         add("BLEU of what comes back", [f"{trip['bleu']:.2f}" if trip else "-" for trip in trips])
     for name in sorted({name for split in splits for name in split["treatments"]}):
         add(name, [split["treatments"].get(name, 0) for split in splits])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
-    return "\n".join("  ".join(cells).rstrip() for cells in texts)
+    return "\n".join(aligned(rows, str.rjust))

@@ -57,7 +57,8 @@ def main(args: argparse.Namespace) -> int:
     reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
     options = resolve_options(vars(args), reader)
     check_files(args, options)
-    check_root(args.root, reader)
+    if args.root is None and not reader.files:  # a reader that needs --root says so before anything is written
+        next(reader.lines(reader.splits[0], None, Counter()), None)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
     with (
@@ -165,13 +166,13 @@ def check_options(options: Options, kind: Kind) -> None:
             f"--long-source {options.long_source} is not for --kind {kind.name}; choose "
             f"{', '.join(kind.policies)}{rows}"
         )
-    if kind.keeps_segments and options.segments != "sentences":
+    if kind.keeps == "element" and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
     if options.line_breaks != Options.line_breaks and options.splitter == "given":
         raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
-    if kind.is_one_segment and (options.segments == "none" or options.segments != "packed" and options.max_segments):
+    if kind.keeps == "whole" and (options.segments == "none" or options.segments != "packed" and options.max_segments):
         name = "--segments none" if options.segments == "none" else "--max-segments without --segments packed"
         raise ValueError(f"{name} has no effect with --kind {kind.name}, whose texts are one segment; remove it")
     if options.bpe != "learned" and options.target_separator:
@@ -230,9 +231,3 @@ def check_files(args: argparse.Namespace, options: Options) -> None:
         raise ValueError(f"--root has no effect: {args.reader} is a folder, which is read itself; remove it")
     if options.partial and args.reader not in names() and Path(args.reader).is_dir():
         raise ValueError(f"--partial has no effect: {args.reader} is a folder, and no release; remove it")
-
-
-def check_root(root: Path | None, reader: Reader) -> None:
-    """Reads the first record without --root, so that a reader that needs it says so before anything is written."""
-    if root is None and not reader.files:
-        next(reader.lines(reader.splits[0], None, Counter()), None)

@@ -116,7 +116,8 @@ class Record:
         cls.reads, cls.one_of, cls.gold = reads, one_of, gold
 
     def __post_init__(self) -> None:
-        labels = self.labels_as_text()
+        label: Any = getattr(self, "label", None)
+        labels = (label,) if isinstance(label, str) else getattr(self, "labels", None) or ()  # texts of the user
         if not all(map(is_unicode, (self.id, *labels))):
             raise ValueError(f"{self.name}: its id or label has a lone surrogate, which UTF-8 cannot represent")
         if is_blank(self.id) or any(character in self.id for character in "\t\r\n"):
@@ -127,11 +128,6 @@ class Record:
         if self.one_of and len(forms) != 1:
             present = " and ".join(forms) or "none"
             raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {present}")
-
-    def labels_as_text(self) -> Texts:
-        """Returns its `label`, or its `labels`, that are texts of the user."""
-        label: Any = getattr(self, "label", None)
-        return (label,) if isinstance(label, str) else getattr(self, "labels", None) or ()
 
     @property
     def parts(self) -> tuple[Text, ...]:

@@ -1,6 +1,5 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -56,7 +55,7 @@ def read_files(
                 number = next(numbers)
                 if file.is_table:
                     row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
-                record = record_of_row(columns.with_id(row, where, split, number), where, kind)
+                record = record_from_json(columns.with_id(row, where, split, number), where, kind, RENAMED)
                 if (before := number_of.setdefault(record.id, number)) != number:
                     raise ValueError(f"{where}: document id {record.id!r} was used before, in record {before}")
                 yield record
@@ -68,29 +67,17 @@ def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
     return {*_written(record), *columns.key_of, *([SUMMARY, SOURCE] if kind.has_target else [])}
 
 
-def record_of_row(row: dict[str, Any], where: str, kind: Kind) -> Record:
-    """Makes a record of a row of a file as `record_from_json`; the error of an unknown key says how to rename it."""
-    record: Any = kind.record
-    if unknown := row.keys() - _keys(record)[0].keys() - {SUMMARY, SOURCE}:
-        raise ValueError(f"{where}: {_unknown(min(unknown), record)}{RENAMED.format(min(unknown))}")
-    return record_from_json(row, where, kind)
-
-
-def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
+def record_from_json(value: Any, where: str, kind: str | Kind = "text", way_out: str = "") -> Record:
     """Makes a record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin.
 
     Null in place of a text is an empty text. In place of something that may be missing it is the same as no key.
+
+    `way_out`: the end of the message about an unknown key, which it may name as `{0}`.
     """
     kind = kind_of(kind)
     if isinstance(value, dict):
-        if kind.packs and value.get("id") is None:  # ids may be missing
-            value = {**value, "id": Path(where).name}
-        if kind.has_target:
-            if OTHERS in value:
-                raise ValueError(f"{where}: unknown key {OTHERS!r}; several references are a list of lists in target")
-            value = _with_references(value, where)
-        value = _with_text(value, kind.record.one_of)
-    record: Record = decode(kind.record, value, where)
+        value = _repaired(value, where, kind)
+    record: Record = decode(kind.record, value, where, way_out)
     object.__setattr__(record, "origin", where)  # not before: the messages above have it already
     return record
 
@@ -103,36 +90,38 @@ def record_to_json(record: Record) -> dict[str, Any]:
     return result
 
 
-def _with_references(value: dict[str, Any], where: str) -> dict[str, Any]:
-    """The target instead of a summary, and the text instead of a source; of several references one, and the others."""
+def _repaired(value: Mapping[str, Any], where: str, kind: Kind) -> dict[str, Any]:
+    """The keys that the record has: of a text to pack also an id, and an empty text for null without another form.
+
+    Documents with a target may have other names for it and for the text, and a list of several references.
+    """
+    value = dict(value)
+    if kind.packs and value.get("id") is None:
+        value["id"] = Path(where).name
+    if kind.has_target:
+        with at(f"{where}: document {value.get('id')!r}"):
+            _rename_and_divide(value)
+    forms = [form for form in kind.record.one_of if form in value]
+    if forms and all(value[form] is None for form in forms):
+        value[forms[0]] = "" if forms[0] == "text" else []
+    return value
+
+
+def _rename_and_divide(value: dict[str, Any]) -> None:
+    """Renames a summary and a source, and divides several references into the target and the others."""
+    if OTHERS in value:
+        raise ValueError(f"unknown key {OTHERS!r}; several references are a list of lists in target")
     for other, key in ((SUMMARY, "target"), (SOURCE, "sentences" if isinstance(value.get(SOURCE), list) else "text")):
-        if other not in value:
-            continue
-        if value[other] is not None and value.get(key) is not None:
-            raise ValueError(
-                f"{where}: document {value.get('id')!r}: {key} and {other} are two names for the same thing; give one "
-                "of them"
-            )
-        value = {key: None, **value}
-        if (of_other := value.pop(other)) is not None:
-            value[key] = of_other
+        if other in value and value.setdefault(key, None) is None:
+            value[key] = value[other]
+        elif value.get(other) is not None:
+            raise ValueError(f"{key} and {other} are two names for the same thing; give one of them")
+        value.pop(other, None)
     match value.get("target"):
         case [list() as first, *others]:
             if wrong := [each for each in others if not isinstance(each, list)]:
-                name = f"{where}: document {value.get('id')!r}"
-                raise ValueError(
-                    f"{name}: each reference in target must be a list, as the first is, not {wrong[0]!r:.60}"
-                )
-            return {**value, "target": first, OTHERS: others}
-    return value
-
-
-def _with_text(value: dict[str, Any], forms: tuple[str, ...]) -> dict[str, Any]:
-    """Puts an empty text for null, if no form of the text is given."""
-    present = [form for form in forms if form in value]
-    if present and all(value[form] is None for form in present):
-        return {**value, present[0]: "" if present[0] == "text" else []}
-    return value
+                raise ValueError(f"each reference in target must be a list, as the first is, not {wrong[0]!r:.60}")
+            value |= {"target": first, OTHERS: others}
 
 
 def json_line(record: Record) -> str:
@@ -141,15 +130,11 @@ def json_line(record: Record) -> str:
         return unicode_json(record_to_json(record))
 
 
-def stored_record(line: str, where: str, kind: Kind) -> Record:
-    """Returns the record of a `json_line`, which was checked when it was written; `where`: its origin."""
-    record: Record = decode(kind.record, _with_references(json.loads(line), where), where)
-    object.__setattr__(record, "origin", where)
-    return record
+def decode(cls: Any, value: Any, where: str, way_out: str = "") -> Any:
+    """Makes a dataclass of a JSON object whose keys are its fields; every ValueError begins with `where`.
 
-
-def decode(cls: Any, value: Any, where: str) -> Any:
-    """Makes a dataclass of a JSON object whose keys are its fields; every ValueError begins with `where`."""
+    `way_out`: as of `record_from_json`.
+    """
     with at(where):
         if not isinstance(value, dict):
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
@@ -157,7 +142,8 @@ def decode(cls: Any, value: Any, where: str) -> Any:
         if names := ALIASES.get(cls):
             value = {names[key] if names.get(key, key) not in value else key: item for key, item in value.items()}
         if unknown := value.keys() - keys.keys():
-            raise ValueError(_unknown(min(unknown), cls))
+            known, key = ", ".join(_written(cls)), min(unknown)
+            raise ValueError(f"unknown key {key!r}; known are {known}{way_out.format(key)}")
         if missing := required - value.keys():
             raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
@@ -172,10 +158,6 @@ def _plain(value: Any) -> Any:
     if type(value) is tuple and value and not isinstance(value[0], str):
         return [_plain(each) for each in value]
     return value
-
-
-def _unknown(key: str, cls: Any) -> str:
-    return f"unknown key {key!r}; known are {', '.join(_written(cls))}"
 
 
 def _written(cls: Any) -> list[str]:
@@ -204,9 +186,12 @@ def _decoder(hint: Any) -> Decode:
     if origin is tuple:
         return _items(arguments[0])
     if origin in (Union, UnionType):
-        decoders = {get_origin(each) is tuple: _decoder(each) for each in arguments if each is not NoneType}
-        one, several = decoders.get(False) or decoders[True], decoders.get(True) or decoders[False]
-        return lambda value, name: None if value is None else (several if isinstance(value, list) else one)(value, name)
+        lists = [each for each in arguments if get_origin(each) is tuple]
+        others = [each for each in arguments if each is not NoneType and each not in lists]
+        of_list, of_other = _decoder((lists or others)[0]), _decoder((others or lists)[0])
+        return lambda value, name: (
+            None if value is None else of_list(value, name) if isinstance(value, list) else of_other(value, name)
+        )
     if hint is str:
         return lambda value, name: of_type("" if value is None else value, str, name)
     kind = dict if origin is Mapping else hint

@@ -9,7 +9,7 @@ import json
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import Block, Blocks, blocks_of_lines, digest, member_names, read_member
+from hat_fairseq.data.blocks import Block, Blocks, blocks_of_lines, digest, read_member
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, letters_without_symbol
 from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import recorded_inputs
@@ -159,9 +159,8 @@ class Run:
             documents = chain.from_iterable(map(stages.stored_units, archives))
             texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
         else:
-            # members whose names have a slash are files to write, the others are about the block
-            texts = ({name: read_member(path, name) for name in member_names(path) if "/" in name} for path in archives)
-        self._append(texts)
+            texts = map(stages.files_of, archives)
+        append(self.directory, texts)
         if not report.lengths["source"]:
             raise ValueError(f"{split}: no window has an answer, and the others are dropped; raise --negative-windows")
 
@@ -185,19 +184,6 @@ class Run:
         while chunk := list(islice(rows, 1000)):
             texts = stages.lines_of_rows(chunk, split, self.reports[split])
             yield {name: text.encode() for name, text in texts.items()}
-
-    def _append(self, texts: Iterable[dict[str, bytes]]) -> None:
-        """Writes files in pieces; line i of all files is about row i, so each item has a piece of every file."""
-        names: set[str] = set()
-        for pieces in texts:
-            names = names or set(pieces)
-            if pieces and pieces.keys() != names:
-                raise ValueError(
-                    f"rows differ in their files: expected {', '.join(sorted(names | set(pieces)))} of every row"
-                )
-            for name, piece in pieces.items():
-                with open(self.directory / name, "ab") as file:
-                    file.write(piece)
 
     def write_labels(self, roles: tuple[str, ...]) -> None:
         """Writes the dictionaries of labels and of roles, if there are any."""
@@ -271,6 +257,18 @@ class Run:
                     f"have; it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
                 )
         return list(map(label_token, classes))
+
+
+def append(directory: Path, texts: Iterable[Mapping[str, bytes]]) -> None:
+    """Writes files in pieces; line i of all files is about row i, so each item has a piece of every file."""
+    names: set[str] = set()
+    for pieces in texts:
+        names |= pieces.keys()
+        if pieces and (pieces.keys() != names or len({piece.count(b"\n") for piece in pieces.values()}) > 1):
+            raise ValueError(f"rows differ in their files: expected {', '.join(sorted(names))} of every row")
+        for name, piece in pieces.items():
+            with open(directory / name, "ab") as file:
+                file.write(piece)
 
 
 def problems_of_labels(labels: Sequence[str]) -> Iterator[str]:

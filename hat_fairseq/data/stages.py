@@ -1,6 +1,7 @@
 """What processes do with a block of records: clean them, encode them."""
 
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,7 +16,7 @@ from hat_fairseq.data.kinds.windows import sample_negatives
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import json_line, record_of_row, stored_record
+from hat_fairseq.data.records_json import RENAMED, json_line, record_from_json
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, count_words
@@ -35,7 +36,7 @@ def clean_block(options: Options, target_optional: bool, to_learn: bool, block: 
     report = SplitReport(kind := kind_of(options.kind))
     headers, stored, places, texts, words = [], [], [], [], Counter[str]()
     for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
-        record = record_of_row(parse_object(line, where), where, kind)
+        record = record_from_json(parse_object(line, where), where, kind, RENAMED)
         prepared = clean_record(record, kind, options, target_optional, report.treatments)
         headers.append((record.id, None if prepared is None else digest(record.texts()), record.name))
         if prepared is not None:
@@ -95,7 +96,7 @@ def prepared_records(archive: Path, kind: Kind) -> Iterator[Prepared]:
     lines = read_member(archive, "records").decode().split("\n")[:-1]
     places, texts = (json.loads(read_member(archive, name)) for name in ("places", "texts"))
     for line, where, (divided, target) in zip(lines, places, texts, strict=True):
-        record, texts_of_record = stored_record(line, where, kind), list(map(Divided.from_json, divided))
+        record, texts_of_record = record_from_json(json.loads(line), where, kind), list(map(Divided.from_json, divided))
         yield Prepared(record, texts_of_record, target and Divided.from_json(target))
 
 
@@ -132,6 +133,12 @@ def stored_units(archive: Path) -> Iterator[list[list[str]]]:
             yield [unit.split(" ") for unit in document.split("\n")]
 
 
+def files_of(archive: Path) -> dict[str, bytes]:
+    """Returns the pieces of files that `encode_block` stored: the members that are in a folder."""
+    with zipfile.ZipFile(archive) as members:
+        return {name: members.read(name) for name in members.namelist() if "/" in name}
+
+
 def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[str, str]:
     """Returns the content of each file about some rows, which are counted in the report."""
     files: dict[str, list[str]] = {}
@@ -143,6 +150,4 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
             lines |= {f"{folder}/{split}.ids": ids for folder in ("text", "bin")}
         for name, line in lines.items():
             files.setdefault(name, []).append(line + "\n")
-    if len(set(map(len, files.values()))) > 1:  # line i of all files is about row i
-        raise ValueError(f"{split}: rows differ in their files: expected {', '.join(sorted(files))} of every row")
     return {name: "".join(lines) for name, lines in files.items()}

@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 
 from hat_fairseq.data.columns import ABSENT, AS_NAMED, Columns, value_at
 from hat_fairseq.data.files import Fields, at, of_type, parse_json, rows_of_lists
-from hat_fairseq.data.formats import CLOCK, STDIN, SUBRIP, TEXT, WEBVTT, DataFile, ending_of, form_of_text, opened
+from hat_fairseq.data.formats import (
+    CLOCK,
+    JSON_LINES,
+    STDIN,
+    SUBRIP,
+    TEXT,
+    WEBVTT,
+    DataFile,
+    ending_of,
+    form_of_text,
+    opened,
+)
 from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.record import Turn
@@ -132,6 +143,16 @@ def read_transcript(
         if number_of is not None and not file.is_json:
             raise OptionError(ONE_DOCUMENT, path, f"{transcript.format}, one", id=number_of)
     check_text(transcript, name if path == STDIN else str(path))
+    return transcript
+
+
+def of_record(record: Any) -> Transcript:
+    """Returns what a record says, without its questions; ValueError if nobody says anything."""
+    speakers = getattr(record, "roles", None) or (None,) * len(record.elements or ())
+    pairs = zip(record.elements or (), speakers, strict=True)
+    said = tuple(Said(text, None if speaker is None else shown(speaker) or None) for text, speaker in pairs)
+    transcript = Transcript(record.id, JSON_LINES, said, record.text)
+    check_text(transcript, record.name)
     return transcript
 
 

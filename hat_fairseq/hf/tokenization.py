@@ -182,7 +182,7 @@ class HatTokenizer(VocabularyTokenizer):
     @property
     def _reads_mask(self) -> bool:
         """Whether `<mask>` in a text is the token; an encoder with labels may have it in its dictionary, too."""
-        return self.has_mask and self.pipeline.kind.fills_masks
+        return self.has_mask and self.pipeline.kind.packs
 
     def _pipeline(self, settings: Settings, places: bool = False, mask: bool = False) -> PlacedPipeline:
         return PlacedPipeline(settings, self.pipeline.bpe, self.pipeline.counts, places, mask)

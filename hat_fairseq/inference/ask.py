@@ -24,7 +24,7 @@ from ..data.options import COLUMNS, METAVAR
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import Said
 from ..data.text import is_blank
-from ..data.transcripts import STDIN, Transcript, chosen_of, read_transcript
+from ..data.transcripts import STDIN, Transcript, chosen_of, of_record, read_transcript
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..suggestions import did_you_mean, unknown_flag
@@ -33,8 +33,8 @@ from . import command, jobs, reading
 from .answers import Answers, Document
 from .ask_text import printed
 from .labels import Predictor, refuse_nan
-from .loading import Loaded, load, split_with, verb_of
-from .record_file import as_file
+from .loaded import Loaded
+from .loading import load, split_with, verb_of
 from .rows import encode_documents, logged_changes
 
 WRITES_STDOUT = True  # with --out -
@@ -234,8 +234,7 @@ def transcript_of(args: argparse.Namespace) -> Transcript:
     if args.input.is_dir():
         records = list(reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns))
         chosen = records[chosen_of([record.id for record in records], args.id, args.input)]
-        with as_file([chosen]) as file:
-            return read_transcript(file, chosen.id, running)
+        return of_record(chosen)
     if args.split is not None:
         raise ValueError(f"--split {args.split} has no effect: {args.input} is no folder with splits; remove it")
     return read_transcript(args.input, args.id, running, columns=columns)

@@ -13,7 +13,7 @@ from ..data.dictionary import SPECIAL, Dictionary
 from ..model_folder import ModelFolder, is_model_folder
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
-from .loading import Data, Loaded, check_labels, make_ready
+from .loaded import Data, Loaded, check_labels, make_ready
 
 TASKS = DocumentToTextTask, EncoderTask
 

@@ -15,7 +15,8 @@ from ..generation.options import check_options
 from ..generation.settings import SEED, add_generation, add_seed, check_effect, packaged_options, stated_options
 from ..workers import Workers
 from . import command, jobs, reading
-from .loading import Loaded, check_writes_texts
+from .loaded import Loaded
+from .loading import check_writes_texts
 from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
 from .texts import DocumentToText, seed_sampling
 

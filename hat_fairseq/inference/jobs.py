@@ -30,7 +30,8 @@ from ..versions import versions
 from ..weights.names import local_paths
 from ..workers import Workers, progress
 from .command import STDOUT, say_precision
-from .loading import Loaded, bin_of, checked, load, pipeline_of, split_with
+from .loaded import Loaded
+from .loading import bin_of, checked, load, pipeline_of, split_with
 from .rows import check_readable, log_changes
 
 NAMED = 8  # documents of a batch that messages name

@@ -12,14 +12,15 @@ import torch
 from torch import Tensor
 
 from ..analysis.recording import Recorder, segment_weights
-from ..data.kinds import LabelledKind, Prediction
+from ..data.kinds import ChoiceKind, LabelledKind, Prediction
 from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
 from ..model_folder import ModelFolder, is_model_folder
-from .loading import Loaded, verb_of
+from .loaded import Loaded
+from .loading import verb_of
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
 
 BLOCK = 512  # records that are encoded, and sorted by length, at a time
@@ -58,7 +59,7 @@ class Predictor:
         """
         check_batch_size(batch_size)
         check_details(self.kind, details)
-        if details and self.kind.has_segment_weights and len(self.models) > 1:
+        if details and self.kind.details == "weights" and len(self.models) > 1:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         records = iter(records)
         while block := list(islice(records, BLOCK)):
@@ -87,8 +88,8 @@ class Predictor:
             refuse_nan(record, outputs)
             prediction = self.kind.predict(record, rows, outputs, self.loaded.labels, options)
             prediction.meta = record.meta
-            if details and self.kind.has_segment_weights:
-                prediction.segments = self._weighted(own[self.kind.weighted_row(prediction)])
+            if details and self.kind.details == "weights":
+                prediction.segments = self._weighted(own[weighted_row(self.kind, prediction)])
             elif details:
                 prediction.segments = self.kind.segments(record, rows, outputs, prediction)
             yield prediction
@@ -139,9 +140,14 @@ def refuse_nan(record: Record, outputs: Iterable[Any]) -> None:
 
 def check_details(kind: LabelledKind, details: bool) -> None:
     """Raises ValueError for details of a kind whose predictions have none."""
-    if details and not kind.has_details:
+    if details and not kind.details:
         text = "{details} has no effect on the kind {}, whose predictions have none: remove it"
         raise OptionError(text, kind.name, details=None)
+
+
+def weighted_row(kind: LabelledKind, prediction: Any) -> int:
+    """Returns the number of the row whose segments' weights explain a prediction: that of the choice, else 0."""
+    return int(prediction.label) if isinstance(kind, ChoiceKind) else 0
 
 
 def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:

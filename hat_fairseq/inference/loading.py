@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,53 +18,12 @@ from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.kinds.evidence import EvidenceKind
 from ..data.options import SPLITTERS, OptionError, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
-from ..kernels import choose_precision, set_precision
+from ..kernels import choose_precision
 from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
 from ..networks import NETWORKS, build
 from ..suggestions import did_you_mean
 from ..weights.names import NAMES, local_paths
-
-Data = str | Path | None
-
-
-@dataclass
-class Loaded:
-    """Trained models in evaluation mode, and what belongs to them.
-
-    Attributes:
-        paths: of the checkpoints or folders.
-        source, target: the dictionaries of the texts; an encoder has one.
-        roles: that of the roles of speakers; None without.
-        longest: tokens of the longest source, `</s>` included.
-        labels: the names of the classes of an encoder with labels.
-        architecture: the registered name of the network.
-        precision: one of `kernels.precision.PRECISIONS`.
-        parameters: how many scalars the models have.
-        task: that of fairseq; None for networks that were built without it.
-    """
-
-    paths: list[str]
-    models: list[Any]
-    pipeline: TextPipeline
-    source: Dictionary
-    target: Dictionary
-    roles: Dictionary | None
-    longest: int
-    labels: list[str]
-    architecture: str
-    precision: str = "fp32"
-    parameters: int = 0
-    task: Any = None
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.models[0].parameters()).device
-
-    def with_task(self, purpose: str) -> Loaded:
-        """Returns the models through fairseq; see `load_with_fairseq`."""
-        if self.task is not None:
-            return self
-        return load_with_fairseq(self.paths, None, str(self.device), self.precision, purpose)
+from .loaded import Data, Loaded, check_labels, make_ready
 
 
 def load(checkpoints: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> Loaded:
@@ -87,6 +46,13 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
         return load_folders([folders[path] for path in paths], device, precision)
     purpose = f"{others[0]}, a checkpoint or a folder of an earlier version," if others else f"a folder with {data}"
     return load_with_fairseq(paths, data, device, precision, purpose)
+
+
+def with_task(loaded: Loaded, purpose: str) -> Loaded:
+    """Returns the models through fairseq; see `load_with_fairseq`."""
+    if loaded.task is not None:
+        return loaded
+    return load_with_fairseq(loaded.paths, None, str(loaded.device), loaded.precision, purpose)
 
 
 def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str, purpose: str) -> Loaded:
@@ -138,14 +104,6 @@ def load_folders(folders: list[ModelFolder], device: str, precision: str) -> Loa
     return replace(first, paths=paths, models=models, precision=precision, parameters=parameters)
 
 
-def check_labels(labels: Mapping[str, list[str]]) -> None:
-    """Raises ValueError for models of an ensemble whose classes have other names, by the paths of the models."""
-    first, *others = labels
-    for path in others:
-        if labels[path] != labels[first]:
-            raise ValueError(f"{path} has other labels than {first}: {labels[path]!r:.80}, {labels[first]!r:.80}")
-
-
 def check_writes_texts(path: str, kind: Kind) -> None:
     """Raises ValueError for models of a kind of data without texts to write."""
     if not kind.has_target:
@@ -159,15 +117,6 @@ def verb_of(kind: Kind) -> str:
     if not isinstance(kind, LabelledKind):
         return "embed"
     return "ask" if isinstance(kind, EvidenceKind) else "predict"
-
-
-def make_ready(models: list[Any], device: str, precision: str) -> int:
-    """Prepares models for inference, in place; returns how many parameters they have."""
-    parameters = sum(parameter.numel() for model in models for parameter in model.parameters())
-    for model in models:
-        model.to(device).eval()
-        set_precision(model, precision)
-    return parameters
 
 
 def load_folder(folder: ModelFolder) -> Loaded:

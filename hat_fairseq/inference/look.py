@@ -24,7 +24,7 @@ from ..generation.settings import OF_A_PAGE, SEED, add_generation, packaged_opti
 from ..weights.names import DEMO_NAME
 from ..workers import Workers
 from . import command, jobs, reading
-from .loading import Loaded
+from .loaded import Loaded
 from .look_at import BATCH_SIZE, LookOptions, check_stated, look_at, look_or_nothing, model_to_look_at
 from .rows import logged_changes
 from .texts import seed_sampling

@@ -14,18 +14,19 @@ import torch
 from torch import Tensor
 
 from ..analysis.look import Look
+from ..analysis.page import LookWithPage
 from ..analysis.recording import Recorder
 from ..data.files import check_option
 from ..data.kind import LabelPrediction
 from ..data.kinds import Prediction
-from ..data.kinds.choices import ChoiceKind
+from ..data.kinds.choices import NumberedKind
 from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..generation.settings import check_effect, no_effect
-from .labels import Predictor, unit_texts
-from .loading import Loaded
+from .labels import Predictor, unit_texts, weighted_row
+from .loaded import Loaded
 from .rows import Encoded, check_batch_size, encode_documents, padded, row_of
 from .texts import DocumentToText
 
@@ -109,9 +110,9 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
         raise OptionError(f"{text}byte_sequence; not for the kind {{}}", kind.name, occlusion=None)
     encoded, notes, _ = _encoded(record, model.loaded)
     default, label = 0, ""
-    if isinstance(kind, ChoiceKind) or kind.head_level in ("document", "pair"):
+    if isinstance(kind, NumberedKind) or kind.head_level in ("document", "pair"):
         (prediction,) = model.predictions_of([record], [encoded])
-        default, label = kind.weighted_row(prediction) if kind.joins_rows else 0, label_line(prediction)
+        default, label = weighted_row(kind, prediction), label_line(prediction)
     number = _chunk(options, record, len(encoded), default)
     tokens = encoded[number].tokens.to(device)
     with Recorder(net.core, tokens[None], net.core.reads_first_token) as recorder:
@@ -216,7 +217,7 @@ def _look(
     if options.occlusion and recorder.num_units == 1:
         notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")
     maps, note = tuple(recorder.maps()), " ".join(notes)
-    return Look(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
+    return LookWithPage(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
 
 
 def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor], batch_size: int) -> Tensor:

@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from ..data.kinds import KINDS, LabelledKind, QuestionKind
@@ -22,7 +23,7 @@ from ..scoring.official import (
 )
 from . import command, jobs, reading
 from .labels import Predictor, check_details, labelled_kind
-from .loading import Loaded
+from .loaded import Loaded
 from .rows import Line, check_batch_size
 
 WRITES_STDOUT = True  # with --out -
@@ -66,6 +67,53 @@ def answer_options() -> dict[str, Any]:
     return {item.name: item for each in filter(None, classes) for item in fields(each)}
 
 
+@dataclass(frozen=True)
+class Official:
+    """The files for official scorers, whose names are fixed, beside the file of --out.
+
+    Attributes:
+        paths: none with --out -, and for other kinds than questions.
+        dataset: whose scorer reads them; None for the form of SQuAD.
+    """
+
+    paths: list[Path]
+    dataset: str | None
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, kind: str, records: Sequence[Record]) -> "Official":
+        """Returns the files of some records; ValueError for records of several data sets."""
+        names, datasets = official_files(kind, records[0]), list(dict.fromkeys(map(dataset_of, records)))
+        if args.out == command.STDOUT:
+            if names:
+                print("with --out - the files for official scorers are not written", file=sys.stderr)
+            return cls([], None)
+        if len(datasets) > 1:
+            several = " and ".join(name or "no dataset" for name in datasets)
+            raise ValueError(
+                f"{args.input} has questions of {several}, whose official files differ: give them one by one"
+            )
+        return cls(list(map(args.out.with_name, names)), datasets[0])
+
+    def check(self, args: argparse.Namespace, inputs: Sequence[Any]) -> None:
+        """Raises ValueError if they, or the file of --out, may not be written."""
+        command.check_lines(args.out, args.overwrite, inputs)
+        for path in self.paths:
+            if path.is_file() and not args.overwrite:  # its name is fixed
+                ways = f"choose another folder for {args.out.name}, or replace it with --overwrite"
+                raise ValueError(f"{path}, a file for official scorers, exists: {ways}")
+            check_output(path, args.overwrite, inputs)
+
+    def write(self, read: reading.Input, predictions: Sequence[Line]) -> None:
+        """Writes the answers to all questions that were read."""
+        if not self.paths:
+            return
+        answers, folder = read.in_order(iter(predictions), **null_answer(predictions)), self.paths[0].parent
+        if self.dataset is None:
+            write_squad_answers(folder, answers)
+        else:
+            write_official_answers(folder, self.dataset, zip(read.records, answers, strict=True))
+
+
 def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, and files for official scorers."""
     if args.out.suffix != ".jsonl" and args.out != command.STDOUT:  # predictions.json would be SQuAD's own file
@@ -76,51 +124,37 @@ def main(args: argparse.Namespace) -> int:
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     kind = labelled_kind(pipeline, args.model)
-    values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
-    options = kind.chosen(values)
-    check_details(kind, args.details)
-    is_squad, to_file = kind.name == QuestionKind.name, args.out != command.STDOUT
-    if "n_best" in values and not (args.details or (is_squad and to_file)):
-        where = "with --out - and" if is_squad else f"on the kind {kind.name}"
-        raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
+    options = options_of(args, kind)
     read = reading.read_input(args, pipeline)
-    official = official_files(kind.name, read.records[0])
-    datasets = list(dict.fromkeys(map(dataset_of, read.records)))
-    if to_file and len(datasets) > 1:
-        names = " and ".join(name or "no dataset" for name in datasets)
-        raise ValueError(f"{args.input} has questions of {names}, whose official files differ: give them one by one")
-    if official and not to_file:
-        print("with --out - the files for official scorers are not written", file=sys.stderr)
-
-    def check_outputs() -> None:
-        command.check_lines(args.out, args.overwrite, inputs)
-        for path in map(args.out.with_name, official if to_file else ()):
-            if path.is_file() and not args.overwrite:  # its name is fixed
-                ways = f"choose another folder for {args.out.name}, or replace it with --overwrite"
-                raise ValueError(f"{path}, a file for official scorers, exists: {ways}")
-            check_output(path, args.overwrite, inputs)
-
-    check_outputs()
+    official = Official.of(args, kind.name, read.records)
+    official.check(args, inputs)
     job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
-        check_outputs()  # a run that had the lock may have written them
+        official.check(args, inputs)  # a run that had the lock may have written them
         predictions = list(results)
-        check_outputs()  # so may a run with another --out in this folder: files for official scorers have fixed names
+        official.check(args, inputs)  # so may a run with another --out in this folder
         lines = read.in_order(iter(predictions), empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
-        if official and to_file:  # before the results are removed, which have more than the lines
-            answers = read.in_order(iter(predictions), **null_answer(predictions))
-            if (dataset := datasets[0]) is not None:
-                write_official_answers(args.out.parent, dataset, zip(read.records, answers, strict=True))
-            else:
-                write_squad_answers(args.out.parent, answers)
+        official.write(read, predictions)  # before the results are removed, which have more than the lines
     command.say(args.out, f"{len(lines)} predictions")
     if lost := sum(line.get("labels", []).count(None) for line in predictions):
         print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    if to_file and datasets[0] is not None:
-        print(f"{args.out.with_name(official[0])}: for the official scorer of {datasets[0]}")
+    if official.dataset is not None:
+        print(f"{official.paths[0]}: for the official scorer of {official.dataset}")
     return 0
+
+
+def options_of(args: argparse.Namespace, kind: LabelledKind) -> Any:
+    """Returns the options of the kind that are stated; ValueError for those without effect."""
+    values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
+    options = kind.chosen(values)
+    check_details(kind, args.details)
+    is_squad = kind.name == QuestionKind.name
+    if "n_best" in values and not (args.details or (is_squad and args.out != command.STDOUT)):
+        where = "with --out - and" if is_squad else f"on the kind {kind.name}"
+        raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
+    return options
 
 
 def line_of(prediction: Line, details: bool) -> Line:

@@ -26,7 +26,8 @@ from .answers import Answers
 from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions
 from .labels import Predictor
-from .loading import Data, load, split_with
+from .loaded import Data
+from .loading import load, split_with
 from .look_at import LookOptions, check_stated, look_at, model_to_look_at
 from .reading import check_splitter
 from .rows import logged_changes, longest_first

@@ -17,7 +17,7 @@ from ..data.long_input import LongInputError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import Row
-from .loading import Loaded
+from .loaded import Loaded
 
 logger = logging.getLogger(__name__)
 

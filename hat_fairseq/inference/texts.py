@@ -14,7 +14,8 @@ from ..data.records_json import json_line
 from ..generation.join_chunks import document_row
 from ..generation.options import NOT_SEARCHED, check_options, search_options
 from ..generation.search import beam_search
-from .loading import Loaded, check_writes_texts
+from .loaded import Loaded
+from .loading import check_writes_texts, with_task
 from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batch_size, encode_documents, padded
 
 
@@ -37,7 +38,7 @@ class DocumentToText:
         self.options, self.generator = generation, None
         others = [name for name, default, *_ in NOT_SEARCHED if generation.get(name, default) != default]
         if others or not all(hasattr(model.decoder, "new_cache") for model in loaded.models):
-            loaded = loaded.with_task(f"the generation option {', '.join(others)}")
+            loaded = with_task(loaded, f"the generation option {', '.join(others)}")
             self.generator = loaded.task.build_generator(loaded.models, Namespace(**generation))
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
 

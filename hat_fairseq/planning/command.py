@@ -21,10 +21,10 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from ..data import readers
+from ..data import kinds, readers
 from ..data.files import json_text
 from ..data.kinds import KINDS, LabelledKind, kind_of
-from ..data.kinds.sequences import BYTES, SequenceKind
+from ..data.kinds.sequences import BYTES
 from ..data.options import Options
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 from ..networks.evidence import UNLIMITED
@@ -39,6 +39,7 @@ GIB = 1 << 30
 SYMBOLS = {"gpt2": 50_264, "sentencepiece": 250_001, "tokenizer": 30_521}
 MASKED = 7  # of so many tokens one is masked, about 15 %
 NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
+ROWS_OF_SAMPLE = {kinds.ChoiceKind: 4, kinds.BytePairKind: 2}  # of all others 1; a question of RACE has four choices
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
 #: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
@@ -138,7 +139,7 @@ def kind_of_recipe(preprocess: Mapping[str, Any]) -> Any:
 def expected_symbols(preprocess: Mapping[str, Any]) -> int:
     """Returns the number of symbols that the dictionary of a recipe will have, about; see docs/recipes.md."""
     bpe, folder = preprocess.get("bpe", Options.bpe), Path(str(preprocess.get("bpe-dir", ""))).expanduser()
-    if isinstance(kind_of_recipe(preprocess), SequenceKind):
+    if isinstance(kind_of_recipe(preprocess), kinds.SequenceKind):
         return SPECIAL + len(BYTES)
     if bpe == TokenizerBpe.kind and "bpe-dir" in preprocess and folder.is_dir():
         return SPECIAL + len(TokenizerBpe.load(find_tokenizer(folder)).symbols)
@@ -178,14 +179,14 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
     if texts are the targets.
     """
     dictionary = task.source_dictionary
-    rows_of_sample = kind.rows_of_sample if isinstance(kind, LabelledKind) else 1
+    rows_of_sample = next((rows for each, rows in ROWS_OF_SAMPLE.items() if isinstance(kind, each)), 1)
     rows = documents * rows_of_sample
     tokens = torch.full((rows, source), dictionary.nspecial)
     tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
     if isinstance(kind, LabelledKind):
         tokens[:, 1] = dictionary.eos()  # after a question
-        gold = torch.tensor([kind.no_target(source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
+        gold = torch.tensor([target_of(kind, source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
     elif kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
         if task.role_dictionary is not None:
@@ -194,6 +195,13 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
         gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     counts = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
     return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **counts}
+
+
+def target_of(kind: LabelledKind, tokens: int, markers: int) -> int | list[int]:
+    """Returns a target of a row of so many tokens and markers."""
+    sizes = {kinds.EvidenceKind: 2 * markers, kinds.SegmentKind: markers, kinds.WordKind: tokens}
+    sizes |= {kinds.DocumentQuestionKind: 4, kinds.QuestionKind: 2}
+    return next(([0] * size for each, size in sizes.items() if isinstance(kind, each)), 0)
 
 
 def longest_document(

@@ -242,7 +242,7 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     score = values_of(trailing).get("score", flags.pop("score", "")) if verb in SCORED else ""
     trailing = [flag for flag in trailing if flag.name != "score" or verb not in SCORED]
     stated = values_of(trailing)
-    values = {"recipe": files.find(name).stem, **flags, **stated}
+    values = {"recipe": files.find(name).stem, "examples": str(files.EXAMPLES), **flags, **stated}
     references = None
     if "input" in positionals and "split" in flags and (file := Path(_fill(str(flags["input"]), values))).is_file():
         del flags["split"]  # which a file does not have

@@ -66,7 +66,7 @@ METRICS = {
     ),
     "qa": Metric(
         "compute exact match and F1 of answers to your own questions",
-        qa.score_squad,
+        qa.score_qa,
         references=f"{RECORDS}, or your own records",
     ),
     "squad": Metric("compute exact match and F1 of answers as in SQuAD 2.0", qa.score_squad, qa.add_threshold),

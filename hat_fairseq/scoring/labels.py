@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
-from hat_fairseq.scoring.report import Output, Report, Signature, aligned, bootstrap, check_counts, resampling
+from hat_fairseq.scoring.report import Output, Report, Signature, bootstrap, check_counts, resampling
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
+from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
@@ -30,7 +31,6 @@ from hat_fairseq.scoring.report import (
     Output,
     Report,
     Signature,
-    aligned,
     bootstrap,
     check_counts,
     digits,

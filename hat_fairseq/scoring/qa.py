@@ -276,33 +276,51 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
 
 def score_squad(args: argparse.Namespace) -> Output:
     """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
-    stated = getattr(args, "no_answer_threshold", None)
+    return _score_answers(args, _squad_report)
+
+
+def score_qa(args: argparse.Namespace) -> Output:
+    """Returns what `score_squad` does, with the figures of `qa`."""
+    return _score_answers(args, _qa_report)
+
+
+def _score_answers(args: argparse.Namespace, report_of: Callable[..., Report]) -> Output:
     golds, output = read_golds(args.references[0]), Output()
-    answers, resampled = [gold.answers for gold in golds.values()], _resampled(args)
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
         texts = {i: _predicted(fields) for i, fields in predictions.items()}
-        ordered = [texts[i] for i in golds]
-        odds = _no_answer_scores(path, predictions) if args.metric == "squad" else {}
-        if stated is not None and not odds:
-            raise ValueError(f"--no-answer-threshold has no effect: {path} has no no_answer_score")
-        if args.metric == "squad":
-            threshold = SQUAD_THRESHOLD if stated is None else stated
-            scores, place = [odds[i] for i in golds if odds] or None, {i: number for number, i in enumerate(golds)}
-            report = squad(
-                ordered,
-                answers,
-                no_answer_scores=scores,
-                no_answer_threshold=threshold,
-                order=[place[i] for i in predictions],  # as SQuAD does
-                **resampled,
-            )
-        else:
-            report = qa(ordered, answers, **resampled)
+        report = report_of(args, path, golds, texts, predictions)
         more = _annotated_figures(golds, texts, predictions)
         _add(output, args, path, replace(report, scores=report.scores | more))
     return output
+
+
+def _squad_report(
+    args: argparse.Namespace,
+    path: str,
+    golds: Mapping[str, Gold],
+    texts: Mapping[str, str],
+    predictions: Mapping[str, Fields],
+) -> Report:
+    """The report of a system; of equal no-answer scores the first line of its file comes first, as in SQuAD."""
+    scores, place = _no_answer_scores(path, predictions), {i: number for number, i in enumerate(golds)}
+    if args.no_answer_threshold is not None and not scores:
+        raise ValueError(f"--no-answer-threshold has no effect: {path} has no no_answer_score")
+    return squad(
+        [texts[i] for i in golds],
+        [gold.answers for gold in golds.values()],
+        no_answer_scores=[scores[i] for i in golds] if scores else None,
+        no_answer_threshold=SQUAD_THRESHOLD if args.no_answer_threshold is None else args.no_answer_threshold,
+        order=[place[i] for i in predictions],
+        **_resampled(args),
+    )
+
+
+def _qa_report(
+    args: argparse.Namespace, path: str, golds: Mapping[str, Gold], texts: Mapping[str, str], predictions: object
+) -> Report:
+    return qa([texts[i] for i in golds], [gold.answers for gold in golds.values()], **_resampled(args))
 
 
 def _annotated_figures(golds: Mapping[str, Gold], texts: Mapping[str, str], lines: Mapping[str, Fields]) -> Figures:

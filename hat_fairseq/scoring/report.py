@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hat_fairseq.data.printed import aligned
+
 _warn_once = functools.cache(logging.getLogger(__name__).warning)
 
 
@@ -142,12 +144,6 @@ class Output:
     def lines(self) -> list[str]:
         """Returns the lines to print."""
         return [*aligned(self.rows), *dict.fromkeys(self.signatures), *self.more]
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns a line for each row, in columns; all rows have the same number of cells."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def digits(threshold: float) -> str:

@@ -9,6 +9,7 @@ import yaml
 
 import hat_fairseq
 
+from ..data import kinds
 from ..data.files import json_text, read_json
 from ..data.language import base_language
 from ..data.options import Settings
@@ -30,6 +31,15 @@ FLAGS = {  # of fairseq-train in the model card, with the place of each in the s
     "update-freq": ("optimization", "update_freq"),
     "distributed-world-size": ("distributed_training", "distributed_world_size"),
     "seed": ("common", "seed"),
+}
+
+HUB_TASKS = {  # the pipeline_tag of the Hugging Face Hub, by the kind of data
+    kinds.ClassificationKind: "text-classification",
+    kinds.ChoiceKind: "multiple-choice",
+    kinds.CandidateKind: "multiple-choice",
+    kinds.WordKind: "token-classification",
+    kinds.QuestionKind: "question-answering",
+    kinds.PretrainingKind: "fill-mask",
 }
 
 
@@ -164,10 +174,11 @@ def languages_of(pipeline: TextPipeline) -> list[str]:
 def front_matter(pipeline: TextPipeline, tags: list[str], chosen: dict[str, Any]) -> str:
     """Returns the head of README.md that the Hugging Face Hub reads; fields that are unknown are left out."""
     kind, languages = pipeline.kind, languages_of(pipeline)
+    hub_task = next((task for each, task in HUB_TASKS.items() if isinstance(kind, each)), None)
     fields = {
         "language": languages,
         "library_name": "hat_fairseq",
-        "pipeline_tag": "translation" if len({*map(base_language, languages)}) > 1 else kind.hub_task,
+        "pipeline_tag": "translation" if len({*map(base_language, languages)}) > 1 else hub_task,
         "tags": tags,
         **chosen,
     }

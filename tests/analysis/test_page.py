@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from hat_fairseq.analysis.copying import Copy, copies
 from hat_fairseq.analysis.look import AttentionMap, Look
-from hat_fairseq.analysis.page import overview, page, summary
+from hat_fairseq.analysis.page import LookWithPage, overview, page, summary
 
 TO_TOKENS = "attention to tokens"
 ENDS = (0, 3, 5, 9)  # of the target sentences
@@ -130,21 +129,6 @@ def test_statements() -> None:
     )
 
 
-def test_what_an_output_copies_is_marked(show: Any) -> None:
-    """The longest run of words counts, whatever the punctuation, and the first of several units."""
-    source = ("So, the remote is yellow today.", "Yes: the remote IS yellow today, and it floats.", "Oh no.")
-    target = (" Today", " the", " remote", " is", " yellow", " today", " and", " costs.", " It", " floats.")
-    maps = (AttentionMap("attention to sentences", "target tokens", (0,), peaked(1, 1, 10, 3)),)
-    look = Look("d", "m", "sentence", source, (6, 9, 2), maps, target, ((0, 8), (8, 10)))
-    assert look.copies == [Copy(0, 1, 6)]
-    text = "1 of 2 sentences of the output copy 5 or more words in a row. Sentence 1 has 6 of sentence 2."
-    assert look.statements()[0] == text
-    chips = show(look).locator("#source .chip").all_text_contents()
-    assert chips == ["6 words are in sentence 1 of the output"]
-    assert copies(["黄色いリモコンです"], ["それは黄色いリモコンだ", "黄色いです"]) == [Copy(0, 0, 7)]
-    assert copies([], source) == copies(["no match"], []) == []
-
-
 def test_statements_and_colours_on_the_page(show: Any) -> None:
     """A uniform map has no coloured cell."""
     coloured = "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(x => x)"
@@ -177,7 +161,7 @@ def test_changes_of_less_than_a_hundredth_nat_have_no_colour(show: Any, factor: 
 def test_texts_are_not_markup(show: Any) -> None:
     bad = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 1'><!-- {script}{data}"
     maps = (AttentionMap(bad, "target tokens", (0,), peaked(1, 1, 2, 2)),)
-    look = Look(
+    look = LookWithPage(
         bad, bad, "sentence", (bad, "\u2028 \ud800 ="), (1, 1), maps, (bad, " b"), ((0, 2),), None, (bad, ""), bad
     )
     opened = show(look.with_occlusion([bad], torch.zeros(1), torch.ones(1, 2)))

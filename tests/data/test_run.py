@@ -14,6 +14,7 @@ from hat_fairseq.data import blocks
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.rows import Row
+from hat_fairseq.data.run import append
 from hat_fairseq.data.stages import lines_of_rows
 from hat_fairseq.workers import progress
 
@@ -92,11 +93,21 @@ def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypa
     assert 1 < len((outs[0] / "text/train.source").read_text().splitlines()) < 60
 
 
-def test_rows_with_other_streams_are_refused() -> None:
-    """Line i of all files is about row i."""
+@pytest.mark.parametrize("at_once", [True, False])
+def test_rows_with_other_streams_are_refused(at_once: bool, tmp_path: Path) -> None:
+    """Line i of all files is about row i, in a block and from one to the next."""
     rows = [Row("a", 0, 1, {"source": ["x"], "label": ["y"]}), Row("b", 0, 1, {"source": ["x"]})]
+    (tmp_path / "text").mkdir()
+    (tmp_path / "bin").mkdir()
+
+    def pieces(part: list[Row]) -> dict[str, bytes]:
+        lines = lines_of_rows(part, "train", SplitReport(KINDS["classification"]))
+        return {name: text.encode() for name, text in lines.items()}
+
+    append(tmp_path, [pieces(rows[:1]), {}, pieces(rows[:1])])
+    assert (tmp_path / "text/train.label").read_text() == "y\ny\n"
     with pytest.raises(ValueError, match=r"rows differ in their files: expected .*train\.label.* of every row"):
-        lines_of_rows(rows, "train", SplitReport(KINDS["classification"]))
+        append(tmp_path, [pieces(rows)] if at_once else [pieces(rows[:1]), pieces(rows[1:])])
 
 
 def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,14 @@ import json
 from collections import Counter
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import pytest
 
 from hat_fairseq.data.columns import Columns
+from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.speakers import Said, seconds
-from hat_fairseq.data.transcripts import Transcript, listed, of_text, read_transcript
+from hat_fairseq.data.transcripts import Transcript, listed, of_record, of_text, read_transcript
 
 
 def said(transcript: Transcript) -> list[tuple[str | None, str]]:
@@ -519,3 +521,24 @@ def test_a_role_replaces_a_speaker(tmp_path: Path) -> None:
     turns = [{"role": "PM", "speaker": "Ann", "text": "Hi."}, {"role": "ID", "speaker": None, "text": "Yes."}]
     path = write(tmp_path / "m.json", {"id": "a", "turns": turns})
     assert said(read_transcript(path)) == [("PM", "Hi."), ("ID", "Yes.")]
+
+
+@pytest.mark.parametrize(
+    ("record", "wanted"),
+    [
+        ({"turns": [{"speaker": "Ann", "text": "Hi."}, {"role": "PM", "speaker": "B", "text": "Ho."}]}, ["Ann", "PM"]),
+        ({"turns": [{"speaker": "\u200b", "text": "Hi."}, {"text": "Ho."}]}, [None, None]),
+        ({"sentences": ["Hi.", "Ho."]}, [None, None]),
+        ({"text": "Hi. Ho."}, []),
+    ],
+)
+def test_a_record_is_a_transcript_as_its_file_is(
+    record: dict[str, Any], wanted: list[str | None], tmp_path: Path
+) -> None:
+    """`hat ask` on a split of a folder has records, not files."""
+    document = {"id": "d", "questions": ["Who?"], **record}
+    (tmp_path / "d.jsonl").write_text(json.dumps(document) + "\n")
+    read, transcript = read_transcript(tmp_path / "d.jsonl"), of_record(record_from_json(document, "here", "evidence"))
+    assert [each.speaker for each in transcript.said] == wanted
+    assert (transcript.said, transcript.text, transcript.unit) == (read.said, read.text, read.unit)
+    assert read.describe() == f"{transcript.describe()}; left out or joined: key 'questions' (1)"

@@ -29,12 +29,14 @@ from hat_fairseq.data.records_json import record_to_json
 from triviaqa import find_answers
 
 GOLDEN = REPOSITORY / "tests/golden/readers"
+LIBREOFFICE = str(REPOSITORY / "examples/libreoffice_help_en_de.py")
 CARRIED = ("ami", "ami_questions", "icsi")
 READERS = {name: name for name in names()} | {
     "glue": "mnli",  # the other form of the same pairs
     "natural_questions_odd": "natural_questions",  # outside, without annotations or candidates, skipped ones first
     "tydi_qa_offsets": "tydi_qa",  # inside characters, outside of passages, without candidates
-    "libreoffice_page": "libreoffice_help_en_de",  # ids twice, alternatives for systems, what is no translation
+    "libreoffice_help_en_de": LIBREOFFICE,
+    "libreoffice_page": LIBREOFFICE,  # ids twice, alternatives for systems, what is no translation
 }
 LONGEST = 2000  # characters of a line
 
@@ -142,7 +144,7 @@ def test_a_link_of_hyperpartisan_belongs_to_the_text_around_it(tmp_path: Path) -
 
 def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> None:
     write_release("libreoffice_help_en_de", tmp_path)
-    train, *others = (read("libreoffice_help_en_de", split, tmp_path) for split in ("train", "valid", "test"))
+    train, *others = (read(LIBREOFFICE, split, tmp_path) for split in ("train", "valid", "test"))
     known = {text for page in train for text in page.elements or ()}
     assert all(others) and not known & {text for pages in others for page in pages for text in page.elements or ()}
 
@@ -152,7 +154,7 @@ def test_a_page_of_one_segment_is_left_out(tmp_path: Path) -> None:
     for page, text in zip(sorted(pages), ("Eins.", "One."), strict=True):
         page.write_text(f'<p id="a" class="paragraph">{text}</p>')
     counts: Counter[str] = Counter()
-    assert not [record for split in SPLITS for record in read("libreoffice_help_en_de", split, tmp_path, counts)]
+    assert not [record for split in SPLITS for record in read(LIBREOFFICE, split, tmp_path, counts)]
     assert counts["pages_with_fewer_than_two_segments"] == 1
 
 

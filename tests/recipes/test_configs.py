@@ -36,7 +36,7 @@ WARMUP = {"lra_listops": 1000, "lra_text": 8000, "lra_retrieval": 8000, "lra_ima
 
 
 def reader_of(name: str) -> str:
-    return SECTIONS[name]["preprocess"]["reader"]
+    return SECTIONS[name]["preprocess"]["reader"].replace("{examples}", str(files.EXAMPLES))
 
 
 def takes_a_folder(name: str) -> bool:
@@ -83,7 +83,8 @@ def assert_arrived(words, arrived):
 
 def test_matrix_is_complete() -> None:
     """Every recipe has a reader and its commands, and there is no reader without a recipe."""
-    assert set(reader_names()) == {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
+    readers = {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
+    assert set(reader_names()) == {name for name in readers if not name.endswith(".py")}
     for name, sections in SECTIONS.items():
         goals = [verb for verb in ("generate", "predict") if sections[verb]]
         assert len(goals) == (0 if name.endswith("_pretraining") else 1), name

@@ -122,6 +122,7 @@ def run_recipe(name: str, workspace: Path, warm: WarmPython) -> dict[str, str]:
     if reader == "raw/{recipe}":
         write_release(name, workspace / "raw" / name)
     elif name not in CARRIED:
+        reader = Path(reader).stem
         if not (workspace / "release" / reader).exists():
             write_release(reader, workspace / "release" / reader)
         source = f"--partial --root release/{reader}"

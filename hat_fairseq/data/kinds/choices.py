@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
@@ -70,7 +70,22 @@ def _check_choices(record: Any, name: str) -> None:
         raise ValueError(f"{record.name} has the label {record.label}; the {name} have the numbers 0 to {count - 1}")
 
 
-class ChoiceKind(LabelledKind):
+class NumberedKind(LabelledKind):
+    """The number of the right choice of a record, which has a logit for each."""
+
+    num_scores = 1
+
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        return (f"choice {record.label}",)
+
+    def predict(
+        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+    ) -> LabelPrediction:
+        output = outputs[0][: len(record.choices)]
+        return LabelPrediction(record.id, str(int(output.argmax())), output.tolist())
+
+
+class ChoiceKind(NumberedKind):
     """The right one of several continuations: targets (B,), logits (B, K) for the K choices of the record with most.
 
     Each choice is a row of text, question and choice, and gets one logit (Rohde et al. 2021, section 7, on RACE; Liu et
@@ -78,13 +93,10 @@ class ChoiceKind(LabelledKind):
     """
 
     name, task = "choice", "multiple_choice"
-    record: ClassVar[type[Record]] = Choice
-    classes: ClassVar[tuple[str, ...]] = (RIGHT, WRONG)
-    num_scores = 1
+    record = Choice
+    classes = RIGHT, WRONG
     joins_rows = True
-    rows_of_sample = 4  # as in RACE
-    hub_task = "multiple-choice"
-    has_segment_weights = True
+    details = "weights"
 
     def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Prepared:
         """Returns the record with its choices as continuations; see `Kind.prepare`."""
@@ -108,9 +120,6 @@ class ChoiceKind(LabelledKind):
             rows.append(Row(record.id, number, len(choices), streams))
         return rows
 
-    def gold_labels(self, record: Any) -> tuple[str, ...]:
-        return (f"choice {record.label}",)
-
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """Returns (B, K) scores in fp32, -inf beyond a record's choices."""
         assert num_rows is not None
@@ -130,17 +139,8 @@ class ChoiceKind(LabelledKind):
             raise ValueError(f"{sum(targets)} right choices instead of one")
         return targets.index(1)
 
-    def predict(
-        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
-    ) -> LabelPrediction:
-        output = outputs[0][: len(record.choices)]
-        return LabelPrediction(record.id, str(int(output.argmax())), output.tolist())
 
-    def weighted_row(self, prediction: LabelPrediction) -> int:
-        return int(prediction.label)
-
-
-class CandidateKind(ChoiceKind):
+class CandidateKind(NumberedKind):
     """The candidate that answers a question on a text: targets (B,), logits (B, K) for up to K candidates.
 
     A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. The logit of a candidate is
@@ -153,10 +153,6 @@ class CandidateKind(ChoiceKind):
     classes = ()
     positions = True
     head_level = "segment"
-    joins_rows = False
-    rows_of_sample = 1
-    has_segment_weights = False
-    prepare = LabelledKind.prepare  # the question is a part of its own
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text; the question and each candidate are one segment."""

@@ -147,14 +147,6 @@ class DocumentQuestionKind(QuestionKind):
         answered = any(annotation.paragraph is not None for annotation in record.annotations)
         return ("with an answer" if answered else "without answer",)
 
-    def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
-        """Returns how many questions lost their answer, by the reader or by the limits of windows, and their share."""
-        treatments = split["treatments"]
-        by_reader = treatments.get("answers_lost_by_reader", 0)
-        total = split["labels"].get("with an answer", 0) + by_reader
-        lost = by_reader + treatments.get("examples_left_without_answer", 0)
-        return {"gold answers that no window has": f"{lost:,} of {total:,} ({100 * lost / max(1, total):.1f} %)"}
-
     def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
         return {
             "answer_span": ("token", 2),
@@ -187,9 +179,6 @@ class DocumentQuestionKind(QuestionKind):
             raise ValueError(f"{text!r} is not in a row of {markers - 1} paragraphs")
         check_span(tokens, start, end)
         return [start, end, number, ANSWER_TYPES.index(label[3])]
-
-    def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
-        return [0] * 4
 
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None

@@ -72,10 +72,6 @@ class DocumentKind(Kind):
     record = Document
     policies = POLICIES
     options = (TEXT, TARGETS)
-    folder = ""
-
-    def roles(self, record: Any) -> Sequence[str]:
-        return record.roles or ()
 
     def check_texts(self, record: Any) -> None:
         if record.question is not None and is_blank(record.question):
@@ -95,39 +91,23 @@ class DocumentKind(Kind):
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
         if record.text is None:
-            sentences = _normalised(record.elements, counts)
+            source = _normalised(record.elements, counts)
         else:
-            sentences = split_text(record, record.text, settings, counts)
-        target = None if record.target is None else _normalised(record.target, counts)
-        are_pairs = settings.aligned and record.text is None and target is not None
-        if are_pairs and target is not None:
+            source = split_text(record, record.text, settings, counts)
+        target, roles = None if record.target is None else _normalised(record.target, counts), None
+        if settings.aligned and record.text is None and target is not None:
             languages = settings.source_language, settings.target_language
-            aligned = align(record.name, sentences, target, policy, languages, counts)
-            sentences, target = map(list, zip(*aligned, strict=True))
-        roles = None
-        if record.roles is not None and not are_pairs:
-            pairs = zip(record.roles, sentences, strict=True)
-            clean = [normalise(role, counts) if sentence else None for role, sentence in pairs]
-            if "" in clean and (settings.roles or settings.role_in_text):
-                raise ValueError(f"turn {clean.index('') + 1} of {record.name} has an empty role")
-            roles = (*[QUESTION] * len(question), *(role for role in clean if role is not None))
-        counts["sentences_empty"] += sentences.count("")
-        if target is not None:
-            counts["target_sentences_empty"] += target.count("")
-            target = list(filter(None, target))
-        if record.other_references:
-            others = [_normalised(each, counts) for each in record.other_references]
-            counts["target_sentences_empty"] += sum(each.count("") for each in others if any(each))
-            shown = [each for each in (tuple(filter(None, each)) for each in others) if each]
-            counts["references_empty"] += len(others) - len(shown)
-            record = replace(record, other_references=tuple(shown))
-            counts["references_not_trained_on"] += len(record.other_references)
-        sentences = [*question, *filter(None, sentences)]
-        record = record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))
+            pairs = align(record.name, source, target, policy, languages, counts)
+            source, target = map(list, zip(*pairs, strict=True))
+        elif record.roles is not None:
+            roles = (*[QUESTION] * len(question), *_clean_roles(record, source, settings, counts))
+        sentences = (*question, *_with_text(source, "sentences_empty", counts))
+        target = None if target is None else _with_text(target, "target_sentences_empty", counts)
+        record = _with_clean_references(record, counts)
+        record = record.with_sentences(sentences, roles, None if target is None else tuple(target))
         divider = Divider(settings, counts)
-        return Prepared(
-            record, self.divide(divider, record), None if target is None else Divided(divider.words(target, "target"))
-        )
+        texts = self.divide(divider, record)
+        return Prepared(record, texts, None if target is None else Divided(divider.words(target, "target")))
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Separates the words of a cleaned document, whose sentences are divided; ValueError if it lacks roles."""
@@ -139,11 +119,12 @@ class DocumentKind(Kind):
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Encodes a document, with its target if it has one; ValueError if it lacks roles."""
-        settings, record = encoder.settings, prepared.record
+        settings = encoder.settings
+        record: Any = prepared.record
         units = encoder.units(*prepared.texts)
         encoder.count_undivided(units)
         if not (settings.roles or settings.role_in_text):
-            encoder.counts["roles_left_out"] += len(self.roles(record))
+            encoder.counts["roles_left_out"] += len(record.roles or ())
         target = None if prepared.target is None else encoder.target(prepared.target)
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
@@ -204,6 +185,32 @@ def _roles_of(record: Any, known: Texts | None = None) -> Texts:
 
 def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
     return [normalise(sentence, counts) for sentence in sentences or ()]
+
+
+def _with_text(sentences: Sequence[str], name: str, counts: Counter[str]) -> list[str]:
+    """The sentences that show something; `name` counts the others."""
+    counts[name] += sentences.count("")
+    return list(filter(None, sentences))
+
+
+def _clean_roles(record: Document, source: Sequence[str], settings: Settings, counts: Counter[str]) -> list[str]:
+    """The roles of the turns that have text; ValueError for an empty one that the settings need."""
+    pairs = zip(record.roles or (), source, strict=True)
+    roles = [normalise(role, counts) if sentence else None for role, sentence in pairs]
+    if "" in roles and (settings.roles or settings.role_in_text):
+        raise ValueError(f"turn {roles.index('') + 1} of {record.name} has an empty role")
+    return [role for role in roles if role is not None]
+
+
+def _with_clean_references(record: Document, counts: Counter[str]) -> Document:
+    """The document with the sentences of its other references that show something; one without any is left out."""
+    if not record.other_references:
+        return record
+    references = [_normalised(each, counts) for each in record.other_references]
+    shown = [_with_text(each, "target_sentences_empty", counts) for each in references if any(each)]
+    counts["references_empty"] += len(references) - len(shown)
+    counts["references_not_trained_on"] += len(shown)
+    return replace(record, other_references=tuple(map(tuple, shown)))
 
 
 def _aligned_chunks(encoder: RowEncoder, record: Record, units: Pieces, target: Pieces | None) -> list[Row]:

@@ -209,7 +209,7 @@ class EvidenceKind(LabelledKind):
     classes = CLASSES
     num_scores = 1
     options = (TEXT, ROWS)
-    keeps_segments = True
+    keeps = "element"
     prediction_options = EvidenceOptions
 
     def check_texts(self, record: Any) -> None:
@@ -286,9 +286,6 @@ class EvidenceKind(LabelledKind):
             answered = OF_DOCUMENT + any(1 in pair for pair in own)
             target += [answered, answered, *(number for pair in own for number in pair)]
         return target
-
-    def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
-        return [0] * (2 * num_markers)
 
     def options_of(self, options: Any, models: Sequence[Any]) -> Decision:
         """Returns how the models choose, on average; a threshold of the options replaces that of passages.

@@ -1,5 +1,6 @@
 """Labels of documents (or of pairs of texts), of their segments, and of words."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -55,8 +56,7 @@ class ClassificationKind(LabelledKind):
 
     name, task = "classification", "document_classification"
     record = LabelledText
-    has_segment_weights = True
-    hub_task = "text-classification"
+    details = "weights"
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text, and the second one."""
@@ -77,38 +77,19 @@ class ElementLabels(Prediction):
     labels: list[str | None]
 
 
-class SegmentKind(LabelledKind):
-    """A label for each of N segments, from the state at its `<s>`: targets (B, N), logits (B, N, K)."""
-
-    name, task = "segments", "segment_classification"
-    record: ClassVar[type[Record]] = LabelledSegments
-    element = "segment"
-    head_level = "segment"
-    keeps_segments = True
+class ElementKind(LabelledKind):
+    """A label for each element of a text."""
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Returns the given segments or words."""
         return [divider.sentences(record, record.parts[0], element=self.element)]
 
-    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
-        """Returns one row of given segments; the label has one for each marker."""
-        segments = encoder.units(*prepared.texts)
-        row = encoder.row(prepared.record, [Part(marked(segments), at_markers(segments, range(len(segments))))])
-        return [_with_elements(encoder, prepared.record, row, None)]
-
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return record.labels
 
-    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
-        """Returns a class for each `<s>`."""
-        return class_numbers(label, int((tokens == BOS).sum()), classes)
-
-    def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
-        return [0] * num_markers
-
+    @abstractmethod
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
         """Returns (place in the output, number of the element) for each element of a row."""
-        return enumerate(number for number in row.elements if number is not None)
 
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
@@ -118,6 +99,30 @@ class SegmentKind(LabelledKind):
         for place, number in self.places(rows[0]):
             predicted[number] = labels[best[place]]
         return ElementLabels(record.id, predicted)
+
+
+class SegmentKind(ElementKind):
+    """A label for each of N segments, from the state at its `<s>`: targets (B, N), logits (B, N, K)."""
+
+    name, task = "segments", "segment_classification"
+    record: ClassVar[type[Record]] = LabelledSegments
+    element = "segment"
+    head_level = "segment"
+    keeps = "element"
+    details = "segments"
+
+    def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
+        """Returns one row of given segments; the label has one for each marker."""
+        segments = encoder.units(*prepared.texts)
+        row = encoder.row(prepared.record, [Part(marked(segments), at_markers(segments, range(len(segments))))])
+        return [_with_elements(encoder, prepared.record, row, None)]
+
+    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
+        """Returns a class for each `<s>`."""
+        return class_numbers(label, int((tokens == BOS).sum()), classes)
+
+    def places(self, row: Row) -> Iterator[tuple[int, int]]:
+        return enumerate(number for number in row.elements if number is not None)
 
     def segments(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: ElementLabels
@@ -131,16 +136,14 @@ class SegmentKind(LabelledKind):
         ]
 
 
-class WordKind(SegmentKind):
+class WordKind(ElementKind):
     """A label for each word, at its first BPE piece: targets (B, T), logits (B, T, K); other tokens have no label."""
 
     name, task = "tokens", "token_classification"
     record = LabelledWords
     element = "word"
-    is_one_segment = True
-    keeps_segments = False
+    keeps = "whole"
     head_level = "token"
-    hub_task = "token-classification"
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Returns one row of words; its label has one for each token: that of a word at its first piece, else none."""
@@ -154,11 +157,6 @@ class WordKind(SegmentKind):
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns a class for each token, or none."""
         return [*class_numbers(label, len(tokens) - 1, classes), IGNORED]
-
-    def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
-        return [0] * num_tokens
-
-    segments = LabelledKind.segments  # none: words are no segments
 
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
         return ((place, number) for place, number in enumerate(row.elements) if number is not None)

@@ -28,9 +28,6 @@ class PretrainingKind(Kind):
     policies = POLICIES[:1]
     options = (TEXT, ROWS)
     packs = True
-    fills_masks = True
-    folder = ""
-    hub_task = "fill-mask"
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text. Rows end between sentences even if these have no markers."""

@@ -91,13 +91,13 @@ class QuestionKind(LabelledKind):
     name, task = "qa", "question_answering"
     record: ClassVar[type[Record]] = Question
     criterion = "answer_spans"
-    hub_task = "question-answering"
     classes: ClassVar[tuple[str, ...]] = ()
     positions = True
     policies = POLICIES
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS, WINDOWS)
     head_level = "token"
     num_scores = 2
+    details = "answers"
     prediction_options: ClassVar[Any] = QuestionOptions
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
@@ -137,9 +137,6 @@ class QuestionKind(LabelledKind):
         for start, end in zip(places[::2], places[1::2], strict=True):
             check_span(tokens, start, end)
         return places
-
-    def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
-        return [0, 0]
 
     def predict(
         self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None

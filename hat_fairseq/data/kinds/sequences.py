@@ -105,7 +105,6 @@ class BytePairKind(ByteSequenceKind):
     record = BytePair
     head_level = "pair"
     joins_rows = True
-    rows_of_sample = 2
 
     def sample_target(self, targets: list[Any]) -> Any:
         """Returns the label, which both rows have."""

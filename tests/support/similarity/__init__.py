@@ -32,7 +32,7 @@ class Similarity(Prediction):
 class TextSimilarity(ClassificationKind):
     name, task, criterion = "similarity", "text_similarity", "squared_error"
     num_scores = 1
-    has_segment_weights = False
+    details = ""
 
     def scores(self, logits: Tensor) -> Tensor:
         return logits

@@ -9,25 +9,15 @@ distribution. The published files also have parentheses, which every reader remo
 Legend: n nodes of one level, in the order of their parents.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 END = "]"
-#: What the operators compute, also two that the published generator knows and does not draw.
-FUNCTIONS: dict[str, Callable[[list[int]], int]] = {
-    "[MIN": min,
-    "[MAX": max,
-    "[MED": lambda values: int(median(values)),
-    "[SM": lambda values: sum(values) % 10,
-    "[FIRST": lambda values: values[0],
-    "[LAST": lambda values: values[-1],
-}
 SYMBOLS = np.array([*map(str, range(10)), *OPERATORS, END])
 MIN, MAX, MED, SM = range(10, 14)
 OPERATOR_SHARE = 0.25
@@ -88,24 +78,6 @@ def expressions(rng: np.random.Generator, limits: Limits) -> Iterator[tuple[str,
         f"--lengths {limits.min_length} {limits.max_length}: only {len(seen)} different expressions were found; allow "
         "other lengths, or ask for fewer with --sizes"
     )
-
-
-def value_of(tokens: Sequence[str]) -> int | None:
-    """Evaluate an expression of digits, operators and other tokens, which close a bracket; None if it has no value."""
-    arguments: list[list[int]] = [[]]  # of the operators that are open, and the value of all
-    operators: list[str] = []
-    for token in tokens:
-        if token in FUNCTIONS:
-            operators.append(token)
-            arguments.append([])
-        elif token.isdigit():
-            arguments[-1].append(int(token))
-        elif operators and arguments[-1]:
-            value = FUNCTIONS[operators.pop()](arguments.pop())
-            arguments[-1].append(value)
-        else:
-            return None
-    return arguments[0][0] if not operators and len(arguments[0]) == 1 else None
 
 
 def _draw(rng: np.random.Generator, limits: Limits) -> list[Level]:

@@ -1,7 +1,7 @@
 """Draw the data of ListOps or Pathfinder, in the files of Long Range Arena's release.
 
-    python preprocess/make_lra.py listops --out raw/lra_listops
-    python preprocess/make_lra.py pathfinder --out raw/lra_pathfinder --workers 16
+    python examples/make_lra.py listops --out raw/lra_listops
+    python examples/make_lra.py pathfinder --out raw/lra_pathfinder --workers 16
 
 `hat preprocess lra_listops --root DIR` and `hat preprocess lra_pathfinder --root DIR` read them. The same options give
 the same data, whatever the number of processes.
@@ -15,11 +15,11 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from listops import Limits, expressions
+from pathfinder import Drawing, draw
 
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.workers import Workers, progress
-from listops import Limits, expressions
-from pathfinder import Drawing, draw
 
 SPLITS = ("train", "val", "test")
 HARD = "curv_contour_length_14"

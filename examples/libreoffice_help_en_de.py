@@ -1,6 +1,8 @@
 """LibreOffice's help, English-German, page by page: free text with whole documents, for demonstrations and tests.
 
-Not in the paper. `--root` is a folder where two packages of Debian were unpacked; nothing is installed::
+A reader in a file of its own: `hat preprocess examples/libreoffice_help_en_de.py --root DIR --out DIR`, or the recipe
+`libreoffice_help_en_de`. Not in the paper. `--root` is a folder where two packages of Debian were unpacked; nothing is
+installed::
 
     apt-get download libreoffice-help-en-us libreoffice-help-de
     dpkg-deb -x libreoffice-help-en-us_*.deb root
@@ -27,7 +29,6 @@ from pathlib import Path
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.text import is_blank
-from release import release_folder
 
 DEFAULTS = {
     "source_language": "en",
@@ -44,12 +45,13 @@ BLOCKS = frozenset({"p", "pre", "h", "h1", "h2", "h3", "h4", "h5", "h6"})
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the pages of a split."""
-    folder = release_folder(root, "the unpacked packages libreoffice-help-en-us and libreoffice-help-de")
-    known = frozenset() if split == "train" else _training_sources(folder)
-    for page in page_paths(folder, counts):
+    if root is None:
+        raise ValueError("--root DIR is required: the unpacked packages libreoffice-help-en-us and libreoffice-help-de")
+    known = frozenset() if split == "train" else _training_sources(root)
+    for page in page_paths(root, counts):
         if split != _split_of(page):
             continue
-        document = read_page(folder, page, counts)
+        document = read_page(root, page, counts)
         pairs = list(zip(document.elements or (), document.target or (), strict=True))
         new = [both for both in pairs if both[0] not in known]
         counts["segments_that_training_has_too"] += len(pairs) - len(new)

@@ -1,0 +1,13 @@
+"""Tables of text, which commands print."""
+
+from collections.abc import Callable, Sequence
+
+
+def aligned(rows: Sequence[Sequence[str]], others: Callable[[str, int], str] = str.ljust) -> list[str]:
+    """Returns a line for each row, in columns; all rows have the same number of cells.
+
+    `others`: how cells beyond the first of a row are padded, `str.rjust` for numbers.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = ([row[0].ljust(widths[0]), *map(others, row[1:], widths[1:])] for row in rows)
+    return ["  ".join(cells).rstrip() for cells in texts]
