@@ -54,7 +54,8 @@ MAY_IMPORT = {
     "selftest": {"fairseq_commands"},
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes"},
-    "meeting_model": {"hf"},  # for transformers, in each folder of hat export
+    "demo_model": {"hf"},  # for transformers, in each folder of hat export
+    "meeting_model": {"hf"},
     "threads": set(),
     "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
 }
