@@ -48,10 +48,9 @@ MAY_IMPORT = {
     "recipes": {"suggestions"},
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
-    "doctor": {"data"},  # when it compares a folder with its manifest
+    "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
     "demo": {"fairseq_commands", "recipes", "weights"},  # to check flags before it starts
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
-    "selftest": {"fairseq_commands"},
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes"},
     "demo_model": {"hf"},  # for transformers, in each folder of hat export
