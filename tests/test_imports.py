@@ -52,7 +52,7 @@ MAY_IMPORT = {
     "demo": {"fairseq_commands", "recipes", "weights"},  # to check flags before it starts
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
     "user_dir": set(),
-    "info": {"data", "model_folder", "weights", "fairseq_fixes"},
+    "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
     "demo_model": {"hf"},  # for transformers, in each folder of hat export
     "meeting_model": {"hf"},
     "threads": set(),
