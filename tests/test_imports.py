@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
     "model_folder": {"data"},
-    "fairseq_fixes": {"kernels", "data", "model_folder", "suggestions"},
+    "fairseq_fixes": {"kernels", "data", "model_folder", "networks", "suggestions"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
