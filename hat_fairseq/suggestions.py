@@ -19,6 +19,7 @@ FORMER = {
     "validate": 'fairseq-validate DATA --user-dir "$(hat user-dir)"',
 }
 FORMER_FLAGS = {
+    "hat embed": {"--raw": "use `load(MODEL).embed(documents, raw=True)` in Python"},
     "hat doctor": {"--data": "use `hat doctor DIR`"},
 }
 

@@ -340,7 +340,7 @@ FOLDERS = [
 OPTIONS = [
     option("text", '{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or library"),
     option("text", DOCUMENT, "--splitter library", "use --splitter given"),
-    option("text", DOCUMENT, "--roles", "use --no-roles"),
+    option("text", DOCUMENT, "--roles", "use --roles none"),
     option("text", DOCUMENT, "--workers 0", "--workers 0: the number of workers must be from 1 to 1,024"),
     option("text", DOCUMENT, "--limit 0", "--limit must be at least 1, not 0"),
     option("text", DOCUMENT, "--segments none", "--segments none has no effect with --kind text"),
