@@ -226,6 +226,8 @@ def check_directory(directory: Path) -> int:
     """Prints each file of a directory (that around a `bin`) that is not as its manifest says; 2 if there is one."""
     if not (directory / MANIFEST).is_file() and directory.resolve().name == "bin":
         directory = directory.resolve().parent
+    if not directory.is_dir():
+        raise ValueError(f"{directory} is no directory")
     from hat_fairseq.data.checksums import Checksums  # not above: a broken installation is diagnosed, too
 
     try:

@@ -534,7 +534,7 @@ READERS = [
         "train.csv:2: expected id, article, highlights, and this has"),
     row("preprocess cnn_dm --root in", {"train.jsonl": '{"id": "a", "document": "b"}\n'},
         "train.jsonl:1: expected id, article, highlights"),
-    row("preprocess amy", {}, "no reader 'amy', and no folder: give one of ami, ami_questions, arxiv"),
+    row("preprocess amy", {}, "no reader 'amy', and no folder: give a reader, or a folder with"),
     row("preprocess in/train.jsonl", {"train.jsonl": "{}"}, "is a file, and no reader (.py): give a folder"),
     row("preprocess in/mine.py", {"mine.py": "SPLITS = ()\n"}, "mine.py is no reader: it has no function read"),
     row("preprocess in/mine.py", {"mine.py": "KIND = 'novel'\ndef read(split, root, counts): ...\n"},
