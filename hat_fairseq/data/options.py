@@ -26,7 +26,7 @@ METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
-ROLES, AS = "roles", "roles_as"  # an option, and where its flag is kept
+ROLES = "roles"  # an option, whose flag decides another one as well
 FORMS_OF_ROLES = {"stream": (True, False), "text": (False, True), "both": (True, True), "none": (False, False)}
 TITLES = {  # of the groups in the help
     "": "all kinds",
@@ -272,17 +272,17 @@ def add_roles(group: argparse._ArgumentGroup) -> None:
     )
     text += "turn (`PM : Hello everybody .`), or both (default: none)"
     words: Any = {"nargs": "?", "const": "stream", "choices": tuple(FORMS_OF_ROLES)}
-    group.add_argument("--roles", dest=AS, metavar="|".join(FORMS_OF_ROLES), help=text, **words)
-    group.add_argument("--no-roles", dest=AS, action="store_const", const="none", help=argparse.SUPPRESS)
+    group.add_argument("--roles", metavar="|".join(FORMS_OF_ROLES), help=text, **words)
+    group.add_argument("--no-roles", dest=ROLES, action="store_const", const="none", help=argparse.SUPPRESS)
 
 
 def options_of_roles(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns arguments with the two options that `--roles` decides, where it is given."""
-    if (form := arguments.get(AS)) is None:
+    if arguments.get(ROLES) is None:
         return dict(arguments)
-    decided = dict(zip((ROLES, "role_in_text"), FORMS_OF_ROLES[form], strict=True))
-    stated = {name: value for name, value in arguments.items() if value is not None}
-    return {**arguments, **decided, **{name: stated[name] for name in decided.keys() & stated.keys()}}
+    stream, in_text = FORMS_OF_ROLES[arguments[ROLES]]
+    stated = arguments.get("role_in_text")  # by the flag of 0.6
+    return {**arguments, ROLES: stream, "role_in_text": in_text if stated is None else stated}
 
 
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:
