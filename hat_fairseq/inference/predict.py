@@ -183,7 +183,10 @@ def options_of(args: argparse.Namespace, kind: LabelledKind) -> Any:
     stated = answer_options().keys() - {"threshold"}
     values = {name: value for name in stated if (value := getattr(args, name)) is not None}
     values |= thresholds_of(args.threshold or (), kind)
-    options = kind.chosen(values)
+    try:
+        options = kind.chosen(values)
+    except ValueError as error:
+        raise ValueError(str(error).replace("--most-passages", "--passages")) from None  # the name in Python
     check_details(kind, args.details)
     is_squad = kind.name == QuestionKind.name
     if "n_best" in values and not (args.details or (is_squad and args.out != command.STDOUT)):
