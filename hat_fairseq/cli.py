@@ -1,10 +1,10 @@
 """The `hat` command. Each of its verbs, such as `hat score`, is a module of its own, listed in `GROUPS`.
 
-The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text, except
-for the verbs in `HELP`. Flags that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them
-as `args.others`, and so does `--help` beside one of the flags in its `HELP_IS_ON`. With `WRITES_STDOUT` its `--out -`
-is the standard output; of other verbs it is an error. Only the module of the called verb is imported, so `hat --help`
-and `hat doctor` work in a broken installation.
+The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text. Flags
+that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`, and so does
+`--help` beside one of the flags in its `HELP_IS_ON`. With `WRITES_STDOUT` its `--out -` is the standard output; of
+other verbs it is an error. Only the module of the called verb is imported, so `hat --help` and `hat doctor` work in a
+broken installation.
 """
 
 import argparse
@@ -32,7 +32,6 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     "train": {
         "recipe": "recipes.command",
         "train": "fairseq_commands",
-        "validate": "fairseq_commands",
         "plan": "planning.command",
         "average": "weights.average",
     },
@@ -53,15 +52,10 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     "installation": {
         "demo": "demo",
         "doctor": "doctor",
-        "selftest": "selftest",
         "user-dir": "user_dir",
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
-HELP = {  # of verbs that have one module together
-    "train": "Train a model: run fairseq-train with this package.",
-    "validate": "Compute the loss and the scores of a checkpoint on a split: run fairseq-validate with this package.",
-}
 OUTPUTS = ("out", "json", "html", "page", "pages", "png")  # options that name what is written
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
@@ -69,12 +63,10 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def verb_help(verb: str) -> str:
-    """Returns the help text of `HELP`, else the first line of the module's docstring, read without importing it."""
+    """Returns the first line of the module's docstring, read without importing it."""
     path = Path(__file__).resolve().parent.joinpath(*VERBS[verb].split(".")).with_suffix(".py")
     if not path.is_file():
         return "(not part of this installation)"
-    if verb in HELP:
-        return HELP[verb]
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return docstring.partition("\n")[0]
 

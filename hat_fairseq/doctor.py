@@ -20,6 +20,8 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
+import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +34,12 @@ FAIRSEQ = "fairseq-fixed==0.12.3.1"
 FAIRSEQ_FLAGS = "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed"
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 SECONDS = 300  # for an import
+#: What --run does in a temporary folder: few documents and a narrow model.
+TRIAL = (
+    "recipe preprocess ami_small --limit 8 --num-codes 300",
+    "recipe train ami_small --max-update 2 --encoder-embed-dim 16 --decoder-embed-dim 16",
+    "recipe generate ami_small --min-len 1 --max-len-b 20 --score=null",
+)
 REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
 DEVELOPER_EXTRAS = ("test", "bench", "docs", "lint")
 
@@ -214,35 +222,60 @@ def findings() -> Iterator[Finding]:
     yield Finding("--user-dir", OK, str(PACKAGE))
 
 
-def check_data(directory: Path) -> int:
+def check_directory(directory: Path) -> int:
     """Prints each file of a directory (that around a `bin`) that is not as its manifest says; 2 if there is one."""
     if not (directory / MANIFEST).is_file() and directory.resolve().name == "bin":
         directory = directory.resolve().parent
+    if not directory.is_dir():
+        raise ValueError(f"{directory} is no directory")
     from hat_fairseq.data.checksums import Checksums  # not above: a broken installation is diagnosed, too
 
     try:
         checksums = Checksums.read(directory)
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{directory / MANIFEST} cannot be read ({error})"
-        raise ValueError(f"{what}; is it a directory of hat preprocess?") from None
+        raise ValueError(f"{what}; is it a directory of hat preprocess, or a folder of hat export?") from None
     problems = list(checksums.problems(directory))
     for name, problem in problems:
         print(f"{directory / name} {problem}", file=sys.stderr)
-    advice = "; run hat preprocess again, or remove what is not in the manifest" if problems else ""
+    advice = "; run the command that wrote it again, or remove what is not in the manifest" if problems else ""
     print(f"{directory}: {len(checksums.hashes)} files in the manifest, {len(problems)} problems{advice}")
     return 2 if problems else 0
 
 
+def try_installation() -> int:
+    """Runs the commands of `TRIAL`; the first that fails shows its output, and the status is 1."""
+    with tempfile.TemporaryDirectory() as folder:
+        for command in TRIAL:
+            start = time.monotonic()
+            words = [sys.executable, "-P", "-m", "hat_fairseq.cli", *command.split()]
+            done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                print(done.stdout, end="")
+                print(f"hat {command}: failed with status {done.returncode}", file=sys.stderr)
+                return 1
+            print(f"{OK:<8} hat {command} ({time.monotonic() - start:.0f} s)", flush=True)
+    print("the installation works")
+    return 0
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="check a directory of hat preprocess instead of the installation"
-    )
+    text = "compare this directory of hat preprocess, or folder of hat export, with its manifest instead"
+    parser.add_argument("directory", nargs="?", type=Path, metavar="DIR", help=text)
+    text = "also preprocess, train for two updates and generate, in a temporary folder, which takes half a minute"
+    parser.add_argument("--run", action="store_true", dest="try_out", help=text)
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the findings; returns 1 if there is a problem."""
-    if args.data is not None:
-        return check_data(args.data)
+    if args.directory is not None:
+        if args.try_out:
+            raise ValueError("--run tries the installation, and DIR is another check: give one of them")
+        return check_directory(args.directory)
+    if args.try_out:
+        from hat_fairseq.fairseq_commands import require_fairseq
+
+        require_fairseq("hat doctor --run")
     listed = list(findings())
     width = max(len(finding.name) for finding in listed)
     for finding in listed:
@@ -251,7 +284,7 @@ def main(args: argparse.Namespace) -> int:
             print(f"{'':<8} {'':<{width}}  -> {finding.repair}")
     problems = sum(finding.state == PROBLEM for finding in listed)
     print(f"{problems} problem{'s' * (problems != 1)}" if problems else "everything that is required is in order")
-    return 1 if problems else 0
+    return 1 if problems else try_installation() if args.try_out else 0
 
 
 if __name__ == "__main__":

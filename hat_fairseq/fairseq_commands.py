@@ -1,4 +1,4 @@
-"""Train or validate: fairseq-train and fairseq-validate with this package.
+"""Train a model: run fairseq-train with this package.
 
 The process of fairseq runs this file as a script, so that fairseq itself imports the package, as its --user-dir.
 """
@@ -25,28 +25,25 @@ warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Shows how to call the command; fairseq reads the flags."""
-    verb = parser.prog.split()[-1]
-    parser.usage = f"hat {verb} DATA [flags of fairseq-{verb} and of this package ...]"
-    chosen = "--task document_to_text" + " --arch hat_transformer_tiny" * (verb == "train")
-    of_model = " those of a model: hat train --arch hat_transformer_tiny --help;" * (verb == "train")
+    parser.usage = "hat train DATA [flags of fairseq-train and of this package ...]"
     parser.epilog = (
-        f"Flags of a task: hat {verb} --task document_to_text --help;{of_model} "
-        f"all, with those of the task and the model that you name: fairseq-{verb} --user-dir {PACKAGE} "
-        f"{chosen} --help"
+        "Flags of a task: hat train --task document_to_text --help; those of a model: hat train --arch "
+        "hat_transformer_tiny --help; all, with those of the task and the model that you name: fairseq-train "
+        f"--user-dir {PACKAGE} --task document_to_text --arch hat_transformer_tiny --help"
     )
 
 
 def main(args: argparse.Namespace) -> int:
     """Becomes the process of fairseq's command, which obeys signals and shows tracebacks as fairseq's does."""
     if not args.others:
-        raise ValueError(f"`hat {args.verb}` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
-    require_fairseq(f"hat {args.verb}")
+        raise ValueError("`hat train` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
+    require_fairseq("hat train")
     data = args.others[0]
     asks_help = not {"-h", "--help"}.isdisjoint(args.others)
     if not (asks_help or data.startswith("-") or (folder := Path(data.split(os.pathsep)[0])).is_dir()):
         raise ValueError(f"{folder} is not a folder: run `hat preprocess`, and give its bin folder first")
     # -P: the current directory is no place to import from
-    os.execv(sys.executable, [sys.executable, "-P", __file__, args.verb, *args.others])
+    os.execv(sys.executable, [sys.executable, "-P", __file__, *args.others])
 
 
 def require_fairseq(command: str) -> None:
@@ -58,33 +55,33 @@ def require_fairseq(command: str) -> None:
         )
 
 
-def run(verb: str, *flags: str) -> None:
-    """Runs a command of fairseq in this process, with this package unless the flags name another --user-dir."""
+def run(*flags: str) -> None:
+    """Runs fairseq-train in this process, with this package unless the flags name another --user-dir."""
     if {"-h", "--help"}.intersection(flags):
-        print(help_on(verb, flags))
+        print(help_on(flags))
         return
-    parser = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser("hat train", add_help=False, allow_abbrev=False)
     parser.add_argument("--user-dir", type=Path)
     own = parser.parse_known_args(flags)[0].user_dir
     if own is not None and not (own / "__init__.py").is_file():
         message = f"--user-dir {own} is no folder with an __init__.py, which fairseq imports"
         parser.exit(2, f"{parser.prog}: error: {message}\n")
-    sys.argv = [f"hat {verb}", *flags, *(["--user-dir", str(PACKAGE)] if own is None else [])]
-    importlib.import_module(f"fairseq_cli.{verb}").cli_main()
+    sys.argv = ["hat train", *flags, *(["--user-dir", str(PACKAGE)] if own is None else [])]
+    importlib.import_module("fairseq_cli.train").cli_main()
 
 
-def help_on(verb: str, words: Sequence[str]) -> str:
+def help_on(words: Sequence[str]) -> str:
     """Returns help on the flags of the task and the architecture that the words name, and what the latter sets."""
     from hat_fairseq.register import register
     from hat_fairseq.suggestions import did_you_mean
 
     register()
     models, tasks = importlib.import_module("fairseq.models"), importlib.import_module("fairseq.tasks")
-    flags = argparse.ArgumentParser(f"hat {verb}", add_help=False, allow_abbrev=False)
+    flags = argparse.ArgumentParser("hat train", add_help=False, allow_abbrev=False)
     flags.add_argument("--task")
     flags.add_argument("--arch", "-a")
     chosen, _ = flags.parse_known_args(words)
-    parser = argparse.ArgumentParser(f"hat {verb}", usage=f"hat {verb} DATA [flags ...]", add_help=False)
+    parser = argparse.ArgumentParser("hat train", usage="hat train DATA [flags ...]", add_help=False)
     for name, known in (("task", tasks.TASK_REGISTRY), ("arch", models.ARCH_MODEL_REGISTRY)):
         if value := getattr(chosen, name):
             if value not in known:

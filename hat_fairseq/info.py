@@ -1,6 +1,7 @@
 """Say what a checkpoint, the folder of a model, or a directory of data is: network, task, limits, data, files.
 
-Nothing is loaded into a model: settings and the sizes of tensors are read, so it is fast for every size.
+Nothing is loaded into a model: settings and the sizes of tensors are read, so it is fast for every size. Without MODEL
+the packaged models and the architectures are listed.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import struct
 import zipfile
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from .data.dictionary import DICTIONARIES, find_dictionary
 from .data.files import check_lfs, json_text, read_json
 from .data.pipeline import FILE_NAME, TextPipeline
+from .fairseq_commands import require_fairseq
 from .model_folder import CARD, ModelFolder, is_model_folder
 
 MANIFEST = "manifest.json"
@@ -26,21 +28,60 @@ DTYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}  # of wei
 LIMITS = ("max_source_tokens", "long_source", "max_segments")
 OF_TARGETS = ("max_target_tokens", "long_target")
 UNLIMITED = 2**31 - 1
+PACKAGED = {  # models of this package: their folders, and what uses them
+    "demo": ("demo_model", "hat generate demo INPUT --out FILE: summaries of meetings of AMI"),
+    "meeting": ("meeting_model", "hat ask TRANSCRIPT QUESTION: passages of meetings that answer questions"),
+}
 Facts = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "a checkpoint, the folder of a model, a directory of hat preprocess, demo, meeting, or USER/NAME on the "
     text += "Hugging Face Hub"
-    parser.add_argument("model", metavar="MODEL", help=text)
+    text += " (default: list the packaged models and the architectures)"
+    parser.add_argument("model", nargs="?", metavar="MODEL", help=text)
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of lines")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints what is known of a path."""
+    """Prints what is known of a path; without one the models and architectures of this package."""
+    if args.model is None:
+        known = catalogue()
+        print(json_text(known, indent=2) if args.json else "\n".join(tables_of(known)))
+        return 0
     facts = {name: value for name, value in info(args.model).items() if value not in (None, {}, [], "")}
     print(json_text(facts, indent=2) if args.json else "\n".join(lines_of(facts)))
     return 0
+
+
+def catalogue() -> dict[str, list[Facts]]:
+    """Returns the packaged models, and the architectures that `--arch` takes; ValueError without fairseq."""
+    require_fairseq("hat info")
+    from .register import register
+
+    register()
+    from .models.catalogue import architectures
+
+    return {"models": [packaged(name, *each) for name, each in PACKAGED.items()], "architectures": architectures()}
+
+
+def packaged(name: str, folder: str, use: str) -> Facts:
+    """Returns what the card of a packaged model says, and the command that uses it."""
+    card = Path(__file__).with_name(folder).joinpath(CARD).read_text(encoding="utf-8")
+    architecture, parameters = row_of(card, "architecture, task") or "", row_of(card, "parameters") or ""
+    number = int(parameters.partition(" ")[0].replace(",", ""))
+    return {"name": name, "architecture": architecture.partition(",")[0], "parameters": number, "use": use}
+
+
+def tables_of(known: Mapping[str, Sequence[Facts]]) -> list[str]:
+    """Returns a line for each packaged model and each architecture."""
+    lines = ["models of this package:"]
+    lines += [f"{each['name']:36}{each['parameters']:>13,}  {each['use']}" for each in known["models"]]
+    lines += [
+        "",
+        "architectures, for hat train --arch NAME, with the 50,265 symbols of RoBERTa (Long Range Arena: bytes):",
+    ]
+    return lines + [f"{each['name']:36}{each['parameters']:>13,}  {each['paper']}" for each in known["architectures"]]
 
 
 def info(name: str) -> Facts:

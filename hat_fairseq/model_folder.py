@@ -6,8 +6,7 @@ bin                                 the data's dictionaries, pipeline and BPE, f
 hat_fairseq.json                    the training: its settings, the fingerprints of its dictionaries, names of tensors
 README.md, manifest.json            the model card; the size and the SHA-256 of each file
 
-Read are also folders that transformers saved, and packages: the models that are installed with hat_fairseq have
-hat_fairseq.json inside of config.json, and generation.json for generation_config.json.
+Read are also folders that transformers saved.
 """
 
 from __future__ import annotations
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
 ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
-OLD_GENERATION = "generation.json"  # of a package
 OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
 KEYS = ("updates", "namespaces", "cfg", "names", "fingerprints", "generation")  # of ORIGIN
-OLD_KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json in a package
 #: What `networks.build` takes, with the defaults of `hf.HatConfig`, which are not in the file.
 DESCRIPTION = {"network": "", "settings": {}, "vocab_size": 0, "source_vocab_size": None, "num_roles": 0, "heads": {}}
 DESCRIPTION |= {"max_source_positions": 1024, "max_target_positions": 1024}
@@ -69,7 +66,7 @@ class ModelFolder:
 
     Attributes:
         config: config.json.
-        origin: ORIGIN, or config.json of a package; empty of a model that transformers trained alone.
+        origin: ORIGIN; empty of a model that transformers trained alone.
     """
 
     path: Path
@@ -83,15 +80,9 @@ class ModelFolder:
         for file in sorted([*path.glob("*"), *path.glob(f"{BIN}/**/*")]):
             check_lfs(file)
         config = Fields.read(path / CONFIG)
-        if (path / PIPELINE).is_file():
+        if "cfg" in config or (path / PIPELINE).is_file():
             raise ValueError(f"{path} was written by version 0.5: export the checkpoint again with hat export")
-        if "cfg" not in config:
-            return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
-        return cls(path, config, Fields(config.record, config.where, OLD_KEYS))
-
-    @property
-    def is_old_package(self) -> bool:
-        return "cfg" in self.config
+        return cls(path, config, Fields.read(path / ORIGIN, KEYS, optional=True))
 
     @cached_property
     def description(self) -> dict[str, Any] | None:
@@ -175,19 +166,18 @@ class ModelFolder:
         """
         import torch
 
-        if (self.path / MANIFEST).is_file() or self.is_old_package:
+        if (self.path / MANIFEST).is_file():
             check_files(self.path)
-        stored, names = read_weights(self.path), self.part("tied" if self.is_old_package else "names").record
+        stored, names = read_weights(self.path), self.part("names").record
         if (bias := stored.pop("final_logits_bias", None)) is not None and bool(bias.any()):
             raise ValueError(f"{self.path}: final_logits_bias is not zero, and our BART has no bias on its output")
         types, renamed = stored.pop(TYPES, None), {}
         for name, other in names.items():
-            if not isinstance(other, str) or (self.is_old_package and (other not in stored or name in stored)):
+            if not isinstance(other, str):
                 raise self.origin.error(f"{name!r} cannot be tied to {other!r:.80}")
             if other in stored:  # else the head is another one now
                 renamed[name] = stored[other]
-        tensors = {name: tensor for name, tensor in stored.items() if self.is_old_package or name not in names.values()}
-        tensors |= renamed
+        tensors = {name: tensor for name, tensor in stored.items() if name not in names.values()} | renamed
         if types is not None and bool(types.any()):  # trained further: every token has this row
             tensors[POSITIONS] = tensors[POSITIONS] + types
         fingerprints = self.part("fingerprints")

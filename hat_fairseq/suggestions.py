@@ -9,7 +9,19 @@ _CHOICES = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$")  # argpa
 _FLAGS = ("the following arguments are required", "unrecognized arguments")
 
 
-FORMER = {"classify": "predict", "summarize": "generate", "package": "export", "curves": "train --tensorboard-logdir"}
+#: Verbs and flags that have left, with what replaces them.
+FORMER = {
+    "classify": "hat predict",
+    "summarize": "hat generate",
+    "package": "hat export",
+    "curves": "hat train --tensorboard-logdir DIR",
+    "selftest": "hat doctor --run",
+    "validate": 'fairseq-validate DATA --user-dir "$(hat user-dir)"',
+}
+FORMER_FLAGS = {
+    "hat embed": {"--raw": "use `load(MODEL).embed(documents, raw=True)` in Python"},
+    "hat doctor": {"--data": "use `hat doctor DIR`"},
+}
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
@@ -30,9 +42,20 @@ def with_suggestion(message: str, parser: argparse.ArgumentParser, words: Sequen
     """Returns an error of argparse with the choice or the flag that may have been meant by the words it parsed."""
     if match := _CHOICES.search(message):
         if match[1] in FORMER and "'train'" in match[2]:
-            return f"{message}; did you mean {FORMER[match[1]]}?"
+            return f"`hat {match[1]}` was removed: use `{FORMER[match[1]]}`"
         return message + did_you_mean(match[1], [name.strip("'") for name in match[2].split(", ")])
-    return message + unknown_flag(words, parser) if message.startswith(_FLAGS) else message
+    if not message.startswith(_FLAGS):
+        return message
+    return removed_flag(words, parser) or message + unknown_flag(words, parser)
+
+
+def removed_flag(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    """Returns what replaces the first one among `words` that is a flag of an earlier version, or nothing."""
+    for prog, removed in FORMER_FLAGS.items():
+        for flag in (word.partition("=")[0] for word in words if parser.prog.startswith(prog)):
+            if flag in removed:
+                return f"{flag} was removed: {removed[flag]}"
+    return ""
 
 
 def unknown_flag(words: Sequence[str], parser: argparse.ArgumentParser) -> str:

@@ -340,7 +340,7 @@ FOLDERS = [
 OPTIONS = [
     option("text", '{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or library"),
     option("text", DOCUMENT, "--splitter library", "use --splitter given"),
-    option("text", DOCUMENT, "--roles", "use --no-roles"),
+    option("text", DOCUMENT, "--roles", "use --roles none"),
     option("text", DOCUMENT, "--workers 0", "--workers 0: the number of workers must be from 1 to 1,024"),
     option("text", DOCUMENT, "--limit 0", "--limit must be at least 1, not 0"),
     option("text", DOCUMENT, "--segments none", "--segments none has no effect with --kind text"),
@@ -534,7 +534,7 @@ READERS = [
         "train.csv:2: expected id, article, highlights, and this has"),
     row("preprocess cnn_dm --root in", {"train.jsonl": '{"id": "a", "document": "b"}\n'},
         "train.jsonl:1: expected id, article, highlights"),
-    row("preprocess amy", {}, "no reader 'amy', and no folder: give one of ami, ami_questions, arxiv"),
+    row("preprocess amy", {}, "no reader 'amy', and no folder: give a reader, or a folder with"),
     row("preprocess in/train.jsonl", {"train.jsonl": "{}"}, "is a file, and no reader (.py): give a folder"),
     row("preprocess in/mine.py", {"mine.py": "SPLITS = ()\n"}, "mine.py is no reader: it has no function read"),
     row("preprocess in/mine.py", {"mine.py": "KIND = 'novel'\ndef read(split, root, counts): ...\n"},

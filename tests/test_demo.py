@@ -25,7 +25,7 @@ def test_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("words", [["demo"], ["demo", "summaries"], ["selftest"], ["train", "bin"]])
+@pytest.mark.parametrize("words", [["demo"], ["demo", "summaries"], ["doctor", "--run"], ["train", "bin"]])
 def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
     """-S leaves out all packages."""
     run = run_command(sys.executable, "-S", "-m", "hat_fairseq.cli", *words, cwd=tmp_path, check=False)

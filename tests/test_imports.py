@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
     "model_folder": {"data"},
-    "fairseq_fixes": {"kernels", "data", "model_folder", "suggestions"},
+    "fairseq_fixes": {"kernels", "data", "model_folder", "networks", "suggestions"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
@@ -45,16 +45,16 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
-    "recipes": {"suggestions"},
+    "recipes": {"cli", "scoring", "suggestions"},
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
-    "doctor": {"data"},  # when it compares a folder with its manifest
+    "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
     "demo": {"fairseq_commands", "recipes", "weights"},  # to check flags before it starts
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
-    "selftest": {"fairseq_commands"},
     "user_dir": set(),
-    "info": {"data", "model_folder", "weights", "fairseq_fixes"},
-    "meeting_model": {"hf"},  # for transformers, in each folder of hat export
+    "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
+    "demo_model": {"hf"},  # for transformers, in each folder of hat export
+    "meeting_model": {"hf"},
     "threads": set(),
     "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
 }

@@ -8,6 +8,7 @@ from commands import hat, refusal, write_lines
 from safetensors.torch import load_file
 
 from hat_fairseq import info
+from hat_fairseq.models.architectures import ARCHITECTURES
 
 FIXTURES = Path(__file__).parent / "fixtures/v0.3"
 
@@ -24,6 +25,22 @@ def test_the_folder_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["files"]["model.safetensors"] > 2 * facts["parameters"] and facts["vocabulary"]["role"] == 4
     assert hat("info", "demo") == 0
     assert "parameters    1,734,784\n" in capsys.readouterr().out
+
+
+def test_packaged_models_and_architectures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hat("info", "--json") == 0
+    known = json.loads(capsys.readouterr().out)
+    parameters = {each["name"]: each["parameters"] for each in known["architectures"]}
+    expected = {"hat_roberta_base": 153_063_513, "poolingformer_base": 132_787_545, "ernie_sparse_base": 127_449_177}
+    assert (expected | {"hierarchical_transformer_base_4096": 152_779_353}).items() <= parameters.items()
+    assert {name for names in ARCHITECTURES.values() for name in names} == parameters.keys()
+    assert all(each["paper"] for each in known["architectures"])
+    assert {each["name"]: each["architecture"] for each in known["models"]}.items() >= {
+        ("demo", "hat_transformer_tiny"),
+        ("meeting", "hat_evidence_minilm"),
+    }
+    assert hat("info") == 0
+    assert "153,063,513  HAT, Rohde et al. 2021\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["hat_bart", "hat_roberta", "hierarchical_transformer"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from hat_fairseq.data.files import files_below, read_json, sha256_of
+from hat_fairseq.data.files import check_lfs, files_below, read_json, sha256_of
 
 MANIFEST = "manifest.json"
 
@@ -56,6 +56,8 @@ class Checksums:
         Args:
             names: only these files; None for those of the manifest, and all that are there.
             most_hashed: bytes of the largest file of which the hash is compared, too.
+        Raises:
+            ValueError: a file is a pointer of Git LFS or git-annex.
         """
         if names is None:
             names = sorted({*self.hashes, *files_below(folder)} - {MANIFEST})
@@ -66,6 +68,7 @@ class Checksums:
             elif not path.is_file():
                 yield Problem(name, "is missing")
             elif size is not None and path.stat().st_size != size:
+                check_lfs(path)
                 yield Problem(name, f"has {path.stat().st_size} bytes instead of {size}: damaged")
             elif path.stat().st_size <= most_hashed and sha256_of(path) != self.hashes[name]:
                 yield Problem(name, f"has changed since {MANIFEST} was written")

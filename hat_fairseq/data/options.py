@@ -6,7 +6,7 @@ here, so every file of it may import the options.
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
@@ -26,6 +26,8 @@ METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
+ROLES = "roles"  # an option, whose flag decides another one as well
+FORMS_OF_ROLES = {"stream": (True, False), "text": (False, True), "both": (True, True), "none": (False, False)}
 TITLES = {  # of the groups in the help
     "": "all kinds",
     TEXT: "all kinds but sequences",
@@ -80,9 +82,11 @@ def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) ->
     """Returns a field that is an option with this help text.
 
     `metavar`: name of the value in the help, `N` for numbers; `group`: of the kinds of data that it has an effect with,
-    empty for all; `least`, `most`: the lowest and the highest number.
+    empty for all; `least`, `most`: the lowest and the highest number; `typed`: what stands for True and for False on
+    the command line, where another flag decides this option, whose own flag the help does not list.
     """
     metadata = {"help": text, "choices": tuple(choices), "metavar": "N", "group": "", "least": None, "most": math.inf}
+    metadata["typed"] = ()
     return field(default=default, metadata=metadata | more)
 
 
@@ -116,12 +120,28 @@ class Settings:
         "none", "split the target into words with this tokenizer before the BPE", WORD_TOKENIZERS, group=TARGETS
     )
     aligned: bool = option(
-        False, "state that source and target segments correspond; chunks are then cut at the same places", group=TARGETS
+        False,
+        "state that source and target segments are parallel: chunks are cut at the same places, and with a learned BPE "
+        "<sep> stands between the segments of the target",
+        group=TARGETS,
     )
-    target_separator: bool = option(False, "put <sep> between the segments of the target", group=TARGETS)
-    roles: bool = option(False, "write a parallel stream with the role of each source token", group=TARGETS)
+    target_separator: bool = option(
+        False,
+        "put <sep> between the segments of the target",
+        group=TARGETS,
+        typed=("--target-separator", "--no-target-separator"),
+    )
+    roles: bool = option(
+        False,
+        "write a parallel stream with the role of each source token",
+        group=TARGETS,
+        typed=("--roles stream", "--roles none"),
+    )
     role_in_text: bool = option(
-        False, "put the role of the speaker before each turn: `PM : Hello everybody .`", group=TARGETS
+        False,
+        "put the role of the speaker before each turn: `PM : Hello everybody .`",
+        group=TARGETS,
+        typed=("--roles text", "--roles none"),
     )
     max_source_tokens: int | None = option(
         None, "the greatest number of tokens of a source, with markers and </s>", least=3
@@ -217,6 +237,8 @@ def options_of(declared: type[Settings]) -> list[Field[Any]]:
 
 def flag(item: Field[Any], value: Any = None) -> str:
     """Returns an option as it is typed: `--splitter given`, `--no-aligned`; without a value `--splitter`."""
+    if isinstance(value, bool) and item.metadata["typed"]:
+        return str(item.metadata["typed"][not value])
     if isinstance(value, bool):
         return typed(item.name) if value else typed(f"no_{item.name}")
     return typed(item.name) if value is None else f"{typed(item.name)} {value}"
@@ -229,7 +251,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         group, default = groups[item.metadata["group"]], item.default
         shown = "" if default in (None, ()) or item.type is bool else f" (default: {default})"
         words = {"help": item.metadata["help"] + shown, "default": None}
-        if item.type is bool:
+        if item.metadata["typed"]:
+            words["help"] = argparse.SUPPRESS
+        if item.name == ROLES:
+            add_roles(group)
+        elif item.type is bool:
             group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
         else:
             number = int if item.type in (int, int | None) else float if item.type is float else str
@@ -237,6 +263,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             words |= {"action": "append"} if isinstance(default, tuple) else {}
             metavar = "|".join(choices) or item.metadata["metavar"]
             group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
+
+
+def add_roles(group: argparse._ArgumentGroup) -> None:
+    """Declares what becomes of the roles of turns; `options_of_roles` reads it."""
+    text = (
+        "what becomes of the roles of turns: a parallel stream with the role of each source token, words before each "
+    )
+    text += "turn (`PM : Hello everybody .`), or both (default: none)"
+    words: Any = {"nargs": "?", "const": "stream", "choices": tuple(FORMS_OF_ROLES)}
+    group.add_argument("--roles", metavar="|".join(FORMS_OF_ROLES), help=text, **words)
+    group.add_argument("--no-roles", dest=ROLES, action="store_const", const="none", help=argparse.SUPPRESS)
+
+
+def options_of_roles(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arguments with the two options that `--roles` decides, where it is given."""
+    if arguments.get(ROLES) is None:
+        return dict(arguments)
+    stream, in_text = FORMS_OF_ROLES[arguments[ROLES]]
+    stated = arguments.get("role_in_text")  # by the flag of 0.6
+    return {**arguments, ROLES: stream, "role_in_text": in_text if stated is None else stated}
 
 
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:

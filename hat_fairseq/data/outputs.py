@@ -63,7 +63,7 @@ def atomic_directory(
     with suppress(ValueError):  # another process is writing it, and may be about to rename it
         _put_back(final)
     _check_replaceable(final, manifest, overwrite, key)
-    if (folder := _folder_with_manifest(final)) is not None:
+    if (folder := folder_with_manifest(final)) is not None:
         raise ValueError(f"{final} is in {folder}, which hat has written; choose another directory")
     new = [folder for folder in final.parents if not folder.exists()]
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -166,13 +166,13 @@ def check_output(
             raise ValueError(f"{flag} {path} is also an input of this command; name another file")
         if read.is_dir() and path.resolve().is_relative_to(read.resolve()):
             raise ValueError(f"{flag} {path} is in {read}, which is an input of this command; name another file")
-    if (folder := _folder_with_manifest(path)) is not None:
+    if (folder := folder_with_manifest(path)) is not None:
         raise ValueError(f"{flag} {path} is in {folder}, which hat has written; name a file elsewhere")
     if (path.exists() or path.is_symlink()) and not overwrite:
         raise ValueError(f"{flag} {path} exists; name another file, or replace it with --overwrite")
 
 
-def _folder_with_manifest(path: Path) -> Path | None:
+def folder_with_manifest(path: Path) -> Path | None:
     """Returns the folder above a path that has a manifest.json of this package."""
     for folder in path.resolve().parents:
         with suppress(OSError, ValueError, KeyError, TypeError):

@@ -15,7 +15,7 @@ from hat_fairseq.data.columns import columns_of
 from hat_fairseq.data.files import at
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.language import parse_code
-from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of
+from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of, options_of_roles
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader, names
@@ -42,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--root", type=Path, metavar="DIR", help="the folder of the raw release, for readers that need one"
     )
-    splits = "read only these splits, e.g. train valid test1 (default: all)"
-    parser.add_argument("--splits", nargs="+", metavar="SPLIT", help=splits)
+    parser.add_argument("--splits", nargs="+", help=argparse.SUPPRESS)  # to be read; works in this version
     files = "the folder with encoder.json, vocab.bpe and dict.txt for --bpe gpt2, with sentencepiece.bpe.model for "
     files += "--bpe sentencepiece, with tokenizer.json or vocab.txt for --bpe tokenizer"
     parser.add_argument("--bpe-dir", type=Path, metavar="DIR", help=files)
@@ -90,12 +89,15 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     Raises ValueError if they disagree.
     """
     kind, known = kind_of(reader.kind), {item.name for item in options_of(Options)}
-    arguments = with_languages(arguments)
+    arguments = options_of_roles(with_languages(arguments))
     if unknown := sorted(reader.defaults.keys() - known | reader.defaults.keys() & OF_TABLES):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(known))}")
     chosen = {name: value for name, value in arguments.items() if name in known and value is not None}
     chosen |= {"columns": tuple(chosen.get("columns") or ())}
     options = Options(**{**with_languages(reader.defaults), **chosen, "kind": kind.name})
+    learns = options.bpe == Options.bpe and not options.vocabulary  # a dictionary, which can have <sep>
+    if options.aligned and learns and "target_separator" not in {**reader.defaults, **chosen}:
+        options = replace(options, target_separator=True)
     if options.vocabulary:
         options = inherit(options, arguments)
     check_options(options, kind)
@@ -182,7 +184,7 @@ def check_options(options: Options, kind: Kind) -> None:
     if options.aligned and options.splitter != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
     if options.aligned and (options.roles or options.role_in_text):
-        raise ValueError("--aligned does not go together with --roles and --role-in-text")
+        raise ValueError("--aligned does not go together with --roles")
 
 
 def check_effects(options: Options, kind: Kind, stated: Collection[str]) -> None:

@@ -38,7 +38,7 @@ from hat_fairseq.data.language import base_language, parse_code
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_files
 from hat_fairseq.data.tables import read_parallel
-from hat_fairseq.suggestions import did_you_mean
+from hat_fairseq.suggestions import did_you_mean_some
 from hat_fairseq.versions import digest_of
 
 logger = logging.getLogger(__name__)
@@ -142,10 +142,8 @@ def find_reader(
         return reader
     if path.is_file():
         raise ValueError(f"{name} is a file, and no reader (.py): give a folder with {_EXPECTED}")
-    raise ValueError(
-        f"no reader {name!r}, and no folder: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a "
-        f"reader (.py), or a folder with {_EXPECTED}{did_you_mean(name, names())}"
-    )
+    hint = did_you_mean_some(name, names(), f"; readers are {', '.join(names())}")
+    raise ValueError(f"no reader {name!r}, and no folder: give a reader, or a folder with {_EXPECTED}{hint}")
 
 
 def names() -> list[str]:

@@ -228,7 +228,7 @@ class Run:
             return earlier
         if not (roles := self.reports[self.reader.splits[0]].role_counts):
             raise ValueError(
-                f"{self.reader.name}: --roles needs documents with roles, and none has any; use --no-roles"
+                f"{self.reader.name}: --roles needs documents with roles, and none has any; use --roles none"
             )
         return tuple(sorted(roles))
 

@@ -47,6 +47,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (PathManager, "isfile", checkpoints.is_file_or_folder),
     (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
     # writing one
+    (checkpoint_utils, "verify_checkpoint_directory", checkpoints.verify_directory),
     (checkpoint_utils, "save_checkpoint", best.save_checkpoint),
     (Trainer, "save_checkpoint", best.save_state),
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),

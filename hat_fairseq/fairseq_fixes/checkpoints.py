@@ -13,7 +13,7 @@ import re
 import shutil
 import typing
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,13 +23,14 @@ import numpy as np
 import omegaconf
 import torch
 from fairseq.dataclass.utils import overwrite_args_by_name
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ..data.dictionary import LABELS_FINGERPRINT, fingerprint_of_labels
 from ..data.files import Fields, is_deeper
-from ..data.outputs import atomic_file
+from ..data.outputs import atomic_file, folder_with_manifest
 from ..model_folder import ModelFolder, bare_checkpoint, is_model_folder
+from ..networks import NETWORKS
 
 MAX_LEVELS = 20  # of the settings in a folder
 
@@ -58,6 +59,13 @@ def copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: 
     return True
 
 
+def verify_directory(original: Callable[[str], None], save_dir: str) -> None:
+    """Refuses a folder of a model or of data, which would no longer be what its manifest says."""
+    if (folder := folder_with_manifest(Path(save_dir, "checkpoint"))) is not None:
+        raise CheckpointError(f"--save-dir {save_dir} is in {folder}, which hat has written; name a folder elsewhere")
+    original(save_dir)
+
+
 def save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
     """Saves a checkpoint at once; a failure leaves the older file and names the path."""
     with _replacing(filename) as file:
@@ -80,11 +88,27 @@ def load(original: Callable[..., Any], path: str, arg_overrides: Any = None, *ar
     with named_failures(path):
         try:
             if is_model_folder(path):
-                return _load_folder(ModelFolder.open(path), arg_overrides)
-            check_file(path)
-            return original(path, arg_overrides, *args, **kwargs)
+                state = _load_folder(ModelFolder.open(path), arg_overrides)
+            else:
+                check_file(path)
+                state = original(path, arg_overrides, *args, **kwargs)
+            return without_training(state, arg_overrides or {})
         except (CheckpointError, OmegaConfBaseException) as error:
             raise CheckpointError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def without_training(state: dict[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Removes settings of the training that name files which a model writes, unless the caller has `stated` them."""
+    names = {name for network in NETWORKS.values() for name in getattr(network, "training_only", ())} - stated.keys()
+    for settings in ((state.get("cfg") or {}).get("model"), state.get("args")):
+        if isinstance(settings, argparse.Namespace):
+            for name in names & vars(settings).keys():
+                delattr(settings, name)
+        elif isinstance(settings, DictConfig):
+            with open_dict(settings):
+                for name in names & settings.keys():
+                    settings.pop(name)
+    return state
 
 
 def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *args: Any, **kwargs: Any) -> Any:

@@ -26,6 +26,7 @@ import torch
 from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
 
+from ..data.files import check_lfs
 from . import log
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,8 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
 
 
 def _check_pair(path: str) -> None:
+    for name in (f"{path}.idx", f"{path}.bin"):
+        check_lfs(name)
     if len(absent := [name for name in (f"{path}.idx", f"{path}.bin") if not os.path.exists(name)]) == 1:
         raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
 

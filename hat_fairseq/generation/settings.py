@@ -10,7 +10,7 @@ from typing import Any
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.files import Fields
 from ..data.options import OptionError, typed
-from ..model_folder import GENERATION, OLD_GENERATION, ModelFolder, is_model_folder
+from ..model_folder import GENERATION, ModelFolder, is_model_folder
 from .options import DEFAULTS, EXCLUSIVE, OPTIONS, check_options, is_set
 
 logger = logging.getLogger(__name__)
@@ -116,14 +116,11 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
     if not is_model_folder(path):
         return {}
     folder = ModelFolder.open(path)
-    file = path / (OLD_GENERATION if folder.is_old_package else GENERATION)
-    if folder.is_old_package:
-        options = dict(Fields.read(file).record)
-    else:
-        values = Fields.read(file, optional=True).record
-        options = {**of_transformers(values), **folder.part("generation").record}
-        if named := without_effect(values):
-            logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(named))
+    file = path / GENERATION
+    values = Fields.read(file, optional=True).record
+    options = {**of_transformers(values), **folder.part("generation").record}
+    if named := without_effect(values):
+        logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(named))
     check_options(options, str(file))
     return options
 

@@ -15,7 +15,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from ..data import dictionary, pipeline
 from ..data.dictionary import SPECIAL, Dictionary, find_dictionary
 from ..data.files import Fields
-from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, write_loader
+from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, check_links, write_loader
 from .config import HasLoader
 from .places import MASK
 
@@ -188,7 +188,11 @@ class VocabularyTokenizer(HasLoader, PreTrainedTokenizer):
         return self.target.symbols[index]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
-        """Copies the files of the folder; their names have no prefix, because the pipeline finds them by name."""
+        """Copies the files of the folder; their names have no prefix, because the pipeline finds them by name.
+
+        ValueError for a link among them: what it leads to may be private.
+        """
+        check_links(self.folder)
         write_loader(save_directory)
         copies = {self.folder / ORIGIN: Path(save_directory, ORIGIN)}
         copies |= {self.data / name: Path(save_directory, BIN, name) for name in DATA}

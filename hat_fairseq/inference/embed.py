@@ -344,7 +344,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "read a document in chunks that overlap, and compute a vector as the mean of all tokens within N tokens of "
     text += "the middle of its sentence or segment, and of the tokens of that; 0: of the latter alone"
     group.add_argument("--context", type=int, metavar="N", help=text)
-    group.add_argument("--raw", action="store_true", help="do not scale the vectors to length 1")
     command.add_batches(parser)
     command.add_machine(parser)
 
@@ -355,7 +354,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} must end in .npz or .jsonl")
     command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
     check_batch_size(args.batch_size)
-    options = EmbedOptions(args.of, args.pooling, args.alone, args.raw, args.context)
+    options = EmbedOptions(args.of, args.pooling, args.alone, context=args.context)
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     check_reads_text(pipeline, str(args.model))

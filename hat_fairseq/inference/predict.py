@@ -28,6 +28,7 @@ from .rows import Line, check_batch_size
 
 WRITES_STDOUT = True  # with --out -
 RECORDS = 128  # for a worker at a time, at least
+FORMER = ("n_best", "no_answer_threshold", "paragraph_threshold", "answer_threshold")
 
 
 @dataclass
@@ -55,10 +56,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--details", action="store_true", help=text)
     command.add_machine(parser)
     group = parser.add_argument_group("answers to questions")
-    for item in answer_options().values():
-        flag, number = f"--{item.name.replace('_', '-')}", int if item.type in (int, int | None) else float
-        text = item.metadata["help"] + ("" if item.default is None else f" (default: {item.default})")
-        group.add_argument(flag, type=number, metavar="N" if number is int else "X", help=text)
+    options = answer_options()
+    text = (
+        "set a threshold: X of evidence, no-answer=X of qa, paragraph=X or answer=X of document_qa; repeat the option "
+    )
+    text += "for each (default: the model's of evidence; 0 of qa; none of document_qa)"
+    group.add_argument("--threshold", action="append", metavar="[NAME=]X", help=text)
+    text = options["most_passages"].metadata["help"]
+    group.add_argument("--passages", dest="most_passages", type=int, metavar="N", help=text)
+    item = options["max_answer_length"]
+    text = f"{item.metadata['help']} (default: {item.default})"
+    group.add_argument("--max-answer-length", type=int, metavar="N", help=text)
+    group.add_argument("--most-passages", type=int, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    for name in FORMER:  # these work in this version
+        number = int if options[name].type is int else float
+        group.add_argument(f"--{name.replace('_', '-')}", type=number, help=argparse.SUPPRESS)
 
 
 def answer_options() -> dict[str, Any]:
@@ -114,6 +126,27 @@ class Official:
             write_official_answers(folder, self.dataset, zip(read.records, answers, strict=True))
 
 
+def thresholds_of(stated: Sequence[str], kind: LabelledKind) -> dict[str, float]:
+    """Returns options of a kind by name; ValueError for a threshold that it does not have, or that is no number."""
+    names = [item.name for item in fields(kind.prediction_options)] if kind.prediction_options else []
+    known = {
+        name.removesuffix("threshold").rstrip("_").replace("_", "-"): name for name in names if "threshold" in name
+    }
+    values = {}
+    for text in stated:
+        name, _, number = text.rpartition("=")
+        if name not in known:
+            forms = " or ".join(f"--threshold {f'{each}=' * bool(each)}X" for each in known)
+            raise ValueError(
+                f"--threshold {text} has no effect on the kind {kind.name}: {f'give {forms}' if forms else 'remove it'}"
+            )
+        try:
+            values[known[name]] = float(number)
+        except ValueError:
+            raise ValueError(f"--threshold {text}: {number!r} is no number") from None
+    return values
+
+
 def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, and files for official scorers."""
     if args.out.suffix != ".jsonl" and args.out != command.STDOUT:  # predictions.json would be SQuAD's own file
@@ -147,8 +180,13 @@ def main(args: argparse.Namespace) -> int:
 
 def options_of(args: argparse.Namespace, kind: LabelledKind) -> Any:
     """Returns the options of the kind that are stated; ValueError for those without effect."""
-    values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
-    options = kind.chosen(values)
+    stated = answer_options().keys() - {"threshold"}
+    values = {name: value for name in stated if (value := getattr(args, name)) is not None}
+    values |= thresholds_of(args.threshold or (), kind)
+    try:
+        options = kind.chosen(values)
+    except ValueError as error:
+        raise ValueError(str(error).replace("--most-passages", "--passages")) from None  # the name in Python
     check_details(kind, args.details)
     is_squad = kind.name == QuestionKind.name
     if "n_best" in values and not (args.details or (is_squad and args.out != command.STDOUT)):

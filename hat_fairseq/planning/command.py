@@ -61,7 +61,7 @@ def whole_number(text: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe", metavar="RECIPE", help=f"a YAML file, or one of {', '.join(files.names())}")
+    parser.add_argument("recipe", metavar="RECIPE", help="a recipe of hat recipe list, or a YAML file")
     text = "print the largest batch that fits into this memory"
     parser.add_argument("--gpu-memory", metavar="24G", type=memory_size, help=text)
     text = "the number of symbols of the dictionary (default: the data's; where there are none yet, that of the "

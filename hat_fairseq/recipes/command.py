@@ -26,6 +26,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ..cli import build_parser
+from ..scoring.command import check_words
 from . import files, update
 from .files import NOTHING, Flags
 from .update import Flag, split, values_of
@@ -93,6 +95,7 @@ def main(args: argparse.Namespace) -> int:
         print(*([f"# {comment}"] if comment else []), " &&\n".join(map(render, commands)), sep="\n", flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
+    check_scores(commands)
     if args.step == "train":
         check_data(commands[0], args.name)
     for command in commands[:-1]:
@@ -110,6 +113,7 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     print(" &&\n".join(render(command) for commands in steps.values() for command in commands), flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
+    check_scores([command for commands in steps.values() for command in commands])
     for step, commands in steps.items():
         last = commands[1:] if step in SCORED else []  # scores are computed in seconds
         if is_done(step, commands[0]):
@@ -159,6 +163,13 @@ def run_to_the_end(command: Sequence[str]) -> int:
             process.terminate()
             process.wait()
             raise
+
+
+def check_scores(commands: Iterable[Sequence[str]]) -> None:
+    """Refuses a mistake in `hat score`, as that does, before the command runs whose results it scores."""
+    score = [*PYTHON, "hat_fairseq.cli", "score"]
+    for words in (command[len(score) - 1 :] for command in commands if [*command[: len(score)]] == score):
+        check_words(build_parser("score", words[1:]), words)
 
 
 def check_data(command: Sequence[str], name: str) -> None:
@@ -257,7 +268,7 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         return [command]
     words = [_fill(word, values) for word in shlex.split(score)]
     if "{out}" not in score and "--references" not in words:
-        words += _files_of_score(values, references) + ["--overwrite"] * ("--overwrite" in command)
+        words += _files_of_score(values, references)
     return [command, [*PYTHON, "hat_fairseq.cli", "score", *words]]
 
 

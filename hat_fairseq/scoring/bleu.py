@@ -304,7 +304,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "the language of the texts, a code of BCP 47 (default: the one that hat preprocess recorded beside the "
     text += "references, unless it is en; else the one that their script shows)"
     parser.add_argument("--language", metavar="CODE", help=text)
-    parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
+    parser.add_argument("--lowercase", action="store_true", help=argparse.SUPPRESS)  # works in this version
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raises ValueError for an unknown language or tokenizer, or one whose package is missing."""
+    make_bleu(settings_of(args))
 
 
 def score(args: argparse.Namespace) -> Output:

@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import json_text
+from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
 from hat_fairseq.scoring import bleu, evidence_score, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Output
@@ -30,6 +30,7 @@ class Metric:
     seed: int = 0  # of the resampling
     least_seed: int = 0
     gold: tuple[str, ...] = ("answers", "annotations")  # keys of the records that it may be about
+    check: Callable[[argparse.Namespace], None] | None = None  # ValueError for options that no files go with
 
 
 METRICS = {
@@ -40,6 +41,7 @@ METRICS = {
         TEXTS,
         TARGETS,
         gold=("target",),
+        check=rouge.check,
     ),
     "bleu": Metric(
         "compute BLEU (of documents and of sentences) and chrF2 of translations with sacrebleu",
@@ -50,6 +52,7 @@ METRICS = {
         bleu.BleuSettings.seed,
         1,
         ("target",),
+        bleu.check,
     ),
     "classification": Metric(
         "compute accuracy, micro F1 and macro F1 of labels",
@@ -63,21 +66,31 @@ METRICS = {
         evidence_score.add_arguments,
         references=f"{RECORDS}, or your own records with turns or sentences",
         gold=("evidence",),
+        check=evidence_score.check,
     ),
     "qa": Metric(
         "compute exact match and F1 of answers to your own questions",
         qa.score_qa,
         references=f"{RECORDS}, or your own records",
     ),
-    "squad": Metric("compute exact match and F1 of answers as in SQuAD 2.0", qa.score_squad, qa.add_threshold),
+    "squad": Metric(
+        "compute exact match and F1 of answers as in SQuAD 2.0",
+        qa.score_squad,
+        qa.add_threshold,
+        check=qa.check_threshold,
+    ),
     "triviaqa": Metric("compute exact match and F1 of answers as in TriviaQA (Wikipedia)", qa.score_triviaqa),
     "natural_questions": Metric(
         "compute F1 of long and short answers as in Natural Questions",
         page_qa.score_natural_questions,
         page_qa.add_arguments,
+        check=page_qa.check,
     ),
     "tydi_qa": Metric(
-        "compute F1 of passages and minimal answers as in TyDi QA", page_qa.score_tydi_qa, page_qa.add_arguments
+        "compute F1 of passages and minimal answers as in TyDi QA",
+        page_qa.score_tydi_qa,
+        page_qa.add_arguments,
+        check=page_qa.check,
     ),
 }
 
@@ -90,17 +103,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         positional = sub.add_argument("files", nargs="+", metavar="HYPOTHESES", help=text)
         positional.required = False  # `--hypotheses` may name the files
         several: Any = {"nargs": "+", "action": "extend", "metavar": "FILE"}
-        sub.add_argument("--hypotheses", default=[], help="the long form of HYPOTHESES", **several)
+        sub.add_argument("--hypotheses", default=[], help=argparse.SUPPRESS, **several)  # the form of 0.6
         text = f"compare with the references in {metric.references}"
         sub.add_argument("--references", required=True, help=text, **several)
         text = "compute intervals from this many resampled test sets; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        text = f"the seed of the resampling (default: {metric.seed})"
-        sub.add_argument("--seed", type=int, metavar="N", help=text)
+        sub.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # of the resampling; works in this version
         text = "print scores and signatures as JSON instead of a table"
         sub.add_argument("--json", nargs="?", const=True, metavar="", help=text)
-        sub.add_argument("--out", metavar="FILE", help="also write scores and signatures as JSON to this file")
-        sub.add_argument("--overwrite", action="store_true", help="replace the file of --out")
+        text = "also write scores and signatures as JSON to this file, which may have scores of an earlier run"
+        sub.add_argument("--out", metavar="FILE", help=text)
+        sub.add_argument("--overwrite", action="store_true", help=argparse.SUPPRESS)  # works in this version
         if metric.add_arguments:
             metric.add_arguments(sub)
 
@@ -111,6 +124,13 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         check_folder(Path(args.out), "--out")
     return write_scores(checked(args))
+
+
+def check_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Raises ValueError for a mistake in `hat score` that is known before there is anything to score."""
+    args = checked(with_files(parser.parse_args(words)))
+    if check := METRICS[args.metric].check:
+        check(args)
 
 
 def with_files(args: argparse.Namespace) -> argparse.Namespace:
@@ -145,8 +165,24 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
         raise ValueError("--overwrite has no effect without --out: remove it")
     if args.out:
         others = [getattr(args, name, None) for name in ("valid", "train")]
-        check_output(args.out, args.overwrite, [*args.hypotheses, *args.references, *others], "--out")
+        replaces = args.overwrite or has_scores(Path(args.out))
+        if Path(args.out).is_file() and not replaces:
+            raise ValueError(f"--out {args.out} exists and has no scores of hat score; name another file")
+        check_output(args.out, replaces, [*args.hypotheses, *args.references, *others], "--out")
     return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
+
+
+def has_scores(path: Path) -> bool:
+    """Returns whether a file is one that `hat score --out` has written, which it may replace."""
+    if not path.is_file():
+        return False
+    try:
+        record = read_json(path)
+    except ValueError:
+        return False
+    if not isinstance(record, dict) or not record:
+        return False
+    return "signatures" in record or all(isinstance(each, dict) and "signature" in each for each in record.values())
 
 
 def seed_of(args: argparse.Namespace, metric: Metric) -> int:

@@ -132,6 +132,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises ValueError for options of baselines without effect."""
+    names_of(args)
+
+
 def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, the signature, and tables of differences and of domains."""
     names = names_of(args)

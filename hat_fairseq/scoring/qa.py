@@ -274,6 +274,12 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-answer-threshold", type=float, metavar="X", help=text)
 
 
+def check_threshold(args: argparse.Namespace) -> None:
+    """Raises ValueError for a threshold that is no number."""
+    if math.isnan(args.no_answer_threshold or 0):
+        raise ValueError("--no-answer-threshold must be a number, not nan")
+
+
 def score_squad(args: argparse.Namespace) -> Output:
     """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
     return _score_answers(args, _squad_report)

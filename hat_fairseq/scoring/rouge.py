@@ -50,6 +50,7 @@ BACKENDS = ("rouge-score", "perl")
 
 #: A document's score is the best one against its references, or their mean.
 SEVERAL = ("best", "mean")
+NO_PERL = "the perl backend knows words of a-z and digits only: use --backend rouge-score for these texts"
 
 #: How other tools treat their input when called without options. files2rouge reads one line per document and runs
 #: ROUGE-1.5.5 with stemming; rouge-score (and Hugging Face's `evaluate`) takes lines as sentences and does not stem.
@@ -126,9 +127,7 @@ def rouge(
             known = "letters a-z or digits; see --words unicode" if ascii_only else "letters or digits"
             raise ValueError(f"reference {number} has no word for ROUGE ({known}): {texts!r:.80}")
     if backend == "perl" and not ascii_only:
-        raise ValueError(
-            "the perl backend knows words of a-z and digits only: use --backend rouge-score for these texts"
-        )
+        raise ValueError(NO_PERL)
     if backend == "perl":
         if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
@@ -321,12 +320,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "take runs of a-z and 0-9 as words, as other tools do, or words of every script (default: ascii, or "
     text += "unicode if over a quarter of the references' letters are not Latin)"
     parser.add_argument("--words", choices=WORDS, help=text)
-    text = "with several references: take the best score of a document, or the mean (default: "
-    text += f"{DEFAULTS['several_references']})"
-    parser.add_argument("--several-references", choices=SEVERAL, help=text)
+    parser.add_argument("--several-references", choices=SEVERAL, help=argparse.SUPPRESS)  # works in this version
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"
     parser.add_argument("--against-others", action="store_true", help=text)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raises ValueError for a backend that cannot run, or does not know the words."""
+    if args.backend == "perl":
+        if args.words == "unicode":
+            raise ValueError(NO_PERL)
+        perl.check(args.bootstrap_samples)
 
 
 def score(args: argparse.Namespace) -> Output:

@@ -36,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         which.add_argument(f"--{name}", type=int, metavar="N", help=text)
     text = "print translations segment by segment: source, generated text and reference, with the chrF2 of each"
     parser.add_argument("--segments", action="store_true", help=text)
-    text = "print at most this many sentences or segments of a document (default: %(default)s)"
-    parser.add_argument("--sentences", type=int, default=12, metavar="N", help=text)
+    parser.add_argument("--sentences", type=int, default=12, help=argparse.SUPPRESS)  # or segments; in this version
 
 
 def main(args: argparse.Namespace) -> int:

@@ -207,14 +207,14 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flag", ["--roles", "--role-in-text"])
-def test_an_empty_role_is_called_empty(flag: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["stream", "text", "both"])
+def test_an_empty_role_is_called_empty(form: str, tmp_path: Path) -> None:
     for number, blank in enumerate(["", *drawn("roles"), *INVISIBLE]):
         turns = [{"role": "PM", "text": "Hello."}, {"role": blank, "text": " "}, {"role": blank, "text": "No."}]
         for split in ("train", "valid", "test"):
             write_lines(tmp_path / f"in/{split}.jsonl", [{"id": "a", "turns": turns, "target": "x"}])
         words = ["preprocess", tmp_path / "in", "--num-codes", 20]
-        error = refusal(*words, flag, "--out", tmp_path / "out")
+        error = refusal(*words, "--roles", form, "--out", tmp_path / "out")
         assert f"turn 3 of document 'a' ({tmp_path}/in/train.jsonl:1) has an empty role" in error
         assert hat(*words, "--out", tmp_path / f"without{number}") == 0  # where roles have no effect
 

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from commands import hat, refusal, write_lines
 
+from hat_fairseq.cli import build_parser
 from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.options import Options
+from hat_fairseq.data.preprocess import resolve_options
+from hat_fairseq.data.readers import find_reader
 
 fault = pytest.mark.fault
 
@@ -144,3 +148,43 @@ def test_more_codes_than_the_training_texts_support(tmp_path: Path, capsys: pyte
         assert (f"warning: --num-codes {codes} are too many" in capsys.readouterr().err) == is_too_many
     meetings = ["preprocess", "ami", "--num-codes", 4000, "--limit", 6, "--out", tmp_path / "ami"]
     assert hat(*meetings) == 0 and "are too many" not in capsys.readouterr().err
+
+
+def options_for(folder: Path, *words: str) -> Options:
+    """What `hat preprocess` decides about documents with turns."""
+    write_lines(folder / "in/train.jsonl", [{"id": "a", "text": "b", "target": "c"}])
+    arguments = vars(build_parser("preprocess").parse_args(["preprocess", "in", "--out", "out", *words]))
+    return resolve_options(arguments, find_reader(str(folder / "in")))
+
+
+ROLES = {
+    "": (False, False),
+    "--roles stream": (True, False),
+    "--roles text": (False, True),
+    "--roles both": (True, True),
+    "--roles none": (False, False),
+    "--roles": (True, False),  # as in 0.6, like the next ones
+    "--role-in-text": (False, True),
+    "--roles --role-in-text": (True, True),
+    "--no-roles --role-in-text": (False, True),
+}
+
+
+@pytest.mark.parametrize("words", ROLES)
+def test_what_becomes_of_roles(words: str, tmp_path: Path) -> None:
+    options = options_for(tmp_path, *words.split())
+    assert (options.roles, options.role_in_text) == ROLES[words]
+
+
+SEPARATED = {
+    "--aligned": True,
+    "--aligned --no-target-separator": False,
+    "--target-separator": True,
+    "": False,
+    "--aligned --bpe gpt2": False,  # whose dictionary has no <sep>
+}
+
+
+@pytest.mark.parametrize("words", SEPARATED)
+def test_aligned_segments_have_a_separator(words: str, tmp_path: Path) -> None:
+    assert options_for(tmp_path, *words.split()).target_separator is SEPARATED[words]

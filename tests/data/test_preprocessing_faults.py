@@ -80,7 +80,7 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
     assert (process.returncode, error) == (status, message) and not (tmp_path / "out").exists()
     assert bool(list(tmp_path.glob(".out*"))) == (name == "KILL")
     assert hat(*command) == 0 and not list(tmp_path.glob(".out*"))
-    assert hat("doctor", "--data", tmp_path / "out") == 0
+    assert hat("doctor", tmp_path / "out") == 0
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
     message = f"another process is writing {tmp_path}/out; wait for it, or choose another name"
     assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
     (tmp_path / "go").touch()
-    assert first.wait(timeout=120) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
+    assert first.wait(timeout=120) == 0 and hat("doctor", tmp_path / "out") == 0
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_no_locks(documents: Path, tmp_path: Path) -> None:
     words = [*WITHOUT_LOCKS, *HAT, "preprocess", documents, "--num-codes", 5, "--limit", 5, "--out", tmp_path / "out"]
     warning = f"{tmp_path}: files cannot be locked (Function not implemented): run no other command that writes there"
     assert run_command(*words).stderr == f"{warning}\n" and left.is_dir()
-    assert hat("doctor", "--data", tmp_path / "out") == 0
+    assert hat("doctor", tmp_path / "out") == 0
 
 
 @fault(AREA, "files of the user in the hidden folder of blocks, or called like a partial output", "they stay, named")
@@ -168,17 +168,17 @@ def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
 def test_what_works(documents: Path, tmp_path: Path) -> None:
     words = ["preprocess", documents, "--num-codes", 10**9, "--limit", 5]
     assert shell('"$@" 2>&-', *words, "--out", "real", cwd=tmp_path) == (0, "")
-    assert hat("doctor", "--data", tmp_path / "real") == 0
+    assert hat("doctor", tmp_path / "real") == 0
     status, warned = shell('"$@" >&-', *words, "--out", "real", "--overwrite", cwd=tmp_path)
     assert status == 0 and warned.startswith("warning: --num-codes 1000000000 are too many for these training texts")
     assert "most words that are not in these texts will be unknown to the model; give fewer codes" in warned
     full = shell('env -u PYTHONUNBUFFERED "$@" > /dev/full', *words, "--out", "full", cwd=tmp_path)
     assert full == (2, f"{warned}hat: error: standard output: No space left on device\n")
-    assert hat("doctor", "--data", tmp_path / "full") == 0
+    assert hat("doctor", tmp_path / "full") == 0
     (tmp_path / "link").symlink_to("real")
     assert hat(*words, "--out", tmp_path / "link", "--overwrite") == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", "full", "link", "real"]
-    assert (tmp_path / "link").is_symlink() and hat("doctor", "--data", tmp_path / "real") == 0
+    assert (tmp_path / "link").is_symlink() and hat("doctor", tmp_path / "real") == 0
 
 
 @fault("Input", "one sentence without an end", "counted in the report")

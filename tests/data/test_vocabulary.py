@@ -37,11 +37,12 @@ def test_the_whole_pipeline_is_taken_over(whole: tuple[Path, Path], tmp_path: Pa
 
 CONTRADICTIONS = {
     "--bpe gpt2": "--bpe gpt2 contradicts --vocabulary {}, which has --bpe learned; leave it out",
+    "--roles text": "--roles text contradicts --vocabulary {}, which has --roles none",
     "--num-codes 9": "--num-codes and --vocabulary {} contradict each other",
     "--target-tokenizer none": "none contradicts --vocabulary {}, which has --target-tokenizer moses",
     "--no-aligned": "--no-aligned contradicts --vocabulary {}, which has --aligned",
     "--max-source-tokens 60": "60 contradicts --vocabulary {}, which has --max-source-tokens 61",
-    "--roles": "--roles contradicts --vocabulary {}, which has --no-roles",
+    "--roles": "--roles stream contradicts --vocabulary {}, which has --roles none",
 }
 
 

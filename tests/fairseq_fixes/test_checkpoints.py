@@ -1,21 +1,28 @@
 """A damaged file, or one that is no checkpoint, is one line before anything is built."""
 
+import copy
 import io
+import shutil
 import tarfile
 import zipfile
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from commands import USER_DIR
 from fairseq import checkpoint_utils
+from fairseq.data import indexed_dataset
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.models.bart import BARTModel
+from omegaconf import OmegaConf
 
 from hat_fairseq import cli
-from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
+from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError, without_training
 from hat_fairseq.model_folder import bare_checkpoint
 from hat_fairseq.models.hat_transformer import HatBartModel
+from hat_fairseq.weights.names import DEMO
 
 
 @pytest.fixture
@@ -35,6 +42,50 @@ def test_a_flipped_bit_is_found(checkpoint: Path) -> None:
         CheckpointError, match=r"model.pt: damaged: .*/data/0; use another checkpoint, or copy it again"
     ):
         checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+
+
+@pytest.mark.parametrize("form", ["namespace", "dictionary", "args"])
+def test_settings_of_a_training_are_dropped(form: str, tmp_path: Path) -> None:
+    """`vectors` of somebody else's checkpoint names a file that `train` writes."""
+    settings = {"vectors": str(tmp_path / "written.npz"), "freeze_encoder": True, "encoder_layers": 2}
+    state = bare_checkpoint({"weight": torch.zeros(1)})
+    if form == "args":
+        state["args"] = Namespace(arch="hat_evidence_tiny", task="document_evidence", criterion="evidence", **settings)
+    else:
+        model = {"_name": "hat_evidence_tiny", **settings}
+        parts = {"task": {"_name": "document_evidence"}, "criterion": {"_name": "evidence"}}
+        state["cfg"] = {**parts, "model": Namespace(**model) if form == "namespace" else model}
+    loaded = without_training(as_loaded(state), {})
+    stated = without_training(as_loaded(state), {"freeze_encoder": True})
+    for each, left in ((loaded, {"encoder_layers"}), (stated, {"encoder_layers", "freeze_encoder"})):
+        section = each["args"] if form == "args" else each["cfg"]["model"]
+        names = vars(section).keys() if isinstance(section, Namespace) else section.keys()
+        assert settings.keys() & names == left
+
+
+def as_loaded(state: dict[str, Any]) -> dict[str, Any]:
+    """A state as fairseq has it; each time another one."""
+    state = copy.deepcopy(state)
+    return state | {"cfg": OmegaConf.create(state["cfg"], flags={"allow_objects": True}) if state["cfg"] else None}
+
+
+@pytest.mark.parametrize("below", ["", "checkpoints", "bin/mine"])
+def test_no_training_writes_into_a_folder_of_a_model(below: str, tmp_path: Path) -> None:
+    before = sorted(shutil.copytree(DEMO, tmp_path / "model").rglob("*"))
+    with pytest.raises(CheckpointError, match=r"--save-dir .* is in .*model, which hat has written"):
+        checkpoint_utils.verify_checkpoint_directory(str(tmp_path / "model" / below))
+    assert sorted((tmp_path / "model").rglob("*")) == before
+    checkpoint_utils.verify_checkpoint_directory(str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("name", ["train.bin", "train.idx"])
+def test_data_that_are_a_pointer_are_named(name: str, tmp_path: Path) -> None:
+    for each in ("train.bin", "train.idx"):
+        (tmp_path / each).write_bytes(b"MMIDIDX")
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n")
+    for function in (indexed_dataset.dataset_exists, indexed_dataset.make_dataset):
+        with pytest.raises(ValueError, match=rf"{name} is a Git LFS pointer, .*: run `git lfs pull`"):
+            function(str(tmp_path / "train"), "mmap")
 
 
 def test_other_files_are_one_line(checkpoint: Path) -> None:

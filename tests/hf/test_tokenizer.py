@@ -19,6 +19,7 @@ from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.data.text import escape_control_tokens
+from hat_fairseq.weights.names import DEMO
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 from hat_fairseq.hf import HatTokenizer  # noqa: E402
@@ -115,6 +116,17 @@ def test_a_saved_tokenizer_is_the_same(tmp_path: Path) -> None:
     assert copy([SENTENCES])["input_ids"] == peer([SENTENCES])["input_ids"] and copy.limit == 500
     assert len(copy([SENTENCES])["input_ids"][0]) == 7
     assert sorted(path.name for path in (tmp_path / "again").glob("*.py")) == ["modeling_hat.py"]
+
+
+@pytest.mark.parametrize("name", ["bin/bpe.codes", "bin/dict.target.txt", "hat_fairseq.json", "bin"])
+def test_a_saved_tokenizer_has_no_file_that_a_link_led_to(name: str, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(DEMO, tmp_path / "model"))
+    (model / name).rename(private := tmp_path / "private")
+    (model / name).symlink_to(private)
+    tokenizer = HatTokenizer.from_pretrained(model)
+    with pytest.raises(ValueError, match=f"{name} is a link, which is not followed"):
+        tokenizer.save_pretrained(tmp_path / "out")
+    assert not (tmp_path / "out/hat_fairseq.json").exists() and not (tmp_path / "out/bin").exists()
 
 
 def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_thresholds_leave_out_what_has_lower_scores(fine_tuned: Make, tmp_path: 
     paragraph, answer = (
         sorted(r[f"{name}_score"] for r in predicted)[len(predicted) // 2] for name in ("paragraph", "answer")
     )
-    flags = ["--paragraph-threshold", paragraph, "--answer-threshold", answer, "--overwrite"]
+    flags = ["--threshold", f"paragraph={paragraph}", "--threshold", f"answer={answer}", "--overwrite"]
     some = predict(made, tmp_path / "p.jsonl", *flags)
     types = set()
     for record, before in zip(some, predicted, strict=True):

@@ -122,19 +122,19 @@ def test_no_markers(data: Path, warm: WarmPython, tmp_path: Path) -> None:
     assert "train: no sentence has a marker <s>" in warm.run(words, tmp_path, tmp_path / "log")
 
 
-@fault(DATA, "`hat doctor --data`: files that changed, are missing, or are not of hat preprocess", "each is named")
+@fault(DATA, "`hat doctor DIR`: files that changed, are missing, or are not of hat preprocess", "each is named")
 def test_doctor_names_each_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert hat("doctor", "--data", data / "bin") == 0 and "0 problems" in capsys.readouterr().out
+    assert hat("doctor", data / "bin") == 0 and "0 problems" in capsys.readouterr().out
     path = data / "text/train.source"
     path.write_bytes(path.read_bytes()[:-1] + b" ")
     (data / "text/valid.source").unlink()
     (data / "bin/mine.pt").touch()
-    assert hat("doctor", "--data", data) == 2
+    assert hat("doctor", data) == 2
     problems = "bin/mine.pt is not in manifest.json", "text/train.source has changed since manifest.json was written"
     expected = [f"{data}/{problem}" for problem in (*problems, "text/valid.source is missing")]
     assert capsys.readouterr().err.splitlines() == expected
     (data / "manifest.json").unlink()
-    assert hat("doctor", "--data", data) == 2
+    assert hat("doctor", data) == 2
     assert "manifest.json cannot be read" in capsys.readouterr().err
 
 

@@ -23,7 +23,7 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.model_folder import ModelFolder
+from hat_fairseq.model_folder import ModelFolder, check_files
 from hat_fairseq.networks import build
 from hat_fairseq.weights.card import scores_of
 from hat_fairseq.weights.names import DEMO
@@ -554,8 +554,14 @@ def test_an_export_copies_the_dictionaries_that_the_task_has_read(tmp_path: Path
     assert sorted(path.name for path in (tmp_path / "out/bin").iterdir()) == names
 
 
-def test_a_folder_of_0_5_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"network": "hat_roberta"}))
-    (tmp_path / "pipeline.json").write_text("{}")
+@pytest.mark.parametrize(("config", "other"), [({"network": "hat_roberta"}, "pipeline.json"), ({"cfg": {}}, "x")])
+def test_a_folder_of_0_5_is_refused_by_name(config: dict[str, object], other: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / other).write_text("{}")
     error = refusal("generate", tmp_path, tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu")
     assert f"{tmp_path} was written by version 0.5: export the checkpoint again" in error
+
+
+def test_every_packaged_folder_is_what_its_manifest_says() -> None:
+    for folder in (DEMO, DEMO.with_name("meeting_model")):
+        check_files(folder)

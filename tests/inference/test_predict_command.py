@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +15,12 @@ from commands import hat, read_lines, refusal, write_lines
 from fine_tuned import FineTuned
 
 import hat_fairseq
+from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import split_sentences
 from hat_fairseq.inference.labels import Predictor, batches
 from hat_fairseq.inference.loading import load
+from hat_fairseq.inference.predict import thresholds_of
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.torch_private import BF16
 
@@ -159,6 +163,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
         ([reader.checkpoint, reader.data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
         ([path, data, "--out", out, "--n-best", 3], "--n-best has no effect on the kind segments: remove it"),
+        ([path, data, "--out", out, "--threshold", 3], "--threshold 3 has no effect on the kind segments: remove it"),
         ([path, data, "--out", out, "--device", "cpu", "--precision", "fp16"], "precision fp16 is GPU-only"),
         ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),
@@ -239,3 +244,26 @@ def test_files_for_official_scorers_are_not_replaced_by_another_run(
         assert hat(*command) == 0
     assert json.loads(other.read_text()).keys() == {line["id"] for line in read_lines(tmp_path / "a.jsonl")}
     assert not kept[0].exists()
+
+
+THRESHOLDS = [
+    ("qa", ["no-answer=-1.5"], {"no_answer_threshold": -1.5}),
+    ("qa", ["no-answer=inf"], {"no_answer_threshold": math.inf}),
+    ("document_qa", ["paragraph=3", "answer=4.5"], {"paragraph_threshold": 3.0, "answer_threshold": 4.5}),
+    ("evidence", ["0.25"], {"threshold": 0.25}),
+    ("qa", ["3"], "--threshold 3 has no effect on the kind qa: give --threshold no-answer=X"),
+    ("qa", ["answer=3"], "give --threshold no-answer=X"),
+    ("document_qa", ["no-answer=3"], "give --threshold paragraph=X or --threshold answer=X"),
+    ("evidence", ["lines=0.5"], "give --threshold X"),
+    ("choice", ["answer=3"], "has no effect on the kind choice: remove it"),
+    ("qa", ["no-answer=x"], "--threshold no-answer=x: 'x' is no number"),
+]
+
+
+@pytest.mark.parametrize(("kind", "stated", "expected"), THRESHOLDS)
+def test_a_threshold_is_of_its_kind(kind: str, stated: list[str], expected: dict[str, float] | str) -> None:
+    if isinstance(expected, dict):
+        assert thresholds_of(stated, KINDS[kind]) == expected
+        return
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        thresholds_of(stated, KINDS[kind])

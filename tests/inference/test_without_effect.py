@@ -56,6 +56,11 @@ OF_GENERATION: dict[str, list[object]] = {  # by name, where these would not do
     "temperature": [0.1, 50.0],
     "sampling_topp": [0.5],
 }
+THRESHOLDS: dict[str, list[object]] = {
+    "qa": ["no-answer=-1e9"],
+    "document_qa": ["answer=1e9", "paragraph=1e9"],
+    "evidence": [0.99],
+}
 SHORT = ["--beam", 4, "--min-len", 3, "--max-len-b", 20]
 
 
@@ -73,7 +78,8 @@ class Command:
         parser = argparse.ArgumentParser()
         cli.import_verb(str(self.words[0])).add_arguments(parser)
         for action in parser._actions:
-            if action.option_strings and action.dest not in NOT_OF_RESULT:
+            former = "--most-passages" in action.option_strings  # another name of --passages
+            if action.option_strings and action.dest not in NOT_OF_RESULT and not former:
                 values = action.choices or VALUES.get(action.type, VALUES[None]) if action.nargs != 0 else [None]
                 yield action.dest, action.option_strings, self.values.get(action.dest, list(values))
 
@@ -110,6 +116,7 @@ def commands(
             rows = read_lines(made.raw / "test.jsonl")
             metric = {"qa": "squad", "document_qa": "qa"}.get(kind, "classification")
             values = {"score": [f"{metric} --bootstrap-samples 0"], "id": [rows[-1]["id"]]}
+            values |= {"threshold": THRESHOLDS[kind]} if kind in THRESHOLDS else {}
         flags = tuple(SHORT) if kind == "text" else ()
         return Command(words, values, flags, "--json" if verb == "look" else "--out")
 

@@ -115,7 +115,7 @@ def test_a_score_without_files_is_of_the_split_of_the_input(configs, verb, data,
     score = ["score", "s", "--x", "1", "r/valid.jsonl", "--references", f"{folder}/text/valid.jsonl"]
     score += ["--out", "r/valid.score.json"]
     built = recipes.build_commands(verb, "new", ["--split", "valid"])[1][4:]
-    assert built == [*score, "--overwrite"]
+    assert built == score  # which replaces scores
     assert recipes.build_commands(verb, "new", ["--split", "valid", "--overwrite=null"])[1][4:] == score
     with pytest.raises(ValueError, match="results on the standard output are not scored: add --score=null"):
         recipes.build_commands(verb, "new", ["--out", "-"])
@@ -178,7 +178,7 @@ def test_updates_that_cannot_be_had(configs):
 EVERY = """
 preprocess: {reader: r, out: d}
 task: {data: d/bin}
-predict: {model: c.pt, input: d, split: test, out: 'r/{split}.jsonl', score: s}
+predict: {model: c.pt, input: d, split: test, out: 'r/{split}.jsonl', score: rouge}
 """
 
 

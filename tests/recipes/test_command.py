@@ -152,3 +152,18 @@ def test_the_scripts_find_hat(tmp_path):
         assert started_with().stdout == f"{place} recipe train ami --lr 2\n"
     python = Path(shutil.copy(place, bin_dir / "python"))
     assert started_with(PYTHON=str(python)).stdout == f"{python} -P -m hat_fairseq.cli recipe train ami --lr 2\n"
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        ("bleu --tokenize nosuch", "unknown tokenizer 'nosuch'"),
+        ("rouge --backend perl --words unicode", "the perl backend"),
+    ],
+)
+@pytest.mark.parametrize("step", ["generate", "run"])
+def test_a_mistake_in_the_score_is_found_before_the_work(step, score, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(f"base: [ami_small.yaml]\ngenerate: {{score: {score}}}\n")
+    assert cli.main(["recipe", step, "./mine.yaml"]) == cli.EXIT_ERROR
+    assert message in capsys.readouterr().err and [*tmp_path.iterdir()] == [tmp_path / "mine.yaml"]

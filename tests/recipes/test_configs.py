@@ -144,7 +144,7 @@ def test_other_recipes_arrive() -> None:
         assert str(arrived.out) == f"results/{name}/{part}.jsonl" and arrived.split == part
         files_of_score = cli.build_parser("score").parse_args(score[4:])
         assert files_of_score.references == [f"data-bin/{name}/text/{part}.jsonl"]
-        assert files_of_score.files == [str(arrived.out)] and files_of_score.overwrite
+        assert files_of_score.files == [str(arrived.out)]
         assert files_of_score.out == f"results/{name}/{part}.score.json"
         assert takes_a_folder(name) or part in find_reader(reader_of(name)).splits
 

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from commands import hat, refusal, write_lines
 
+from hat_fairseq.cli import build_parser
 from hat_fairseq.scoring import command
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts, write_summaries
 from hat_fairseq.scoring.report import bootstrap_mean
@@ -61,16 +63,42 @@ def test_several_references_in_files_and_in_lists_give_the_same_figures(metric: 
 
 
 @pytest.mark.fault("Scoring", "`--out` is an input, or exists", "refused, exit 2, the file stays")
-def test_out_replaces_no_input_and_nothing_without_overwrite(files: Path) -> None:
+def test_out_replaces_scores_and_nothing_else(files: Path) -> None:
     before, command = (files / "r.jsonl").read_text(), words("rouge", files / "a.txt", files / "r.jsonl", "--out")
     assert "is also an input of this command" in refusal(*command, files / "r.jsonl", "--overwrite")
     (files / "model.pt").write_text("weights")
     assert "--overwrite has no effect without --out" in refusal(*command[:-1], "--overwrite")
-    assert "exists; name another file, or replace it with --overwrite" in refusal(*command, files / "model.pt")
+    for name, content in (("model.pt", "weights"), ("mine.json", '{"a": {"b": 1}}'), ("empty.json", "{}")):
+        (files / name).write_text(content)
+        assert f"{name} exists and has no scores of hat score; name another file" in refusal(*command, files / name)
+        assert (files / name).read_text() == content
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
     with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):  # nobody reads the table
         hat(*command, files / "s.json")
-    assert "rouge1" in (files / "s.json").read_text()
+    assert "rouge1" in (written := (files / "s.json").read_text())
+    assert hat(*command, files / "s.json", "--bootstrap-samples", 0) == 0
+    assert "rouge1" in (files / "s.json").read_text() != written
+
+
+MISTAKES = [
+    ("rouge --backend perl --words unicode", "the perl backend knows words of a-z and digits only"),
+    ("rouge --backend perl --bootstrap-samples 0", "the perl backend "),  # lacks perl, or resamples
+    ("bleu --tokenize nosuch", "unknown tokenizer 'nosuch'"),
+    ("bleu --language nosuch-language", "nosuch-language"),
+    ("squad --no-answer-threshold nan", "--no-answer-threshold must be a number"),
+    ("natural_questions --annotators 0", "--annotators must be at least 1"),
+    ("tydi_qa --annotators -1", "--annotators must be at least 1"),
+    ("evidence --encoder meeting", "--encoder has no effect without --baselines"),
+    ("rouge --seed 1 --bootstrap-samples 0", "--seed has no effect"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES, ids=[call for call, _ in MISTAKES])
+def test_mistakes_are_known_before_there_is_anything_to_score(call: str, message: str) -> None:
+    metric, *flags = call.split()
+    parser = build_parser("score", [metric])
+    with pytest.raises(ValueError, match=re.escape(message)):
+        command.check_words(parser, ["score", metric, "nosuch.jsonl", "--references", "r.jsonl", *flags])
 
 
 @pytest.mark.parametrize("where", ["before", "after", "long"])

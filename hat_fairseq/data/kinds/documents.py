@@ -177,7 +177,7 @@ def _roles_of(record: Any, known: Texts | None = None) -> Texts:
             names = ", ".join(known[:MOST_NAMED]) + (", ..." if len(known) > MOST_NAMED else "")
             raise ValueError(
                 f"{record.name} has the role {role!r}; known are {names}: rename the roles of the input. Names that "
-                "are new in every document need data with --role-in-text, and without --roles"
+                "are new in every document need data with --roles text"
             )
     roles: Texts = record.roles
     return roles
