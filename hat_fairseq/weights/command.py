@@ -27,12 +27,13 @@ from ..data.dictionary import SPECIAL
 from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL
-from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
+from ..data.tokenizer_bpe import CASE, TOKENIZER, TokenizerBpe
 from ..model_folder import BIN, bare_checkpoint
 from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
 from .untrained import write_untrained
+from .vector_settings import VectorSettings, of_release
 
 MINILM = "minilm"  # the BERT of an installed package
 
@@ -140,10 +141,14 @@ def main(args: argparse.Namespace) -> int:
     read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
     for path in files_of(args.out, symbols, release):
         check_output(path, args.overwrite, read)
+    vectors = VectorSettings()
+    if args.package is not None:
+        positions = config["max_position_embeddings"]
+        vectors = of_release(args.directory, positions, lambda: CASE in options["tokenizer"].loses)
     converted = release.convert(read_weights(args.directory), config, **options)
     if args.package is not None:
         flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)
-        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite)
+        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite, vectors)
         print(f"wrote {args.package}: {size}")
     if args.out is not None:
         write_files(args.out, converted.model, symbols)
