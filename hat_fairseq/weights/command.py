@@ -33,7 +33,7 @@ from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
 from .untrained import write_untrained
-from .vector_settings import VectorSettings, of_release
+from .vector_settings import of_release
 
 MINILM = "minilm"  # the BERT of an installed package
 
@@ -141,15 +141,13 @@ def main(args: argparse.Namespace) -> int:
     read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
     for path in files_of(args.out, symbols, release):
         check_output(path, args.overwrite, read)
-    vectors = VectorSettings()
-    if args.package is not None:
-        positions = config["max_position_embeddings"]
-        vectors = of_release(args.directory, positions, lambda: CASE in options["tokenizer"].loses)
     converted = release.convert(read_weights(args.directory), config, **options)
     if args.package is not None:
         flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)
+        vectors = of_release(args.directory, CASE in options["tokenizer"].loses)
         size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite, vectors)
         print(f"wrote {args.package}: {size}")
+        print(f"vectors: {vectors}")
     if args.out is not None:
         write_files(args.out, converted.model, symbols)
         if (tokenizer := options.get("tokenizer")) is not None:

@@ -10,7 +10,7 @@ config_sentence_transformers.json   prompts before texts, and the similarity of 
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Self
@@ -24,6 +24,7 @@ CHAIN = ("Transformer", "Pooling", "Normalize")  # the modules that are computed
 POOLINGS = {"mean": "mean", "cls": "marker"}  # of sentence-transformers -> of `hat embed`
 OLD_POOLING = "pooling_mode_"  # the keys of Pooling before version 5
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+LEAST, UNLIMITED = 3, 10**9  # tokens of a text; transformers writes 10**30 where there is no limit
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of their prompts, the first of which counts
 
 
@@ -62,6 +63,12 @@ class VectorSettings:
     def save(self, folder: Path) -> None:
         (folder / FILE_NAME).write_text(json_text(asdict(self), indent=1) + "\n", encoding="utf-8")
 
+    def __str__(self) -> str:
+        pooling = "the state of [CLS]" if self.pooling == "marker" else "the mean of all tokens"
+        length = f", texts of at most {self.longest:,} tokens" if self.longest else ""
+        prompts = ", ".join(f"{name} {text!r}" for name, text in self.prompts.items() if text)
+        return f"{pooling}{', of length 1' * self.scaled}{length}; prompts: {prompts or 'none'}"
+
     def prompt(self, names: tuple[str, ...]) -> str:
         """Returns the first prompt that there is; an empty one without."""
         return next((self.prompts[name] for name in names if name in self.prompts), "")
@@ -73,14 +80,11 @@ def keep(source: Path, target: Path) -> None:
         shutil.copyfile(source / FILE_NAME, target / FILE_NAME)
 
 
-def of_release(directory: Path, positions: int, lowers: Callable[[], bool]) -> VectorSettings:
+def of_release(directory: Path, lowers: bool) -> VectorSettings:
     """Reads those of a folder for sentence-transformers; mean pooling without `modules.json`, as there.
 
-    Args:
-        positions: tokens that the encoder reads.
-        lowers: tells whether the tokenizer makes letters small.
-    Raises:
-        ValueError: a module, a pooling or a setting that is not computed here, or a damaged file.
+    `lowers`: the tokenizer makes letters small. ValueError for a module, a pooling or a setting that is not computed
+    here, and for a damaged file.
     """
     pooling, scaled = _modules(directory)
     prompts = Fields.read(directory / PROMPTS, optional=True)
@@ -95,7 +99,7 @@ def of_release(directory: Path, positions: int, lowers: Callable[[], bool]) -> V
     default = prompts.record.get("default_prompt_name")
     if default is not None and default not in stated:
         raise prompts.error(f"default_prompt_name {default!r:.40} is none of its prompts: {', '.join(stated)}")
-    return VectorSettings(pooling, scaled, _longest(directory, positions, lowers), dict(stated), default, similarity)
+    return VectorSettings(pooling, scaled, _longest(directory, lowers), dict(stated), default, similarity)
 
 
 def _modules(directory: Path) -> tuple[str, bool]:
@@ -133,12 +137,12 @@ def _pooling(path: Path) -> str:
     return POOLINGS[names[0]]
 
 
-def _longest(directory: Path, positions: int, lowers: Callable[[], bool]) -> int:
+def _longest(directory: Path, lowers: bool) -> int | None:
     """Returns how many tokens of a text are read; ValueError where small letters are wanted and not made."""
     lengths = next((path for path in sorted(directory.iterdir()) if LENGTHS.fullmatch(path.name)), directory / "none")
     config = Fields.read(lengths, optional=True)
-    if config.record.get("do_lower_case") and not lowers():
+    if config.record.get("do_lower_case") and not lowers:
         raise config.error("do_lower_case: the tokenizer keeps capital letters, and texts are not changed here")
     known = Fields.read(directory / TOKENIZER_CONFIG, optional=True).record.get("model_max_length")
     stated = config.record.get("max_seq_length") or known
-    return min(positions, int(stated)) if isinstance(stated, int | float) and stated >= 3 else positions
+    return int(stated) if isinstance(stated, int | float) and LEAST <= stated < UNLIMITED else None

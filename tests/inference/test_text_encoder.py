@@ -10,7 +10,7 @@ import torch
 from commands import hat, read_lines, refusal, write_lines
 from minilm import MINILM, needs_minilm
 from sentencepiece_model import tydi_lines
-from text_encoders import POSITIONS, write_text_encoder
+from text_encoders import write_text_encoder
 from tokenizers_on_the_spot import MAKERS
 
 import hat_fairseq
@@ -294,12 +294,12 @@ def test_the_settings_stay_when_a_folder_is_written_anew(bge: Path, tmp_path: Pa
 
 
 def test_a_folder_without_modules(tmp_path: Path) -> None:
-    """As sentence-transformers takes it: the mean, not scaled, as many tokens as there are positions."""
+    """As sentence-transformers takes it: the mean, not scaled, as many tokens as the model reads."""
     write_text_encoder(tmp_path / "release")
     for name in ("modules.json", "sentence_bert_config.json"):
         (tmp_path / "release" / name).unlink()
     assert hat("import", "bert", tmp_path / "release", "--package", tmp_path / "package") == 0
-    assert VectorSettings.read(tmp_path / "package") == VectorSettings("mean", False, POSITIONS)
+    assert VectorSettings.read(tmp_path / "package") == VectorSettings("mean", False, None)
 
 
 TURNS = [("Ada", "It rains."), ("Bob", "Zürich is a city!"), ("Ada", "It rains again.")]
