@@ -538,7 +538,7 @@ def retrieval(record: Record) -> str:
             rows.append([name, with_interval(own), "" if name == "chunks" else with_interval(own - chunks, "+")])
         documents = len(next(iter(sums["test"].values())))
         text += f"\n{figure}, n = {documents}\n\n" + table(["vectors", "x 100", "minus *chunks*"], rows)
-        every = ", ".join(f"{name} {100 * mean:.1f}" for name, mean in means.items() if name[-1].isdigit())
+        every = ", ".join(f"{name} {100 * mean:.1f}" for name, mean in means.items() if "windowed" in name)
         text += f"\nOn the validation documents: {every}.\n"
     return text + speed_and_memory(record["rows"])
 
@@ -568,7 +568,7 @@ def speed_and_memory(rows: Sequence[Record]) -> str:
     """Seconds of each contender, with ratios within a round, and the peak memory by length."""
     seconds: dict[str, list[float]] = {}
     for row in rows:
-        if row["figure"].startswith("seconds"):
+        if row["figure"].startswith("CPU seconds"):
             seconds.setdefault(row["system"], []).append(float(row["sum"]))
     if not seconds:
         return ""
@@ -582,7 +582,7 @@ def speed_and_memory(rows: Sequence[Record]) -> str:
         for name, own in seconds.items()
     ]
     text = "\nOne thread, fp32; *times*: the median of the ratio within a round\n\n"
-    text += table(["contender", "seconds per 100,000 tokens", "times"], cells)
+    text += table(["contender", "CPU seconds per 100,000 tokens", "times"], cells)
     peaks = [
         [f"{int(row['document']):,}", f"{int(row['sum']) / 1e9:.2f}"]
         for row in rows
