@@ -121,6 +121,9 @@ def choose_prompt(
     if sum([queries, query is not None, document is not None]) > 1:
         text = "{queries}, {query_prompt} and {document_prompt} contradict each other: give one of them"
         raise OptionError(text, queries=None, query_prompt=None, document_prompt=None)
+    if queries and not settings.prompt(QUERY):
+        text = "{queries} has no effect: the model has no prompt for queries; remove it, or give {query_prompt}"
+        raise OptionError(text, queries=None, query_prompt=None)
     given = document if query is None else query
     return settings.prompt(QUERY if queries else DOCUMENT) if given is None else given
 
@@ -389,7 +392,9 @@ def prompt_of(bpe: Bpe, prompt: str) -> tuple[list[str], str]:
     for lead in (bpe.separator, ""):
         if all(bpe.encode(prompt + text) == tokens + bpe.encode(lead + text) for text in PROBES):
             return tokens, lead
-    raise ValueError(f"the prompt {prompt!r:.80} must end with a space: its last token depends on the text after it")
+    text = "the prompt {} must end with a space, because its last token depends on the text after it: change "
+    text += "{query_prompt} or {document_prompt}"
+    raise OptionError(text, repr(prompt)[:80], query_prompt=None, document_prompt=None)
 
 
 def check_reads_text(pipeline: TextPipeline, path: str, roles: bool = False) -> None:

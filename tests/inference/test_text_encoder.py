@@ -222,6 +222,10 @@ def test_prompts_on_the_command_line(e5: Any, tmp_path: Path, capsys: pytest.Cap
         assert "--queries, --query-prompt and --document-prompt contradict each other" in refusal(
             "embed", e5.path, source, "--out", tmp_path / "no.jsonl", *flags
         )
+    (tmp_path / "none").mkdir()
+    plain = package(tmp_path / "none")
+    error = refusal("embed", plain, source, "--out", tmp_path / "no.jsonl", "--queries")
+    assert "--queries has no effect: the model has no prompt for queries" in error
     (found,) = e5.embed([{"segments": texts}], alone=True, queries=True)
     assert np.abs(found.vectors - e5.encode_query(texts)).max() < 1e-5
     with pytest.raises(ValueError, match="queries, query_prompt and document_prompt contradict each other"):
