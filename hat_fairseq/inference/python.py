@@ -165,7 +165,7 @@ class Model:
     @as_in_python()
     def encoder(self, context: int = CONTEXT) -> TextEncoder:
         """Returns an object that stands where a `SentenceTransformer` stands; see `TextEncoder`."""
-        return TextEncoder(self, context)
+        return TextEncoder(self.loaded, context)
 
     @as_in_python()
     def encode_query(self, inputs: str | Sequence[str], **options: Any) -> Vectors:

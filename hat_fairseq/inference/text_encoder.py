@@ -8,7 +8,7 @@ Legend: N texts or chunks, C channels.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,10 +21,8 @@ from ..data.text import is_blank
 from ..weights.vector_settings import DOCUMENT, QUERY, VectorSettings
 from ..workers import progress
 from .embed import Embedder, EmbedOptions
+from .loading import Loaded
 from .rows import check_batch_size, logged_changes
-
-if TYPE_CHECKING:
-    from .python import Model
 
 CONTEXT, BATCH_SIZE = 256, 32  # tokens on either side of a chunk; texts, as in sentence-transformers
 REFUSED = {  # arguments of sentence-transformers with the values that change nothing
@@ -63,15 +61,15 @@ class TextEncoder:
     `context`: as of `EmbedOptions`, for documents that are lists of chunks.
     """
 
-    def __init__(self, model: "Model", context: int = CONTEXT) -> None:
+    def __init__(self, loaded: Loaded, context: int = CONTEXT) -> None:
         check_option(context, "context", whole=True, least=0)
-        self.model, self.context = model, context
-        self.settings = VectorSettings.read(model.loaded.paths[0])
+        self.loaded, self.context = loaded, context
+        self.settings = VectorSettings.read(loaded.paths[0])
         self.model_card_data = NoCard()
         self._embedder("")  # an error comes here
 
     def __repr__(self) -> str:
-        return f"TextEncoder({self.model.name!r}, context={self.context})"
+        return f"TextEncoder({self.loaded.paths[0]!r}, context={self.context})"
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -89,11 +87,11 @@ class TextEncoder:
     @property
     def max_seq_length(self) -> int:
         """Returns the tokens of a text that are read; chunks of documents are read to their end."""
-        return min(self.settings.longest or self.model.loaded.longest, self.model.loaded.longest)
+        return min(self.settings.longest or self.loaded.longest, self.loaded.longest)
 
     @property
     def device(self) -> torch.device:
-        return self.model.loaded.device
+        return self.loaded.device
 
     def get_embedding_dimension(self) -> int:
         """Returns C."""
@@ -168,7 +166,7 @@ class TextEncoder:
         texts, chunked = checked(method, inputs, has_chunks)
         prompt = default if prompt is None else prompt
         compute = self._of_chunks if chunked else self._of_texts
-        with logged_changes(self.model.pipeline):
+        with logged_changes(self.loaded.pipeline):
             vectors = compute(texts, prompt, batch_size, bool(show_progress_bar))
         if self.settings.scaled or normalize_embeddings:
             vectors = [F.normalize(each, dim=-1) for each in vectors]
@@ -187,13 +185,13 @@ class TextEncoder:
             options = EmbedOptions("document", prompt=prompt)
         else:
             options = EmbedOptions(context=context, prompt=prompt)
-        return Embedder(self.model.loaded, replace(options, raw=True))
+        return Embedder(self.loaded, replace(options, raw=True))
 
     def _of_texts(self, texts: list[str], prompt: str, batch_size: int, shows: bool) -> list[Tensor]:
         return list(self._embedder(prompt).encode(texts, self.settings.longest, batch_size, shows))
 
     def _of_chunks(self, documents: list[list[str]], prompt: str, batch_size: int, shows: bool) -> list[Tensor]:
-        embedder, kind = self._embedder(prompt, self.context), self.model.pipeline.kind
+        embedder, kind = self._embedder(prompt, self.context), self.loaded.pipeline.kind
         key = next(name for name in ("segments", "sentences", *kind.record.one_of) if name in kind.record.one_of)
         vectors = []
         for number, chunks in enumerate(progress(documents, "encode", len(documents)) if shows else documents, start=1):
