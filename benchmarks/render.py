@@ -5,6 +5,8 @@ python benchmarks/render.py
 """
 
 import ast
+import csv
+import gzip
 import json
 import statistics
 from collections.abc import Iterable, Sequence
@@ -132,6 +134,9 @@ def records() -> list[Record]:
         for task in dict.fromkeys(run["task"] for run in runs):
             own = [run for run in runs if run["task"] == task]
             results.append({"question": question, "task": task, "runs": own})
+    if (path := FOLDER / "results/retrieval.csv.gz").is_file():
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            results.append({"question": "retrieval", "rows": list(csv.DictReader(file))})
     return results
 
 
@@ -517,7 +522,78 @@ def pyplot_of(salt: str) -> Any:
     return pyplot
 
 
-OWN_TABLES = {each.__name__: each for each in (plan, lra, load, preprocessing, floor, amp, pretrained_articles)}
+def retrieval(record: Record) -> str:
+    """Figures of each system on the test documents; widths are those with the best figure on the validation ones."""
+    facts = {row["figure"]: row["sum"] for row in record["rows"] if row["system"] == "run"}
+    text = f"\n{facts['device']}, torch {facts['torch']}, figures in {facts['precision of figures']}.\n"
+    figures = dict.fromkeys(row["figure"] for row in record["rows"] if row["seed"] == "test")
+    for figure in figures:
+        sums = {split: sums_of(record["rows"], figure, split) for split in ("valid", "test")}
+        means = {name: own[:, 0].sum() / own[:, 1].sum() for name, own in sums["valid"].items()}
+        families = dict.fromkeys(name.rstrip("0123456789") for name in means)  # `windowed 256` is one of `windowed `
+        best = [max((name for name in means if name.rstrip("0123456789") == each), key=means.get) for each in families]
+        chunks, rows = drawn_means(sums["test"]["chunks"]), []
+        for name in best:
+            own = drawn_means(sums["test"][name])
+            rows.append([name, with_interval(own), "" if name == "chunks" else with_interval(own - chunks, "+")])
+        documents = len(next(iter(sums["test"].values())))
+        text += f"\n{figure}, n = {documents}\n\n" + table(["vectors", "x 100", "minus *chunks*"], rows)
+        every = ", ".join(f"{name} {100 * mean:.1f}" for name, mean in means.items() if "windowed" in name)
+        text += f"\nOn the validation documents: {every}.\n"
+    return text + speed_and_memory(record["rows"])
+
+
+def sums_of(rows: Sequence[Record], figure: str, split: str) -> dict[str, np.ndarray]:
+    """(documents, 2) sums and counts of each system."""
+    own: dict[str, list[list[float]]] = {}
+    for row in rows:
+        if (row["figure"], row["seed"]) == (figure, split):
+            own.setdefault(row["system"], []).append([float(row["sum"]), float(row["count"])])
+    return {name: np.array(each) for name, each in own.items()}
+
+
+def drawn_means(sums: np.ndarray, draws: int = 10_000) -> np.ndarray:
+    """(draws + 1,) means in percent: of all documents, then of drawn ones, which are the same for each system."""
+    picks = np.random.default_rng(0).integers(len(sums), size=(draws, len(sums)))
+    totals = np.concatenate([sums.sum(axis=0, keepdims=True), sums[picks].sum(axis=1)])
+    return 100 * totals[:, 0] / totals[:, 1]
+
+
+def with_interval(means: np.ndarray, sign: str = "") -> str:
+    low, high = np.percentile(means[1:], [2.5, 97.5])
+    return f"{means[0]:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+
+
+def speed_and_memory(rows: Sequence[Record]) -> str:
+    """Seconds of each contender, with ratios within a round, and the peak memory by length."""
+    seconds: dict[str, list[float]] = {}
+    for row in rows:
+        if row["figure"].startswith("CPU seconds"):
+            seconds.setdefault(row["system"], []).append(float(row["sum"]))
+    if not seconds:
+        return ""
+    base = list(seconds.values())[-1]
+    cells = [
+        [
+            name,
+            f"{statistics.median(own):.1f} [{min(own):.1f}, {max(own):.1f}]",
+            f"{statistics.median(a / b for a, b in zip(own, base, strict=True)):.2f}",
+        ]
+        for name, own in seconds.items()
+    ]
+    text = "\nOne thread, fp32; *times*: the median of the ratio within a round\n\n"
+    text += table(["contender", "CPU seconds per 100,000 tokens", "times"], cells)
+    peaks = [
+        [f"{int(row['document']):,}", f"{int(row['sum']) / 1e9:.2f}"]
+        for row in rows
+        if row["figure"].startswith("peak")
+    ]
+    return text + "\n" + table(["tokens of the document", "peak memory of `--context 256`, GB"], peaks)
+
+
+OWN_TABLES = {
+    each.__name__: each for each in (plan, lra, load, preprocessing, floor, amp, pretrained_articles, retrieval)
+}
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 # With tables of `interleaved`.
 TIMED = ("gpu", "long_encoders", "pretrained_length", "ablation", "training", "generation", "workers", "precision")

@@ -4,17 +4,19 @@ A vector is the mean of the states of its tokens, or the state of its marker `<s
 sentence and the `</s>` of a row count as tokens, so a sentence alone has the vector that sentence-transformers computes
 with the weights of a MiniLM. A document that is longer than the model is divided into as few rows as possible, at the
 ends of segments; the context is then the row. With `context` a document is instead read in chunks that overlap, without
-markers between sentences, and a vector is the mean of the tokens around its sentence (`modules.in_context`).
+markers between sentences, and a vector is the mean of the tokens around its sentence (`modules.in_context`). A prompt,
+such as `passage: `, is put before each row and each chunk. What the folder of a model says is `VectorSettings`.
 
 Legend: B rows, T tokens of a row, N vectors, C channels.
 """
 
 import argparse
 import base64
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
-from functools import partial
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cached_property, partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..data.bpe import Bpe
 from ..data.dictionary import BOS, EOS
 from ..data.files import check_option
 from ..data.kinds.windows import as_given, kept_characters, places_of
@@ -31,10 +34,12 @@ from ..data.long_input import cut, group_within
 from ..data.options import OptionError
 from ..data.outputs import atomic_file
 from ..data.pipeline import TextPipeline
-from ..data.record import Record, Text
-from ..data.sentences import Divider
-from ..data.text import BOS_TOKEN
+from ..data.record import Record, Text, roles_of
+from ..data.sentences import Divided, Divider
+from ..data.text import BOS_TOKEN, normalise
 from ..modules.in_context import means_in_context, nearby_means
+from ..weights.vector_settings import DOCUMENT, QUERY, VectorSettings
+from ..workers import progress
 from . import command, jobs, reading
 from .loading import Loaded, verb_of
 from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
@@ -42,6 +47,8 @@ from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
 WRITES_STDOUT = True  # with --out -
 RECORDS = 32  # for a worker at a time, at least
+SHORTEST = 8  # tokens of a row that a prompt must leave
+PROBES = ("a", "The 1.")  # texts after a prompt
 
 
 @dataclass(frozen=True)
@@ -50,22 +57,24 @@ class EmbedOptions:
 
     Attributes:
         of: one of `UNITS`; a segment is what begins with a marker: with most data a sentence.
-        pooling: one of `POOLINGS`; the marker of a document is its first one.
+        pooling: one of `POOLINGS`; the marker of a document is its first one. None: that of the folder of the model.
         alone: each sentence or segment is encoded without its document.
         raw: the vectors keep their length.
         context: a vector is the mean of all tokens within so many tokens of the middle of its sentence or segment, and
             of the tokens of that, from chunks that overlap; 0: of the latter alone. None: from rows with markers.
+        prompt: a text that is put before each row or chunk.
     """
 
     of: str = "sentence"
-    pooling: str = "mean"
+    pooling: str | None = None
     alone: bool = False
     raw: bool = False
     context: int | None = None
+    prompt: str = ""
 
     def __post_init__(self) -> None:
         for name, value, choices in (("of", self.of, UNITS), ("pooling", self.pooling, POOLINGS)):
-            if value not in choices:
+            if value not in choices and (name, value) != ("pooling", None):
                 text = f"{{{name}}} {{!r}}: choose one of {', '.join(choices)}"
                 raise OptionError(text, str(value)[:80], **{name: None})
         if self.alone and self.of == "document":
@@ -85,6 +94,38 @@ class EmbedOptions:
         if self.pooling == "marker":
             text = "{context} averages tokens, and chunks have no markers inside: remove {context}, or {pooling}"
             raise OptionError(text, context=None, pooling="marker")
+
+    def of_folder(self, settings: VectorSettings, path: str) -> "EmbedOptions":
+        """Returns the same with the pooling of the folder `path`; ValueError for [CLS] where none is."""
+        if self.pooling is not None or settings.pooling is None:
+            return self
+        if settings.pooling == "marker" and self.context is not None:
+            text = "{context} averages tokens, and vectors of {} are the state of [CLS]: remove {context}, or {pooling}"
+            raise OptionError(text, path, context=None, pooling="mean")
+        if settings.pooling == "marker" and self.of != "document" and not self.alone:
+            text = "vectors of {} are the state of [CLS], of which a document has one: give {alone}, {of} or {pooling}"
+            raise OptionError(text, path, alone=None, of="document", pooling="mean")
+        return replace(self, pooling=settings.pooling)
+
+
+def choose_prompt(
+    settings: VectorSettings, queries: bool = False, query: str | None = None, document: str | None = None
+) -> str:
+    """Returns the prompt for queries, or else for documents; ValueError for several choices.
+
+    Args:
+        settings: of the folder, which has the default.
+        queries: the texts are queries; with `query` they are, too.
+        query, document: prompts that are given.
+    """
+    if sum([queries, query is not None, document is not None]) > 1:
+        text = "{queries}, {query_prompt} and {document_prompt} contradict each other: give one of them"
+        raise OptionError(text, queries=None, query_prompt=None, document_prompt=None)
+    if queries and not settings.prompt(QUERY):
+        text = "{queries} has no effect: the model has no prompt for queries; remove it, or give {query_prompt}"
+        raise OptionError(text, queries=None, query_prompt=None)
+    given = document if query is None else query
+    return settings.prompt(QUERY if queries else DOCUMENT) if given is None else given
 
 
 @dataclass
@@ -140,6 +181,7 @@ class Embedder:
         settings = loaded.pipeline.settings
         check_reads_text(loaded.pipeline, loaded.paths[0], loaded.roles is not None)
         without_markers = settings.segments != "sentences" and not options.alone
+        options = options.of_folder(VectorSettings.read(loaded.paths[0]), loaded.paths[0])
         if options.of == "sentence" and options.pooling == "marker" and without_markers:
             text = "sentences of this model have no markers of their own: {of}, or {pooling}"
             raise OptionError(text, of="segment", pooling="mean")
@@ -149,6 +191,14 @@ class Embedder:
             text += "<s> inside of a text: remove {context}"
             raise OptionError(text, loaded.paths[0], loaded.architecture, context=None)
         self.pipeline, self.encoder = loaded.pipeline, loaded.pipeline.encoder()
+
+    @cached_property
+    def prompt(self) -> tuple[list[str], str]:
+        """Returns the tokens of the prompt of a row, and what stands before the words after it; ValueError if long."""
+        tokens, lead = prompt_of(self.pipeline.bpe, self.options.prompt)
+        if self.loaded.longest - len(tokens) < SHORTEST:
+            raise ValueError(f"the prompt has {len(tokens)} tokens, too many for a model of {self.loaded.longest}")
+        return tokens, lead
 
     def embeddings(
         self, records: Iterable[Record], batch_size: int | None = None, max_tokens: int | None = None
@@ -175,12 +225,31 @@ class Embedder:
     def of_rows(
         self, documents: Sequence[Pieces], tokens: Sequence[list[Tensor]], states_of: RowStates
     ) -> Iterator[Tensor]:
-        """Yields the (N, C) vectors of each document from the states of its rows."""
+        """Yields the (N, C) vectors of each document from the states of its rows, which are added up as they come."""
         rows = list(chain.from_iterable(tokens))
-        states = dict(states_of(rows))
-        in_order = map(states.__getitem__, range(len(rows)))
-        for document in documents:
-            yield self.pool(document, in_order)
+        places = [(number, *each) for number, document in enumerate(documents) for each in self.owners(document)]
+        sums: dict[int, Tensor] = {}
+        for index, states in states_of(rows):
+            number, owners, used = places[index]
+            if number not in sums:
+                sums[number] = states.new_zeros(len(documents[number].spans), states.size(1))
+            sums[number].index_add_(0, owners[used], states[used])
+        counts = [torch.zeros(len(document.spans), 1) for document in documents]
+        for number, owners, used in places:
+            counts[number] += owners[used].bincount(minlength=len(counts[number])).unsqueeze(1)
+        for number, tokens_of in enumerate(counts):
+            yield sums[number] / tokens_of
+
+    def owners(self, document: Pieces) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yields for each row of a document the (T,) numbers of the vectors of its tokens, and which tokens count."""
+        last = -1
+        for row in document.rows:
+            owners = torch.tensor([*(number for _, number in row), row[-1][1]])  # `</s>` with the last
+            used = torch.ones_like(owners, dtype=torch.bool)
+            if self.options.pooling == "marker":  # the first token of each vector in a row, not where it goes on
+                used = F.pad(owners[1:] != owners[:-1], (1, 0), value=True) & (owners > last)
+                last = int(owners[-1])
+            yield owners, used
 
     def in_context(
         self, documents: Sequence[Pieces], tokens: Sequence[list[Tensor]], states_of: RowStates
@@ -192,11 +261,13 @@ class Embedder:
             [piece.tolist() for piece in row[:-1].split(each.tolist())]  # without </s>
             for (row,), each in zip(tokens, sizes, strict=True)
         ]
+        prompt = [self.loaded.source.ids[token] for token in self.prompt[0]]
 
         def states_of_chunks(chunks: list[list[int]]) -> Iterator[tuple[int, Tensor]]:
-            return states_of([torch.tensor([BOS, *chunk, EOS]) for chunk in chunks])
+            for index, states in states_of([torch.tensor([BOS, *prompt, *chunk, EOS]) for chunk in chunks]):
+                yield index, states[len(prompt) :]  # its first row, of the last token before the chunk, is not used
 
-        means = means_in_context(pieces, self.loaded.longest - 2, states_of_chunks)
+        means = means_in_context(pieces, self.loaded.longest - 2 - len(prompt), states_of_chunks)
         for mean, each in zip(means, sizes, strict=True):
             yield nearby_means(mean, each, min(self.options.context or 0, int(each.sum())))
 
@@ -220,7 +291,8 @@ class Embedder:
         divided = Divider(settings, self.pipeline.counts).sentences(record, text, split)
         positions = kept_characters(text, settings.line_breaks if split else "space")
         places = places_of((sentence.text for sentence in divided.sentences), positions)
-        units = [[(token, number) for token in tokens] for number, tokens in enumerate(encoder.units(divided))]
+        self.pipeline.counts["roles_left_out"] += len(roles_of(getattr(record, "turns", None)) or ())
+        units = [[(token, number) for token in tokens] for number, tokens in enumerate(self.units(divided))]
         apart = self.options.alone and self.options.of == "sentence"
         segments, inside = units if apart else encoder.segments(units), dict[int, list[int]]()
         owned: list[Owned] = []  # the segments, with the number of its vector beside each token
@@ -239,9 +311,16 @@ class Embedder:
         self.pipeline.counts["documents_in_several_rows"] += not self.options.alone and len(rows) > 1
         return Pieces(rows, spans)
 
+    def units(self, divided: Divided) -> list[list[str]]:
+        """Returns the tokens of each sentence; one that is encoded alone begins as a text does."""
+        sentences = [each._replace(words=self.prompt[1] + each.words) for each in divided.sentences]
+        if self.options.alone and self.pipeline.settings.segments == "sentences":
+            return [unit for each in sentences for unit in self.encoder.units(divided._replace(sentences=[each]))]
+        return self.encoder.units(divided._replace(sentences=[*sentences[:1], *divided.sentences[1:]]))
+
     def fitting(self, segments: list[Owned]) -> list[Owned]:
         """Returns as few rows of about the same length as the model takes; a longer segment is cut."""
-        longest = self.loaded.longest - 1  # without </s>
+        longest = self.loaded.longest - 1 - len(self.prompt[0])  # without </s>
         segments = [list(piece) for segment in segments for piece in cut(segment, longest - 1)]
         total = sum(1 + len(segment) for segment in segments)
 
@@ -252,6 +331,7 @@ class Embedder:
             limits = range(-(-total // number), longest + 1)  # the least limit that needs no further row
             groups = groups_of(limits[bisect_left(limits, True, key=lambda each: len(groups_of(each)) <= number)])
             rows = [[pair for each in group for pair in ((BOS_TOKEN, each[0][1]), *each)] for group in groups]
+            rows = [[row[0], *((token, row[0][1]) for token in self.prompt[0]), *row[1:]] for row in rows]
             if all(map(self.fits, rows)) or len(groups) == len(segments):
                 break
         return rows
@@ -277,19 +357,44 @@ class Embedder:
                 states = encoded.layout.representatives.scatter(states, encoded.spans.to(states))
         return [state[: len(row)].float().cpu() for state, row in zip(states, rows, strict=True)]
 
-    def pool(self, document: Pieces, states: Iterator[Tensor]) -> Tensor:
-        """Takes the states of a document's rows and returns its (N, C) vectors."""
-        indices = [torch.tensor([*(n for _, n in row), row[-1][1]]) for row in document.rows]  # `</s>` with the last
-        chosen, last = [], -1
-        for index, state in zip(indices, states, strict=False):
-            if self.options.pooling == "marker":  # the first token of each vector in a row
-                first = F.pad(index[1:] != index[:-1], (1, 0), value=True) & (index > last)  # not where it goes on
-                last = int(index[-1])
-                index, state = index[first], state[first]
-            chosen.append((index, state))
-        owners, values = torch.cat([n for n, _ in chosen]), torch.cat([s for _, s in chosen])
-        sums = values.new_zeros(len(document.spans), values.size(1)).index_add(0, owners, values)
-        return sums / owners.bincount(minlength=len(sums)).unsqueeze(1)
+    def encode(
+        self, texts: Sequence[str], longest: int | None = None, batch_size: int | None = None, shows: bool = False
+    ) -> list[Tensor]:
+        """Computes the (C,) vectors of texts by themselves, each one row; an empty text has one, too.
+
+        Args:
+            longest: tokens of a row with markers; what is beyond is left out, and counted. None: as the model reads.
+            shows: says how far it is.
+        """
+        limit = min(longest or self.loaded.longest, self.loaded.longest)
+        divider, counts = Divider(self.pipeline.settings, self.pipeline.counts), self.pipeline.counts
+        rows, vectors = [], [torch.zeros(0)] * len(texts)
+        for text in texts:
+            (sentence,) = divider.words([normalise(text, counts)], "source")
+            divided = Divided([sentence._replace(words=self.options.prompt + sentence.words)])
+            tokens = [BOS_TOKEN, *self.encoder.units(divided)[0]]
+            counts.update(texts_truncated=len(tokens) >= limit, tokens_truncated=max(0, len(tokens) + 1 - limit))
+            rows.append(row_of(tokens[: limit - 1], self.loaded.source))
+        every = self.states_of(rows, batch_size, None)
+        for index, states in progress(every, "encode", len(rows), "texts") if shows else every:
+            vectors[index] = states[0] if self.options.pooling == "marker" else states.mean(dim=0)
+        return vectors
+
+
+def prompt_of(bpe: Bpe, prompt: str) -> tuple[list[str], str]:
+    """Returns the tokens of a prompt, and what stands before the words of the text after it.
+
+    ValueError for one whose last token depends on the text.
+    """
+    if not prompt:
+        return [], ""
+    tokens = bpe.encode(prompt.rstrip())
+    for lead in (bpe.separator, ""):
+        if all(bpe.encode(prompt + text) == tokens + bpe.encode(lead + text) for text in PROBES):
+            return tokens, lead
+    text = "the prompt {} must end with a space, because its last token depends on the text after it: change "
+    text += "{query_prompt} or {document_prompt}"
+    raise OptionError(text, repr(prompt)[:80], query_prompt=None, document_prompt=None)
 
 
 def check_reads_text(pipeline: TextPipeline, path: str, roles: bool = False) -> None:
@@ -338,12 +443,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text += "(default: %(default)s)"
     group.add_argument("--of", choices=UNITS, default="sentence", help=text)
     text = "compute a vector as the mean of the states of its tokens, or take the state of its marker <s>; a document "
-    text += "that is longer than the model's limit has that of its first row (default: %(default)s)"
-    group.add_argument("--pooling", choices=POOLINGS, default="mean", help=text)
+    text += "that is longer than the model's limit has that of its first row (default: as the folder says, else mean)"
+    group.add_argument("--pooling", choices=POOLINGS, help=text)
     group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
     text = "read a document in chunks that overlap, and compute a vector as the mean of all tokens within N tokens of "
     text += "the middle of its sentence or segment, and of the tokens of that; 0: of the latter alone"
     group.add_argument("--context", type=int, metavar="N", help=text)
+    text = "put this text before each document, sentence or segment that is encoded (default: the prompt for documents "
+    text += "that the folder of the model has)"
+    group.add_argument("--document-prompt", metavar="TEXT", help=text)
+    text = "INPUT has queries: put this text before each"
+    group.add_argument("--query-prompt", metavar="TEXT", help=text)
+    text = "INPUT has queries: put the prompt for queries before each that the folder of the model has"
+    group.add_argument("--queries", action="store_true", help=text)
     command.add_batches(parser)
     command.add_machine(parser)
 
@@ -358,7 +470,11 @@ def main(args: argparse.Namespace) -> int:
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     check_reads_text(pipeline, str(args.model))
-    read = reading.read_input(args, pipeline)
+    options = options_for(files.path, options, args.queries, args.query_prompt, args.document_prompt)
+    if options.prompt:
+        whose = f", which {args.model} has," if args.query_prompt is args.document_prompt is None else ""
+        print(f"prompt: {options.prompt!r}{whose} before each text", file=sys.stderr)
+    read = reading.read_input(args, pipeline, has_turns=True)
     job, size = Vectors(files, args.batch_size, args.max_tokens, options), max(RECORDS, 8 * (args.batch_size or 0))
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: embed", args.out, workers) as (results, _):
         command.check_lines(args.out, args.overwrite, ())  # a run that had the lock may have written it
@@ -375,6 +491,14 @@ def main(args: argparse.Namespace) -> int:
             command.write_lines(args.out, chain.from_iterable(map(lines_of, lines)))
     command.say(args.out, f"{number} vectors of {len(read.with_text)} documents")
     return 0
+
+
+def options_for(
+    path: str, options: EmbedOptions, queries: bool = False, query: str | None = None, document: str | None = None
+) -> EmbedOptions:
+    """Returns the options with the pooling of the folder `path`, and with the prompt; see `choose_prompt`."""
+    settings = VectorSettings.read(path)
+    return replace(options.of_folder(settings, path), prompt=choose_prompt(settings, queries, query, document))
 
 
 def write_arrays(out: Path, embeddings: Sequence[Embedding], empty: Sequence[str] = ()) -> int:

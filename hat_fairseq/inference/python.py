@@ -24,13 +24,14 @@ from ..weights.names import local_paths, push
 from ..workers import progress
 from .answers import Answers
 from .ask import ask, check_answers, check_questions, splitter_of
-from .embed import Embedder, Embedding, EmbedOptions
+from .embed import Embedder, Embedding, EmbedOptions, options_for
 from .labels import Predictor
 from .loaded import Data
 from .loading import load, split_with
 from .look_at import LookOptions, check_stated, look_at, model_to_look_at
 from .reading import check_splitter
 from .rows import logged_changes, longest_first
+from .text_encoder import CONTEXT, TextEncoder, Vectors
 from .texts import DocumentToText
 
 logger = logging.getLogger(__name__)
@@ -140,18 +141,43 @@ class Model:
         self,
         documents: Iterable[Input],
         of: str = "sentence",
-        pooling: str = "mean",
+        pooling: str | None = None,
         alone: bool = False,
         raw: bool = False,
         batch_size: int | None = None,
         splitter: str | None = None,
         context: int | None = None,
+        document_prompt: str | None = None,
+        query_prompt: str | None = None,
+        queries: bool = False,
     ) -> list[Embedding]:
-        """Computes the vectors of the sentences, segments or whole of each document; see `EmbedOptions`."""
+        """Computes the vectors of the sentences, segments or whole of each document; see `EmbedOptions`.
+
+        `document_prompt`, `query_prompt`, `queries`: see `choose_prompt`.
+        """
         split_with(self.pipeline, splitter or self.splitter)
-        model = Embedder(self.loaded, EmbedOptions(of, pooling, alone, raw, context))
+        options = EmbedOptions(of, pooling, alone, raw, context)
+        options = options_for(self.loaded.paths[0], options, queries, query_prompt, document_prompt)
+        model = Embedder(self.loaded, options)
         with logged_changes(self.pipeline):
             return list(model.embeddings(self._records(documents, splitter), batch_size))
+
+    @as_in_python()
+    def encoder(self, context: int = CONTEXT) -> TextEncoder:
+        """Returns an object that stands where a `SentenceTransformer` stands; see `TextEncoder`."""
+        return TextEncoder(self.loaded, context)
+
+    @as_in_python()
+    def encode_query(self, inputs: str | Sequence[str], **options: Any) -> Vectors:
+        """Computes the vectors of queries; see `TextEncoder`."""
+        return self.encoder().encode_query(inputs, **options)
+
+    @as_in_python()
+    def encode_document(
+        self, inputs: str | Sequence[str] | Sequence[Sequence[str]], context: int = CONTEXT, **options: Any
+    ) -> Vectors:
+        """Computes the vectors of documents, or of the chunks of each document in its context; see `TextEncoder`."""
+        return self.encoder(context).encode_document(inputs, **options)
 
     @as_in_python()
     def look(

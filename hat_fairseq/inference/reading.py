@@ -46,13 +46,13 @@ class Input:
         return [empty[record.id] if record.id in empty else next(lines) for record in self.records]
 
 
-def read_input(args: argparse.Namespace, pipeline: TextPipeline) -> Input:
-    """Reads the records of INPUT.
+def read_input(args: argparse.Namespace, pipeline: TextPipeline, has_turns: bool = False) -> Input:
+    """Reads the records of INPUT; `has_turns`: see `records_of`.
 
     ValueError if there are none, a splitter has no effect on them, or one has no text.
     """
     columns = columns_of(args.columns, args.number_ids)
-    records = list(records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings))
+    records = list(records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings, has_turns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)
@@ -83,7 +83,12 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
 
 
 def records_of(
-    path: Path, split: str | None, kind: Kind, columns: Columns = AS_NAMED, settings: Settings | None = None
+    path: Path,
+    split: str | None,
+    kind: Kind,
+    columns: Columns = AS_NAMED,
+    settings: Settings | None = None,
+    has_turns: bool = False,
 ) -> Iterator[Record]:
     """Yields the records of a file, of a split of a folder, or of a split of preprocessed data; logs what is skipped.
 
@@ -91,6 +96,7 @@ def records_of(
         split: None for `SPLIT`.
         settings: of the model. Its languages say which of two files is the source; it says whether plain text can be
             a transcript.
+        has_turns: plain text with names is a transcript, whatever the settings say.
     Raises:
         ValueError: a split of a file, or one that a folder does not have.
     """
@@ -113,12 +119,12 @@ def records_of(
     elif stated is not None and path.exists():
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
-        yield from _records_of_file(path, kind, columns, counts, settings)
+        yield from _records_of_file(path, kind, columns, counts, settings, has_turns)
     log_changes(counts)
 
 
 def _records_of_file(
-    path: Path, kind: Kind, columns: Columns, counts: Counter[str], settings: Settings | None
+    path: Path, kind: Kind, columns: Columns, counts: Counter[str], settings: Settings | None, has_turns: bool
 ) -> Iterable[Record]:
     """Reads records; plain text and subtitles are one document.
 
@@ -132,9 +138,10 @@ def _records_of_file(
     if not is_document:
         return read_records(path, kind, columns, counts)
     columns.check_for(f"{path}, which is {file.format}")
-    reads_turns = settings is None or settings.splitter == "given" or settings.role_in_text or settings.role_labels
-    has_turns = "turns" in kind.record.one_of and bool(reads_turns)
-    transcript = read_transcript(path, running=True, has_turns=has_turns)
+    reads_turns = (
+        has_turns or settings is None or settings.splitter == "given" or settings.role_in_text or settings.role_labels
+    )
+    transcript = read_transcript(path, running=True, has_turns="turns" in kind.record.one_of and bool(reads_turns))
     print(transcript.describe(), file=sys.stderr)
     content = transcript.fields(kind.record.one_of)
     return [record_from_json({"id": transcript.name, **content}, str(path), kind)]

@@ -27,12 +27,13 @@ from ..data.dictionary import SPECIAL
 from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL
-from ..data.tokenizer_bpe import TOKENIZER, TokenizerBpe
+from ..data.tokenizer_bpe import CASE, TOKENIZER, TokenizerBpe
 from ..model_folder import BIN, bare_checkpoint
 from . import bart, bert, minilm, released_hat, roberta
 from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
 from .untrained import write_untrained
+from .vector_settings import of_release
 
 MINILM = "minilm"  # the BERT of an installed package
 
@@ -143,8 +144,10 @@ def main(args: argparse.Namespace) -> int:
     converted = release.convert(read_weights(args.directory), config, **options)
     if args.package is not None:
         flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)
-        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite)
+        vectors = of_release(args.directory, CASE in options["tokenizer"].loses)
+        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite, vectors)
         print(f"wrote {args.package}: {size}")
+        print(f"vectors: {vectors}")
     if args.out is not None:
         write_files(args.out, converted.model, symbols)
         if (tokenizer := options.get("tokenizer")) is not None:

@@ -48,7 +48,7 @@ from ..model_folder import (
     write_loader,
 )
 from ..networks import NETWORKS
-from . import bart, roberta
+from . import bart, roberta, vector_settings
 from .card import card
 from .hugging_face import write_weights
 from .names import local_path
@@ -158,6 +158,8 @@ def write_folder(
     origin = {"updates": trained.updates, **trained.recorded(), "names": names, "fingerprints": fingerprints}
     (folder / ORIGIN).write_text(as_json(origin | {"generation": others}), encoding="utf-8")
     lines.append(write_data(folder, trained, ROLES in state))
+    if trained.folder is not None:
+        vector_settings.keep(trained.folder.path, folder)
     (folder / CARD).write_text(card(name, trained, half, chosen or {}, scores), encoding="utf-8")
     (folder / MANIFEST).write_text(as_json(Checksums.of(folder).to_json()), encoding="utf-8")
     return lines

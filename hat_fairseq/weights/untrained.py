@@ -16,18 +16,25 @@ from ..model_folder import MANIFEST
 from .export import write_folder
 from .rename import parse_flags
 from .trained import Trained
+from .vector_settings import VectorSettings
 
 SEED = 1  # of what the weights do not have
 
 
 def write_untrained(
-    out: Path, state: dict[str, Tensor], tokenizer: TokenizerBpe, flags: list[str], overwrite: bool
+    out: Path,
+    state: dict[str, Tensor],
+    tokenizer: TokenizerBpe,
+    flags: list[str],
+    overwrite: bool,
+    vectors: VectorSettings,
 ) -> str:
     """Writes a folder without hierarchy and labels; returns a line about its weights.
 
     Args:
         state: of a `hat_roberta`; more positions, which the flags may ask for, are made of it.
         flags: of fairseq-train, that build the model.
+        vectors: how its vectors are made.
     Raises:
         ValueError: the folder exists, and is not to be replaced.
     """
@@ -45,4 +52,5 @@ def write_untrained(
         torch.manual_seed(SEED)
         model = task.build_model(cfg.model)
         model.load_state_dict(dict(state))
+        vectors.save(folder)
         return write_folder(folder, out.resolve().name, Trained(model, cfg, task, 0, Path(data)))[0]

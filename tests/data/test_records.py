@@ -32,6 +32,12 @@ def test_lines_without_id_are_named_by_file_and_line(tmp_path: Path) -> None:
     ]
 
 
+def test_turns_of_a_text_to_pre_train_on() -> None:
+    record = {"id": "a", "turns": [{"speaker": "Ada", "text": "One."}, {"text": "Two."}]}
+    text = record_from_json(record, "here", "mlm")
+    assert text.parts == (("One.", "Two."),) and record_to_json(text) == record
+
+
 def test_json_there_and_back(meetings: list[Record]) -> None:
     others = [Document("a", text="One. Two.", target=("x",)), Document("b", sentences=("One.", "Two."))]
     others += [Document("c", text="One.", target=("x",), other_references=(("y",), ("z", "w")))]

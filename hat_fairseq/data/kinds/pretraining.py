@@ -7,17 +7,23 @@ from typing import Any
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import pack_rows
 from hat_fairseq.data.options import POLICIES, ROWS, TEXT
-from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.record import Record, Texts, Turn, roles_of, texts_of
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 
 
 @dataclass(frozen=True)
-class PretrainingText(Record, reads=("text", "segments"), one_of=("text", "segments")):
+class PretrainingText(Record, reads=("text", "elements"), one_of=("text", "segments", "turns")):
     """A text to pre-train on. In a file its id may be missing."""
 
     text: str | None = None
     segments: Texts | None = None
+    turns: tuple[Turn, ...] | None = None
+
+    @property
+    def elements(self) -> Texts | None:
+        """Returns the segments, or the texts of the turns."""
+        return self.segments if self.turns is None else texts_of(self.turns)
 
 
 class PretrainingKind(Kind):
@@ -30,7 +36,8 @@ class PretrainingKind(Kind):
     packs = True
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
-        """Divides the text. Rows end between sentences even if these have no markers."""
+        """Divides the text; speakers are no part of it. Rows end between sentences even if these have no markers."""
+        divider.counts["roles_left_out"] += len(roles_of(record.turns) or ())
         split = not divider.settings.whole or divider.settings.splitter != "given"
         return [divider.sentences(record, record.parts[0], split)]
 
