@@ -13,7 +13,7 @@ from hat_fairseq.data.sentences import Divided, Divider, Prepared
 
 
 @dataclass(frozen=True)
-class PretrainingText(Record, reads=("text", "elements"), one_of=("text", "segments", "turns")):
+class PretrainingText(Record, reads=("text", "elements"), one_of=("text", "turns", "segments")):
     """A text to pre-train on. In a file its id may be missing."""
 
     text: str | None = None
