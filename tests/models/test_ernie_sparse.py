@@ -173,3 +173,21 @@ def test_each_layer_draws_its_own_random_blocks(flags: str) -> None:
     again = random_pairs(small(flags, seed=1))
     assert one.any() and other.any() and not torch.equal(one, other)
     assert torch.equal(one, again[0]) and torch.equal(other, again[1]), "not drawn anew in each model"
+
+
+@pytest.mark.parametrize("positions", ["block", "sequence"])
+def test_representatives_and_a_roll_leave_rotary_positions_in_place(positions: str) -> None:
+    """Tokens in other slots than their numbers keep their positions, unless representatives have some of their own."""
+    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --rotary 10000"
+    model = build("ernie_sparse_base", f"{flags} --representative-positions {positions}", Vocabulary(mask=True)).eval()
+    source, seen = documents([53, 18]), []
+    attention = model.core.layers[0].self_attn
+    attention.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1].positions))
+    for roll in (0, 5):
+        model(source, roll=roll)
+    batch = model.core.arrange(source)
+    slots = batch.layout.slots_of(source)[0]
+    counted = seen[0][0, slots] - model.core.pad - 1
+    expected = torch.arange(53) if positions == "block" else slots
+    assert torch.equal(counted, expected)
+    assert torch.equal(seen[1][0, slots], seen[0][0, slots].roll(5))
