@@ -57,10 +57,9 @@ class EncoderWithHeads(nn.Module):
     def __init__(self, encoder_class: type[HeadedEncoder], config: Any, vocabulary: Vocabulary) -> None:
         nn.Module.__init__(self)  # not super(): fairseq's or transformers' class stands beside this one
         encoder, sizes = encoder_class(config, vocabulary), config.encoder_sizes()
-        tied = not getattr(config, "untie_weights_roberta", False)
-        table = encoder.embed_tokens.weight if tied else None
+        table = None if config.untie_weights_roberta else encoder.embed_tokens.weight
         head: MaskedLMHead
-        if getattr(config, "masked_lm_head", "roberta") == "linear":
+        if config.masked_lm_head == "linear":
             head = LinearMaskedLMHead(sizes.embed_dim, vocabulary.size, table)
         else:
             head = MaskedLMHead(sizes.embed_dim, vocabulary.size, sizes.activation, table, config.layer_norm_eps)

@@ -17,6 +17,7 @@ from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHe
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
 from .config import EncoderConfig, span_pooling
 from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
+from .roberta import RobertaConfig
 
 
 @dataclass
@@ -63,6 +64,8 @@ class HierarchicalTransformerConfig(EncoderConfig):
         False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
     )
     plain_embedding: bool = option(False, "put no layer norm after the sum of the embeddings")
+    masked_lm_head: str = changed(RobertaConfig, "masked_lm_head", "roberta")
+    untie_weights_roberta: bool = changed(RobertaConfig, "untie_weights_roberta", False)
     init: ClassVar = "bert"
     own_options = ("segment_length",)
 
