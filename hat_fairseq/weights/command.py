@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
     text = "the folder with config.json and the weights; minilm is read from the installed package instead"
     parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
+    parser.set_defaults(wrong_usage=parser.error)
     parser.add_argument("--list", action="store_true", help="print the families, what starts from each, what it loses")
     parser.add_argument(
         "--out",
@@ -143,7 +144,7 @@ def find_family(args: argparse.Namespace) -> None:
         return
     if args.release is None or args.directory is not None:
         given = "" if args.release is None else f" (no family is called {args.release!r:.80})"
-        raise ValueError(
+        args.wrong_usage(
             f"give the folder of the weights: hat import DIR --out FILE{given}; hat import --list: families"
         )
     args.directory = Path(args.release)
@@ -170,7 +171,7 @@ def package_flags(converted: Converted, longest: int | None) -> list[str]:
     """Returns the flags of a `hat_roberta` for documents of so many tokens."""
     flat = converted.starts[0]
     args = parse_flags(flat)
-    if args.rotary is None:
+    if getattr(args, "rotary", None) is None:
         return bert.package_flags(flat, args.max_positions, longest)
     return flat if longest is None else [*flat, "--max-positions", str(longest)]
 

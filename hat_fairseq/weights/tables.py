@@ -43,7 +43,7 @@ class Table:
 
 def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> dict[str, tuple[str, Tensor]]:
     """Returns for each of our names the tensor, and what the release calls it; adds lines on what is left out."""
-    kept: dict[str, Tensor] = {}
+    kept: dict[str, tuple[str, Tensor]] = {}
     left_out: dict[str, list[str]] = {}
     for name, tensor in weights.items():
         if name.endswith(table.numbers):
@@ -56,10 +56,9 @@ def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> 
         elif own in kept:
             raise ValueError(f"{name}: two tensors of this name")
         else:
-            kept[own] = tensor
+            kept[own] = name, tensor
     report += [f"left out, {what}: {_some(names)}" for what, names in left_out.items()]
-    named = {name: (name, tensor) for name, tensor in kept.items()}
-    return apply(apply(named, table.published, strict=False), table.rules, strict=True)
+    return apply(apply(kept, table.published, strict=False), table.rules, strict=True)
 
 
 def apply(
@@ -119,7 +118,7 @@ def fit(
         if id(parameter) not in found and own.endswith(table.zeros):
             found[id(parameter)] = own, torch.zeros(parameter.shape, dtype=dtype)
     if missing := [own for own, parameter in expected.items() if id(parameter) not in found]:
-        raise ValueError(listed([_other_name(own, table.rules) for own in missing], "missing"))
+        raise ValueError(listed([*{_other_name(own, table.rules) for own in missing}], "missing"))
     return {name: found[id(parameter)][1] for name, parameter in expected.items()}
 
 

@@ -5,22 +5,30 @@ GTE, nomic-bert and Jina v3 are compared with transformers' own classes, which r
 
 import contextlib
 import io
+import json
+import re
 import shlex
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import encoders_of_today
+import numpy as np
 import pytest
 import torch
 from building import PAD, build
-from encoders_of_today import PUBLISHED, core_of, padded
+from encoders_of_today import PUBLISHED, change, core_of, padded
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_MODEL_REGISTRY
+from safetensors.torch import load_file, save_file
 from sentencepiece_model import tydi_lines
 from tokenizers import Tokenizer
 from torch import Tensor
+from transformers import AutoModel
 
+import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.tokenizer_bpe import TokenizerBpe
 from hat_fairseq.weights.families import RELEASES
@@ -271,3 +279,232 @@ def test_bf16_is_as_near_as_that_of_transformers(case: Case) -> None:
     ours, of_theirs = (float((x - expected).norm() / expected.norm()) for x in (states, theirs))
     print(f"PARITY {case.name} | bf16 {ours:.1e} of {of_theirs:.1e}")
     assert ours < 1.25 * of_theirs
+
+
+# What published files say otherwise than transformers' class saves: names of tensors and of settings.
+OLD_MODERNBERT = {"global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "global_attn_every_n_layers": 3}
+OLD_NOMIC = {"n_embd": 32, "n_inner": 48, "n_head": 4, "n_layer": 4, "n_positions": 120, "layer_norm_epsilon": 1e-12}
+OLD_NOMIC |= {"rotary_emb_base": 1000, "activation_function": "swiglu", "prenorm": False, "use_rms_norm": None}
+OLD_NOMIC |= {"rotary_emb_fraction": 1.0, "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False}
+NTK = {"type": "ntk", "factor": 8.0}
+CODE = {"AutoModel": "owner/code--modeling.Model"}
+OLD_JINA = {"model_type": "xlm-roberta", "position_embedding_type": "rotary", "rotary_emb_base": 20000.0}
+# by name: the settings that leave, those that come
+OLDER = {
+    "ModernBERT-base": (("rope_parameters", "layer_types"), OLD_MODERNBERT),
+    "mmBERT-base": (("rope_parameters", "layer_types"), OLD_MODERNBERT | {"local_rope_theta": None}),
+    "EuroBERT-210m": (("rope_parameters",), {"rope_theta": 250000.0, "rope_scaling": None, "auto_map": CODE}),
+    "UltraBERT-150M": (
+        ("rope_parameters", "layer_types"),
+        {"attention_windows": [6, 6, None, 6], "rope_theta": [10000.0, 10000.0, 2560000.0, 10000.0], "auto_map": CODE},
+    ),
+    "nomic-embed-text-v1.5": (
+        ("rope_parameters", *encoders_of_today.SIZES, "max_position_embeddings", "layer_norm_eps", "hidden_act"),
+        OLD_NOMIC | {"auto_map": CODE},
+    ),
+    "gte-multilingual-base": (
+        ("rope_parameters",),
+        {
+            "model_type": "new",
+            "rope_theta": 20000.0,
+            "rope_scaling": NTK,
+            "position_embedding_type": "rope",
+            "auto_map": CODE,
+        },
+    ),
+    "jina-embeddings-v3": (("rope_parameters",), OLD_JINA | {"auto_map": CODE}),
+}
+
+
+@pytest.mark.parametrize("case", OLDER, indirect=True)
+def test_settings_of_published_files(case: Case, tmp_path: Path) -> None:
+    """They give the same weights and the same flags; for mmBERT one base for all layers."""
+    leave, come = OLDER[case.name]
+    folder = tmp_path / "folder"
+    shutil.copytree(case.folder, folder)
+    change(folder, **(dict.fromkeys(leave) | come))
+    status, printed = imported(folder, tmp_path / "own/model.pt")
+    assert status == 0
+    lines = [line.partition(" --finetune")[0] for line in printed.splitlines() if line.startswith("  --arch")]
+    expected = [line.partition(" --finetune")[0] for line in case.printed.splitlines() if line.startswith("  --arch")]
+    assert lines == expected
+    state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
+    assert state.keys() == case.state.keys()
+    assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
+
+
+@pytest.mark.parametrize(
+    "case", ["nomic-embed-text-v1.5", "gte-multilingual-base", "jina-embeddings-v3"], indirect=True
+)
+def test_names_of_the_class_and_of_published_files(case: Case, tmp_path: Path) -> None:
+    """`save_pretrained` writes the published names; folders of other versions have those of the class."""
+    folder = tmp_path / "folder"
+    shutil.copytree(case.folder, folder)
+    encoders_of_today.write_with_names_of_the_class(case.peer, folder)
+    names = [{*load_file(each / "model.safetensors")} for each in (case.folder, folder)]
+    assert any("encoder.layer" in name for name in names[0]) and not any("encoder.layer" in name for name in names[1])
+    assert imported(folder, tmp_path / "own/model.pt")[0] == 0
+    state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
+    assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
+
+
+@pytest.mark.parametrize("case", ["jina-embeddings-v3"], indirect=True)
+def test_adapters_of_jina_are_left_out(case: Case, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    shutil.copytree(case.folder, folder)
+    weights = {}
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        if name.endswith(("Wqkv.weight", "word_embeddings.weight")):
+            stem = name.removesuffix("weight") + "parametrizations.weight"
+            weights |= {
+                f"{stem}.original": tensor,
+                f"{stem}.0.lora_A": tensor[:2].clone(),
+                f"{stem}.0.lora_B": tensor[:, :2],
+            }
+        else:
+            weights[name] = tensor
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
+    status, printed = imported(folder, tmp_path / "own/model.pt")
+    assert status == 0 and "left out, adapters for tasks (LoRA): " in printed
+    state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
+    assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
+
+
+@OF_FAMILIES
+@torch.no_grad()
+def test_a_package_is_the_encoder_for_transformers_and_for_hat(case: Case, tmp_path: Path) -> None:
+    """It loads in AutoModel; `hat export` of it, and what transformers saves, are the same again."""
+    folder, again = tmp_path / "package", tmp_path / "again"
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert cli.main(["import", str(case.folder), "--package", str(folder)]) == 0
+        assert cli.main(["export", str(folder), "--out", str(again)]) == 0
+    batch = case.peer_batch(case.rows)
+    real = batch["attention_mask"].bool()
+    expected = core_of(case.peer)(**batch).last_hidden_state[real]
+    tokens = padded(case.ours(case.rows), PAD)
+    models = [AutoModel.from_pretrained(folder, trust_remote_code=True)]
+    models[0].save_pretrained(tmp_path / "saved")
+    models += [AutoModel.from_pretrained(each, trust_remote_code=True) for each in (again, tmp_path / "saved")]
+    states = [model.eval()(tokens, attention_mask=tokens.ne(PAD).long()).last_hidden_state[real] for model in models]
+    assert largest(states[0], expected) < LARGEST
+    assert all(torch.equal(each, states[0]) for each in states[1:])
+    line = tydi_lines()[0]
+    vectors = hat_fairseq.load(str(folder)).embed([{"segments": [line]}])[0].vectors
+    assert np.isfinite(vectors).all() and vectors.shape[1] == case.peer.config.hidden_size
+
+
+REFUSED = {
+    "an unknown tensor": ("ModernBERT-base", {}, "1 tensor is unknown for this config.json: model.more.weight"),
+    "a missing tensor": ("ModernBERT-base", {}, "1 tensor is missing for this config.json: layers.1.attn.Wqkv.weight"),
+    "one half of a pair": (
+        "EuroBERT-210m",
+        {},
+        "1 tensor is missing for this config.json: layers.0.mlp.up_proj.weight",
+    ),
+    "another shape": ("ModernBERT-base", {}, "makes a tensor of shape (48, 48), config.json says"),
+    "NaN": ("ModernBERT-base", {}, "NaN or infinite values in model.final_norm.weight"),
+    "no weights": ("ModernBERT-base", {}, "has neither model.safetensors nor pytorch_model.bin"),
+    "a missing shard": ("ModernBERT-base", {}, "model-00002-of-00002.safetensors"),
+    "no vocabulary": ("ModernBERT-base", {}, "has neither tokenizer.json nor vocab.txt"),
+    "no config": ("ModernBERT-base", {}, "config.json"),
+    "another vocabulary": ("ModernBERT-base", {"vocab_size": 5000}, "rows, and the embedding 5000: the vocabulary of"),
+    "fewer layers": (
+        "nomic-embed-text-v1.5",
+        {"num_hidden_layers": 3},
+        "are unknown for this config.json: nomic_bert.enc",
+    ),
+    "T5": (
+        "ModernBERT-base",
+        {"model_type": "t5"},
+        "no family of hat import has the model_type 't5'; known are modernbert",
+    ),
+    "no model type": (
+        "ModernBERT-base",
+        {"model_type": None},
+        "no family of hat import has the model_type None; known",
+    ),
+    "MPNet": (
+        "bge-base-en-v1.5",
+        {"model_type": "mpnet"},
+        "(T5, DeBERTa and MPNet have relative biases, which no kernel",
+    ),
+    "other code": ("ModernBERT-base", {"auto_map": CODE}, "auto_map names code of its own, which is not run"),
+    "an activation": (
+        "ModernBERT-base",
+        {"hidden_activation": "relu"},
+        "hidden_activation is 'relu', only gelu or silu",
+    ),
+    "biases": ("ModernBERT-base", {"norm_bias": True}, "norm_bias is True, only False can be converted"),
+    "untied": ("ModernBERT-base", {"tie_word_embeddings": False}, "tie_word_embeddings is False, only True"),
+    "layer types": ("ModernBERT-base", {"layer_types": ["chunked"] * 4}, "layer_types: give full_attention or sliding"),
+    "a scaled position": (
+        "EuroBERT-210m",
+        {"rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 2.0}},
+        "rotary positions of type 'yarn': only default, linear and ntk can be converted",
+    ),
+    "a wide head": ("EuroBERT-210m", {"head_dim": 16}, "head_dim is 16, only 8 can be converted"),
+    "pre-norm": ("nomic-embed-text-v1.5", {"prenorm": True}, "prenorm is True, only False can be converted"),
+    "experts": ("nomic-embed-text-v1.5", {"num_experts": 8}, "num_experts is 8, only 0 can be converted"),
+    "logn": ("gte-multilingual-base", {"logn_attention_scale": True}, "logn_attention_scale is True, only False"),
+    "a small ELECTRA": (
+        "electra-base-generator",
+        {"embedding_size": 16},
+        "embedding_size is 16, and the layers have 32",
+    ),
+    "text for a number": ("ModernBERT-base", {"hidden_size": "32"}, "no number for hidden_size"),
+}
+
+
+def spoil(what: str, folder: Path) -> None:
+    """Changes the files of a folder."""
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    if what == "an unknown tensor":
+        weights["model.more.weight"] = torch.ones(1)
+    elif what == "a missing tensor":
+        del weights["model.layers.1.attn.Wqkv.weight"]
+    elif what == "one half of a pair":
+        del weights["model.layers.0.mlp.up_proj.weight"]
+    elif what == "another shape":
+        weights["model.layers.1.attn.Wo.weight"] = torch.ones(48, 48)
+    elif what == "NaN":
+        weights["model.final_norm.weight"][0] = float("nan")
+    elif what == "no weights":
+        path.unlink()
+        return
+    elif what == "a missing shard":
+        shards = {name: f"model-0000{1 + n % 2}-of-00002.safetensors" for n, name in enumerate(weights)}
+        first = {name: tensor for name, tensor in weights.items() if shards[name].startswith("model-00001")}
+        save_file(first, folder / "model-00001-of-00002.safetensors")
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+        path.unlink()
+        return
+    elif what == "no vocabulary":
+        (folder / "tokenizer.json").unlink()
+    elif what == "no config":
+        (folder / "config.json").unlink()
+    save_file(weights, path)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_bad_folders_get_one_line_and_nothing_is_written(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, settings, words = REFUSED[what]
+    encoders_of_today.write(name, tmp_path / "folder")
+    change(tmp_path / "folder", **settings)
+    spoil(what, tmp_path / "folder")
+    capsys.readouterr()
+    for target in (["--out", str(tmp_path / "own/model.pt")], ["--package", str(tmp_path / "package")]):
+        assert cli.main(["import", str(tmp_path / "folder"), *target]) == 2
+        error = capsys.readouterr().err
+        assert words in error and error.count("\n") == 1 and str(tmp_path / "folder") in error
+        assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_the_list_names_every_family(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["import", "--list"]) == 0
+    printed = capsys.readouterr().out
+    assert [line.partition(":")[0] for line in printed.splitlines() if not line.startswith(" ")] == [*RELEASES]
+    for start in re.findall(r"starts (.*)", printed):
+        assert {*start.split(", ")} <= {*ARCH_MODEL_REGISTRY}
