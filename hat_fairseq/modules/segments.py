@@ -101,9 +101,9 @@ class SegmentAttention(HeadProjections):
         rows = F.pad(x, (0, 0, 0, missing)).reshape(-1, self.segment_length, channels)
         if positions is not None:
             positions = F.pad(positions, (0, missing)).reshape(-1, self.segment_length)
-        if self.window is not None and self.window < self.segment_length - 1:
-            key = ("near", x.dtype, self.segment_length, self.window)
-            mask = layout.cached(key, lambda: near(rows, mask, self.window))
+        if (window := self.window or length) < self.segment_length - 1:
+            keys, key = mask, ("near", x.dtype, self.segment_length, window)
+            mask = layout.cached(key, lambda: near(rows, keys, window))
         return self.attend_rows(rows, mask, positions).reshape(batch, -1, channels)[:, :length]
 
 

@@ -10,7 +10,7 @@ vocabulary.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
@@ -24,7 +24,7 @@ from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes,
 from .config import NEW_PARTS, TokenEncoderConfig, divisors, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, token_states
 
-LAYER_NORM = {"rms_norm": False, "norm_bias": True}  # of the decoder, whatever the encoder has
+LAYER_NORM: dict[str, Any] = {"rms_norm": False, "norm_bias": True}  # of the decoder, whatever the encoder has
 E = TypeVar("E", bound="HatEncoder")
 D = TypeVar("D", bound="Decoder")
 

@@ -122,6 +122,7 @@ class HierarchicalTransformerEncoder(Encoder):
             token_type=True,
         )
         if config.no_first_norm:
+            assert layers[0].segment_wise is not None
             without_first_norm([layers[0].segment_wise])
         super().__init__(vocabulary, table, embedding, layers, sizes.final_norm(), config.checkpoint_activations)
         self.config, self.segment_positions = config, positions

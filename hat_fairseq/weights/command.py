@@ -143,9 +143,9 @@ def find_family(args: argparse.Namespace) -> None:
     if args.release in (*RELEASES, MINILM):
         return
     if args.release is None or args.directory is not None:
-        given = "" if args.release is None else f" (no family is called {args.release!r:.80})"
+        name = "" if args.release is None else f" (no family is called {args.release!r:.80})"
         args.wrong_usage(
-            f"give the folder of the weights: hat import DIR --out FILE{given}; hat import --list: families"
+            f"give the folder of the weights: hat import DIR --out FILE{name}; hat import --list: families"
         )
     args.directory = Path(args.release)
     if not args.directory.is_dir():

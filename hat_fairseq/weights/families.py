@@ -81,19 +81,31 @@ def of_rotary(
     )
 
 
-SIZES = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
-SIZES += ("max_position_embeddings",)
+SIZES = (
+    *("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers"),
+    *("vocab_size", "max_position_embeddings"),
+)
 NO_BIASES = {"attention_bias": False, "mlp_bias": False}
 TIED = {"tie_word_embeddings": True}
 HEADS = "heads for other tasks"
 POOLER = f"the pooler, {HEADS}"
-MODERNBERT = rotary.Rotary(rotary.MODERNBERT, ("hat_modernbert_base", "hat_modernbert_large"), rotary.modernbert)
+MODERNBERT = rotary.Rotary(
+    rotary.MODERNBERT,
+    ("hat_modernbert_base", "hat_modernbert_large"),
+    rotary.modernbert,
+    ("hidden_activation", "classifier_activation"),
+)
 EUROBERT = rotary.Rotary(rotary.EUROBERT, ("hat_eurobert_210m",), rotary.eurobert)
 ULTRABERT = rotary.Rotary(rotary.ULTRABERT, ("hat_eurobert_210m",), rotary.ultrabert)
 NOMIC = rotary.Rotary(rotary.NOMIC, ("hat_nomic_bert",), rotary.nomic)
 GTE = rotary.Rotary(rotary.GTE, ("hat_gte_base",), rotary.gte)
 JINA_V3 = rotary.Rotary(rotary.JINA_V3, ("hat_jina_v3",), rotary.jina_v3)
-OF_NOMIC = {"prenorm": False, "use_rms_norm": False, "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False}
+OF_NOMIC: dict[str, Any] = {
+    "prenorm": False,
+    "use_rms_norm": False,
+    "rotary_emb_fraction": 1.0,
+    "rotary_emb_interleaved": False,
+}
 OF_NOMIC |= {"qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "causal": False, "num_experts": 0}
 OF_NOMIC |= {"rotary_scaling_factor": None, "rotary_emb_scale_base": None, "parallel_block": False}
 OF_NEW = {"position_embedding_type": "rope", "layer_norm_type": "layer_norm", "logn_attention_scale": False}

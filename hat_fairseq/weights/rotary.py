@@ -67,7 +67,7 @@ ULTRABERT = Table(
     prefixes=("model.", "ultrabert."),
     left_out=HEADS | {r"(head|cls|decoder|lm_head)\b": "the masked-LM head, which has two hidden layers"},
 )
-POST_NORM: dict[Modules, Modules] = {
+POST_NORM: dict[Modules, Modules] = SEPARATE | {
     "embeddings.word_embeddings": EMBEDDING,
     "embeddings.token_type_embeddings": TYPE,
     "embeddings.LayerNorm": f"{ENCODER}layernorm_embedding",
@@ -77,7 +77,7 @@ POST_NORM: dict[Modules, Modules] = {
     "lm_head.layer_norm": f"{LM_HEAD}.layer_norm",
     "lm_head.decoder": LM_HEAD,
     "lm_head": LM_HEAD,
-} | SEPARATE
+}
 SPLIT = tuple(f"layers.{{}}.self_attn.{part}_proj" for part in "qkv")
 NOMIC = Table(
     POST_NORM
@@ -141,11 +141,15 @@ JINA_V3 = Table(
 
 @dataclass(frozen=True)
 class Rotary:
-    """A family: its table, its architectures, and how its settings become ours."""
+    """A family: its table, its architectures, and how its settings become ours.
+
+    `activations`: settings that must be equal, because the masked-LM head has the activation of the layers.
+    """
 
     table: Table
     architectures: tuple[str, ...]
     read: Callable[[Settings], Settings]
+    activations: tuple[str, ...] = ()
 
     def convert(self, weights: dict[str, Tensor], config: Settings, tokenizer: TokenizerBpe) -> Converted:
         """Returns the encoder under fairseq's names; ValueError names a wrong tensor or setting."""
@@ -155,6 +159,10 @@ class Rotary:
         if config.get("tie_word_embeddings") and self.read(config).get("untie_weights_roberta"):
             named[f"{LM_HEAD}.weight"] = named[f"{EMBEDDING}.weight"]  # a copy, which a training may change
         one_type(named, report)
+        if len({config.get(key, "gelu") for key in self.activations}) > 1:
+            without_head(named, "the masked-LM head, whose activation is another one than that of the layers", report)
+        elif not {f"{LM_HEAD}.bias", f"{LM_HEAD}.weight"} & named.keys():
+            without_head(named, "the hidden layer of a head for another task", report)
         rows_of_tokenizer(named, config["vocab_size"], tokenizer, report)
         model = meta_model([*starts[0], "--no-hierarchy"], weights, len(tokenizer.rows))
         state = fit(named, self.table, model, f"{LM_HEAD}.")
@@ -192,6 +200,14 @@ def segment_flags(settings: Settings) -> list[str]:
 # Settings of `hat_roberta` that the other network does not have, or has otherwise.
 OF_FLAT = {"encoder_layers", "max_positions", "layernorm_embedding", "no_scale_embedding", "token_type"}
 OF_FLAT |= {"encoder_attention", "encoder_attention_layers", "attention_window"}
+
+
+def without_head(named: dict[str, tuple[str, Tensor]], what: str, report: list[str]) -> None:
+    """Leaves out the masked-LM head, if there is one."""
+    if names := [name for name in named if name.startswith(f"{LM_HEAD}.")]:
+        report.append(f"left out, {what}: {', '.join(sorted(named[name][0] for name in names))}")
+        for name in names:
+            del named[name]
 
 
 def one_type(named: dict[str, tuple[str, Tensor]], report: list[str]) -> None:
@@ -269,7 +285,7 @@ def positions(base: float, factor: float) -> Settings:
 
 def activation(config: Settings, key: str, known: Mapping[str, str]) -> str:
     """Returns our name of an activation; ValueError for another one."""
-    if (name := config.get(key)) not in known:
+    if (name := str(config.get(key))) not in known:
         raise ValueError(f"{key} is {name!r:.80}, only {' or '.join(known)} can be converted")
     return known[name]
 
@@ -293,7 +309,7 @@ def local(config: Settings, kinds: list[str], window: int, bases: Mapping[str, t
     if bases[whole][1] != 1 or bases[near][1] != 1:
         raise ValueError("rotary positions with a factor cannot be converted where layers have windows")
     layers = ranges(number for number, kind in enumerate(kinds) if kind == near)
-    settings = {"rotary": bases[whole][0]}
+    settings: Settings = {"rotary": bases[whole][0]}
     if not layers:
         return settings | {"encoder_attention": "full"}
     settings |= {"encoder_attention": "window", "attention_window": window, "encoder_attention_layers": layers}

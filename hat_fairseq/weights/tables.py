@@ -9,6 +9,7 @@ declared to be zeros. All else is an error that names the tensor as the release 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,9 +33,9 @@ class Table:
         numbers: ends of names that are no weights.
     """
 
-    rules: Mapping[Modules, Modules]
+    rules: Mapping[Any, Modules]
     prefixes: tuple[str, ...] = ()
-    published: Mapping[Modules, Modules] = field(default_factory=dict)
+    published: Mapping[Any, Modules] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     zeros: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class Table:
 
 def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> dict[str, tuple[str, Tensor]]:
     """Returns for each of our names the tensor, and what the release calls it; adds lines on what is left out."""
-    kept: dict[str, tuple[str, Tensor]] = {}
+    by_name: dict[str, tuple[str, Tensor]] = {}
     left_out: dict[str, list[str]] = {}
     for name, tensor in weights.items():
         if name.endswith(table.numbers):
@@ -53,16 +54,16 @@ def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> 
             own = re.sub(pattern, new, own)
         if reason := next((what for pattern, what in table.left_out.items() if re.match(pattern, own)), None):
             left_out.setdefault(reason, []).append(name)
-        elif own in kept:
+        elif own in by_name:
             raise ValueError(f"{name}: two tensors of this name")
         else:
-            kept[own] = name, tensor
+            by_name[own] = name, tensor
     report += [f"left out, {what}: {_some(names)}" for what, names in left_out.items()]
-    return apply(apply(kept, table.published, strict=False), table.rules, strict=True)
+    return apply(apply(by_name, table.published, strict=False), table.rules, strict=True)
 
 
 def apply(
-    named: Mapping[str, tuple[str, Tensor]], rules: Mapping[Modules, Modules], strict: bool
+    named: Mapping[str, tuple[str, Tensor]], rules: Mapping[Any, Modules], strict: bool
 ) -> dict[str, tuple[str, Tensor]]:
     """Applies rules; with `strict` ValueError for a tensor of no rule, otherwise it keeps its name."""
     rule_of = {source: (_tuple(sources), _tuple(rules[sources])) for sources in rules for source in _tuple(sources)}
@@ -104,22 +105,22 @@ def fit(
     expected = dict(model.named_parameters(remove_duplicate=False))
     if surplus := [origin for own, (origin, _) in named.items() if own not in expected]:
         raise ValueError(listed(surplus, "unknown"))
-    found: dict[int, tuple[str, Tensor]] = {}
+    tensors: dict[int, tuple[str, Tensor]] = {}
     for own, (origin, tensor) in named.items():
         if tensor.shape != (shape := expected[own].shape):
             raise ValueError(f"{origin} makes a tensor of shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
-        first, other = found.setdefault(id(expected[own]), (origin, tensor))
+        first, other = tensors.setdefault(id(expected[own]), (origin, tensor))
         if not torch.equal(tensor, other):
             raise ValueError(f"{origin} differs from {first}, and the converted model has one tensor for both")
     if optional is not None and not any(own.startswith(optional) for own in named):
         expected = {name: parameter for name, parameter in expected.items() if not name.startswith(optional)}
-    dtype = next(iter(found.values()))[1].dtype
+    dtype = next(iter(tensors.values()))[1].dtype
     for own, parameter in expected.items():
-        if id(parameter) not in found and own.endswith(table.zeros):
-            found[id(parameter)] = own, torch.zeros(parameter.shape, dtype=dtype)
-    if missing := [own for own, parameter in expected.items() if id(parameter) not in found]:
+        if id(parameter) not in tensors and own.endswith(table.zeros):
+            tensors[id(parameter)] = own, torch.zeros(parameter.shape, dtype=dtype)
+    if missing := [own for own, parameter in expected.items() if id(parameter) not in tensors]:
         raise ValueError(listed([*{_other_name(own, table.rules) for own in missing}], "missing"))
-    return {name: found[id(parameter)][1] for name, parameter in expected.items()}
+    return {name: tensors[id(parameter)][1] for name, parameter in expected.items()}
 
 
 def _tuple(modules: Modules) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ def _divided(name: str) -> tuple[str, str, str]:
     return template, number[1] if number else "", kind
 
 
-def _other_name(own: str, rules: Mapping[Modules, Modules]) -> str:
+def _other_name(own: str, rules: Mapping[Any, Modules]) -> str:
     """What the release calls a tensor."""
     template, number, kind = _divided(own)
     for sources, targets in rules.items():

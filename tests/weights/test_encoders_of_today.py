@@ -508,3 +508,18 @@ def test_the_list_names_every_family(capsys: pytest.CaptureFixture[str]) -> None
     assert [line.partition(":")[0] for line in printed.splitlines() if not line.startswith(" ")] == [*RELEASES]
     for start in re.findall(r"starts (.*)", printed):
         assert {*start.split(", ")} <= {*ARCH_MODEL_REGISTRY}
+
+
+@pytest.mark.parametrize("purpose", ["Model", "ForSequenceClassification", "ForMaskedLM with another activation"])
+def test_a_head_for_another_task_is_no_masked_lm_head(purpose: str, tmp_path: Path) -> None:
+    peer, _ = encoders_of_today.write("ModernBERT-base", tmp_path / "folder", purpose.partition(" ")[0])
+    if "another" in purpose:
+        change(tmp_path / "folder", classifier_activation="silu")
+    status, printed = imported(tmp_path / "folder", tmp_path / "own/model.pt")
+    assert status == 0 and "no masked-LM head: one will be newly initialised" in printed
+    assert ("left out, the masked-LM head, whose activation is another one" in printed) == ("another" in purpose)
+    assert ("left out, the hidden layer of a head for another task: head.dense" in printed) == ("Seq" in purpose)
+    state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
+    assert not any("lm_head" in name for name in state)
+    wanted = core_of(peer).final_norm.weight
+    assert torch.equal(state["encoder.sentence_encoder.layer_norm.weight"], wanted)
