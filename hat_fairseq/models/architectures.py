@@ -129,6 +129,8 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
     "hat_bart": {
         "hat_bart_large": BART_LARGE,
         "hat_bart_base": BART_BASE,
+        "hat_mbart_large": {name: value for name, value in BART_LARGE.items() if name != "no_scale_embedding"}
+        | {"encoder_normalize_before": True, "decoder_normalize_before": True},
         "hat_bart_minilm": BART | both(384, 1536, 12, 6) | MINILM,
         "poolingformer_bart_large": BART_LARGE | poolingformer_flags("6-11", "first"),
         "poolingformer_bart_base": BART_BASE | poolingformer_flags("3-5", "first"),

@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE")
     if args.out is None and args.package is None:
         raise ValueError("give --out FILE, a checkpoint to write; or of a BERT --package DIR")
-    if args.package is not None and args.release in ("bart", "hierarchical_transformer"):
+    if args.package is not None and args.release in ("bart", "mbart", "hierarchical_transformer"):
         raise ValueError(
             f"--package is for encoders without hierarchy; train with the checkpoint of {args.release} first"
         )

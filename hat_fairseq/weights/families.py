@@ -248,6 +248,18 @@ RELEASES = {
         "nothing",
         ("bart",),
     ),
+    "mbart": Release(
+        "hat_bart",
+        bart.MBART,
+        bart.REQUIRED,
+        bart.mbart,
+        "mbart-large-cc25, mbart-large-50, for document translation with hat_bart",
+        "nothing; language codes are entries of the dictionary that no text has",
+        ("mbart",),
+        vocabulary=OF_TOKENIZER,
+        tokenizer=bert.read_tokenizer,
+        defaults={"activation_function": "gelu"},
+    ),
     "hierarchical_transformer": Release(
         "a hierarchical_transformer",
         roberta.BERT,
@@ -318,5 +330,6 @@ STARTS: dict[str, tuple[str, ...]] = {
         (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_evidence_minilm", *bert.SEQ2SEQ),
     ),
     "bart": ("hat_bart_base", "hat_bart_large"),
+    "mbart": ("hat_mbart_large",),
     "hierarchical_transformer": ("hierarchical_transformer",),
 }

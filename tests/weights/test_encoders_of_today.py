@@ -18,6 +18,7 @@ import encoders_of_today
 import numpy as np
 import pytest
 import torch
+import transformers
 from building import PAD, build
 from encoders_of_today import PUBLISHED, change, core_of, padded
 from fairseq.data import Dictionary
@@ -25,6 +26,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from safetensors.torch import load_file, save_file
 from sentencepiece_model import tydi_lines
 from tokenizers import Tokenizer
+from tokenizers_on_the_spot import write_modern
 from torch import Tensor
 from transformers import AutoModel
 
@@ -523,3 +525,31 @@ def test_a_head_for_another_task_is_no_masked_lm_head(purpose: str, tmp_path: Pa
     assert not any("lm_head" in name for name in state)
     wanted = core_of(peer).final_norm.weight
     assert torch.equal(state["encoder.sentence_encoder.layer_norm.weight"], wanted)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+def test_mbart_starts_document_translation(activation: str, tmp_path: Path) -> None:
+    """Logits are those of transformers' mBART, in a batch with padding; cc25 has gelu, mbart-large-50 relu."""
+    tokenizer = write_modern(tmp_path / "folder", "XLM-RoBERTa")
+    layers = {"layers": 2, "ffn_dim": 40, "attention_heads": 4}
+    sizes = {f"{side}_{name}": number for side in ("encoder", "decoder") for name, number in layers.items()}
+    options = {"scale_embedding": True, "activation_function": activation, "max_position_embeddings": 40, "d_model": 24}
+    config = transformers.MBartConfig(vocab_size=tokenizer.get_vocab_size(), **options, **sizes)
+    peer = encoders_of_today.random_model(transformers.MBartForConditionalGeneration, config)
+    peer.save_pretrained(tmp_path / "folder")
+    status, printed = imported(tmp_path / "folder", tmp_path / "own/model.pt")
+    assert status == 0 and "folder: mbart\n" in printed and "--bpe tokenizer" in printed
+    case = Case("mBART", peer, tokenizer, tmp_path / "folder", tmp_path / "own/model.pt", printed)
+    words = case.starts[0][2:-4]  # without the numbers of positions
+    task, positions = Task(tmp_path / "own/dict.txt"), {"max_source_positions": 40, "max_target_positions": 40}
+    model = build("hat_mbart_large", f"{' '.join(words)} --no-hierarchy{OFF}", task, **positions).eval()
+    model.load_state_dict(dict(case.state))
+    rows = [tokenizer.encode(line).ids[:length] for line, length in zip(tydi_lines()[:3], (30, 18, 7), strict=True)]
+    source, target = case.peer_batch(rows), padded([row[2:9] for row in rows], 1)
+    expected = peer(**source, decoder_input_ids=target).logits
+    tokens = padded(case.ours(rows), PAD)
+    logits = model(tokens, None, padded(case.ours([row[2:9] for row in rows]), PAD))[0]
+    bpe = TokenizerBpe.load(tmp_path / "own/tokenizer.json")
+    real = target.ne(1)
+    assert largest(logits[real], expected[real][:, bpe.rows]) < LARGEST
