@@ -553,3 +553,24 @@ def test_mbart_starts_document_translation(activation: str, tmp_path: Path) -> N
     bpe = TokenizerBpe.load(tmp_path / "own/tokenizer.json")
     real = target.ne(1)
     assert largest(logits[real], expected[real][:, bpe.rows]) < LARGEST
+
+
+@torch.no_grad()
+def test_a_package_of_a_roberta_has_the_tokenizer_of_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = write_modern(tmp_path / "folder", "byte-level BPE")
+    options = {"max_position_embeddings": 60} | encoders_of_today.SIZES | encoders_of_today.OF_ROBERTA
+    config = transformers.RobertaConfig(vocab_size=tokenizer.get_vocab_size(), **options)
+    peer = encoders_of_today.random_model(transformers.RobertaModel, config)
+    peer.save_pretrained(tmp_path / "folder")
+    assert cli.main(["import", str(tmp_path / "folder"), "--package", str(tmp_path / "package")]) == 0
+    model = AutoModel.from_pretrained(tmp_path / "package", trust_remote_code=True).eval()
+    rows = TokenizerBpe.load(tmp_path / "package/bin/bpe.json").rows
+    for line in tydi_lines()[:5]:
+        ids = [0, *tokenizer.encode(line).ids[:50], 2]
+        states = model(torch.tensor([[rows.index(each) for each in ids]])).last_hidden_state
+        assert largest(states, peer(torch.tensor([ids])).last_hidden_state) < LARGEST
+    (tmp_path / "folder/tokenizer.json").unlink()
+    assert cli.main(["import", str(tmp_path / "folder"), "--package", str(tmp_path / "other")]) == 2
+    assert "--package of a RoBERTa needs" in capsys.readouterr().err and not (tmp_path / "other").exists()
