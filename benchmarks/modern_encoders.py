@@ -53,7 +53,7 @@ def peer(chosen: Setting) -> Any:
     return ModernBertModel(config).eval()
 
 
-def ours(model: Any) -> HatRobertaEncoder:
+def converted(model: Any) -> HatRobertaEncoder:
     """The encoder of `hat_roberta` with the weights of transformers' ModernBERT."""
     settings = rotary.modernbert(model.config.to_dict())
     known = {name: value for name, value in settings.items() if name in HatRobertaConfig.__dataclass_fields__}
@@ -69,7 +69,7 @@ def build(name: str, chosen: Setting) -> Job:
     model: nn.Module = peer(chosen)
     kind, _, precision = name.partition(" ")
     if kind == "hat":
-        model = ours(model)
+        model = converted(model)
         set_precision(model, precision or "fp32")
     elif precision or dtype() is torch.bfloat16:
         model = model.to(torch.bfloat16)

@@ -20,7 +20,7 @@ OFF = ("scale_embedding", "normalize_before", "add_final_layer_norm", "static_po
 FIXED = {"model_type": "bart", "activation_function": "gelu", "normalize_embedding": True} | SPECIAL_IDS
 FIXED |= dict.fromkeys(OFF, False)
 MBART = {"model_type": "mbart", "normalize_embedding": True, "static_position_embeddings": False} | SPECIAL_IDS
-MBART |= dict.fromkeys(("scale_embedding", "normalize_before", "add_final_layer_norm"), True)
+MBART |= dict.fromkeys(("normalize_before", "add_final_layer_norm"), True)
 SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # own -> of transformers
     f"{side}_{own}": f"{side}_{other}"
     for own, other in (("ffn_embed_dim", "ffn_dim"), ("layers", "layers"), ("attention_heads", "attention_heads"))
@@ -71,6 +71,8 @@ def architecture_flags(config: dict[str, Any]) -> list[str]:
     }
     positions = str(config["max_position_embeddings"])
     names = ("hat_mbart_large",) if config.get("model_type") == "mbart" else ("hat_bart_large", "hat_bart_base")
+    if len(names) == 1 and not config.get("scale_embedding", False):
+        sizes["no_scale_embedding"] = True
     flags = nearest_architecture(names, sizes)
     return [*flags, "--max-source-positions", positions, "--max-target-positions", positions]
 

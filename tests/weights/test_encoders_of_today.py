@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 import shutil
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -273,11 +274,12 @@ def test_bf16_is_as_near_as_that_of_transformers(case: Case) -> None:
     real, core = batch["attention_mask"].bool(), core_of(case.peer)
     expected = core(**batch).last_hidden_state[real]
     states = case.model().to(torch.bfloat16)(tokens, features_only=True)[0][real].float()
-    core.to(torch.bfloat16)
-    theirs = core(**batch).last_hidden_state[real].float()
-    core.to(torch.float32).load_state_dict(
-        core_of(encoders_of_today.random_model(type(case.peer), case.peer.config)).state_dict()
-    )
+    copy = deepcopy(core).to(torch.bfloat16)
+    for name, module in core.named_modules():  # frequencies stay in fp32, as `from_pretrained` keeps them
+        for key, buffer in module.named_buffers(recurse=False):
+            if "inv_freq" in key:
+                copy.get_submodule(name)._buffers[key] = buffer
+    theirs = copy(**batch).last_hidden_state[real].float()
     ours, of_theirs = (float((x - expected).norm() / expected.norm()) for x in (states, theirs))
     print(f"PARITY {case.name} | bf16 {ours:.1e} of {of_theirs:.1e}")
     assert ours < 1.25 * of_theirs
@@ -528,13 +530,18 @@ def test_a_head_for_another_task_is_no_masked_lm_head(purpose: str, tmp_path: Pa
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("activation", ["gelu", "relu"])
-def test_mbart_starts_document_translation(activation: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("activation", "scaled"), [("gelu", True), ("relu", True), ("gelu", False)])
+def test_mbart_starts_document_translation(activation: str, scaled: bool, tmp_path: Path) -> None:
     """Logits are those of transformers' mBART, in a batch with padding; cc25 has gelu, mbart-large-50 relu."""
     tokenizer = write_modern(tmp_path / "folder", "XLM-RoBERTa")
     layers = {"layers": 2, "ffn_dim": 40, "attention_heads": 4}
     sizes = {f"{side}_{name}": number for side in ("encoder", "decoder") for name, number in layers.items()}
-    options = {"scale_embedding": True, "activation_function": activation, "max_position_embeddings": 40, "d_model": 24}
+    options = {
+        "scale_embedding": scaled,
+        "activation_function": activation,
+        "max_position_embeddings": 40,
+        "d_model": 24,
+    }
     config = transformers.MBartConfig(vocab_size=tokenizer.get_vocab_size(), **options, **sizes)
     peer = encoders_of_today.random_model(transformers.MBartForConditionalGeneration, config)
     peer.save_pretrained(tmp_path / "folder")
