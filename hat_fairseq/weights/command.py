@@ -75,7 +75,8 @@ def main(args: argparse.Namespace) -> int:
             raise ValueError("minilm is the installed package, without a folder; for a folder: hat import bert HF_DIR")
         args.release, args.directory = "bert", minilm.find()
     if args.directory is None:
-        raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE")
+        here = f"; or ./{args.release} for the folder of this name" if Path(args.release).is_dir() else ""
+        raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE{here}")
     if args.out is None and args.package is None:
         raise ValueError("give --out FILE, a checkpoint to write; or of a BERT --package DIR")
     if args.package is not None and args.release in ("bart", "mbart", "hierarchical_transformer"):

@@ -156,3 +156,13 @@ def test_layers_may_differ() -> None:
     layers = model_of("segments", " --encoder-attention-layers 1").encoder.layers
     assert [type(layer.self_attn).__name__ for layer in layers] == ["FullAttention", "SegmentAttention"]
     assert parse_layers("0,6-8", 12) == {0, 6, 7, 8} and parse_layers(None, 2) == {0, 1}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_weights_of_full_attention_are_those_of_its_output(parts: str) -> None:
+    """They are what `output_attentions` and `hat look` show."""
+    attention, x, mask = attention_of("full", parts=parts), states([9, 5]), padding([9, 5])
+    layout = layout_for("full", mask)
+    values = attention.every_head(attention.heads(attention.v_proj(x)))
+    expected = attention.merge(attention.weights(x, layout) @ values)
+    assert_close(expected[~mask], attention(x, layout)[~mask])

@@ -191,3 +191,18 @@ def test_representatives_and_a_roll_leave_rotary_positions_in_place(positions: s
     expected = torch.arange(53) if positions == "block" else slots
     assert torch.equal(counted, expected)
     assert torch.equal(seen[1][0, slots], seen[0][0, slots].roll(5))
+
+
+def test_rotary_positions_do_not_turn_representatives() -> None:
+    """With the projections of the sparse attention, which turn queries and keys of tokens."""
+    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --rotary 10000"
+    model = build("ernie_sparse_base", flags, Vocabulary(mask=True)).eval()
+    layer, layout = model.core.layers[0], model.core.arrange(documents([53, 18])).layout
+    x = torch.randn(2, layout.slots.size, 24)
+    states = layout.representatives.gather(x)
+    mask = layout.among_representatives.key_mask(states)
+    expected = layer._attend(states, layout.among_representatives)
+    weights = layer.full_attention.row_weights(states, mask, torch.zeros(states.shape[:2]))
+    layer.self_attn.rotary = None
+    assert_close(layer._attend(states, layout.among_representatives), expected)
+    assert_close(layer.full_attention.row_weights(states, mask), weights)
