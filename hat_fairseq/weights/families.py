@@ -30,6 +30,7 @@ class Release:
         convert: weights and config to a checkpoint's.
         covers: models of this family.
         left_out: what of a folder has no place here.
+        starts: architectures that a checkpoint of the family starts.
         model_types: in config.json; the name of the family is another one.
         symbols: the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary.
         vocabulary: names of these files.
@@ -44,6 +45,7 @@ class Release:
     convert: Callable[..., Converted]
     covers: str
     left_out: str
+    starts: tuple[str, ...]
     model_types: tuple[str, ...] = ()
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
     vocabulary: str = GPT2_FILES
@@ -72,6 +74,7 @@ def of_rotary(
         family.convert,
         covers,
         left_out,
+        (*family.architectures, *roberta.SEGMENTS),
         model_types,
         vocabulary=OF_TOKENIZER,
         defaults=defaults,
@@ -89,6 +92,8 @@ NO_BIASES = {"attention_bias": False, "mlp_bias": False}
 TIED = {"tie_word_embeddings": True}
 HEADS = "heads for other tasks"
 POOLER = f"the pooler, {HEADS}"
+OF_ROBERTA = (*roberta.FLAT, *roberta.SEGMENTS)
+OF_BERT = (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_evidence_minilm", *bert.SEQ2SEQ)
 MODERNBERT = rotary.Rotary(
     rotary.MODERNBERT,
     ("hat_modernbert_base", "hat_modernbert_large"),
@@ -117,7 +122,7 @@ RELEASES = {
         "ModernBERT, Ettin, mmBERT, gte-modernbert, modernbert-embed, granite-embedding r2, BioClinical ModernBERT",
         HEADS,
         ("modernbert",),
-        NO_BIASES | TIED | {"norm_bias": False},
+        NO_BIASES | TIED | {"norm_bias": False, "decoder_bias": True},
         {"norm_eps": 1e-5, "local_attention": 128, "hidden_activation": "gelu"},
         has_code=False,
     ),
@@ -172,6 +177,7 @@ RELEASES = {
         roberta.convert,
         "XLM-RoBERTa, bge-m3, multilingual-e5, snowflake-arctic-embed-l-v2.0",
         POOLER,
+        OF_ROBERTA,
         ("xlm-roberta",),
         read_pieces,
         MODEL,
@@ -188,6 +194,7 @@ RELEASES = {
         like_bert.with_tokenizer,
         "camembert-base and -large, sentence-camembert",
         POOLER,
+        OF_ROBERTA,
         ("camembert",),
         vocabulary=OF_TOKENIZER,
         defaults=roberta.DEFAULTS,
@@ -200,6 +207,7 @@ RELEASES = {
         roberta.convert,
         "RoBERTa, all-distilroberta, e5 of RoBERTa",
         POOLER,
+        OF_ROBERTA,
         ("roberta",),
         defaults=roberta.DEFAULTS,
     ),
@@ -210,6 +218,7 @@ RELEASES = {
         bert.convert,
         "BERT, MiniLM, LegalBERT, SciBERT, BioBERT, bge v1.5, e5, gte (v1), snowflake-arctic-embed xs, s, m and l",
         "the pooler, next-sentence prediction, the second token type",
+        OF_BERT,
         ("bert",),
         vocabulary=OF_TOKENIZER,
         tokenizer=bert.read_tokenizer,
@@ -222,6 +231,7 @@ RELEASES = {
         like_bert.distilbert,
         "DistilBERT, multilingual DistilBERT, msmarco-distilbert",
         HEADS,
+        OF_BERT,
         ("distilbert",),
         vocabulary=OF_TOKENIZER,
         tokenizer=bert.read_tokenizer,
@@ -234,6 +244,7 @@ RELEASES = {
         like_bert.electra,
         "ELECTRA base and large (discriminators)",
         f"the discriminator, the second token type, {HEADS}",
+        OF_BERT,
         ("electra",),
         vocabulary=OF_TOKENIZER,
         tokenizer=bert.read_tokenizer,
@@ -246,6 +257,7 @@ RELEASES = {
         bart.convert,
         "BART, for hat_bart and fairseq's BART",
         "nothing",
+        ("hat_bart_base", "hat_bart_large"),
         ("bart",),
     ),
     "mbart": Release(
@@ -255,6 +267,7 @@ RELEASES = {
         bart.mbart,
         "mbart-large-cc25, mbart-large-50, for document translation with hat_bart",
         "nothing; language codes are entries of the dictionary that no text has",
+        ("hat_mbart_large",),
         ("mbart",),
         vocabulary=OF_TOKENIZER,
         tokenizer=bert.read_tokenizer,
@@ -267,6 +280,7 @@ RELEASES = {
         released_hat.convert,
         "the Hierarchical Attention Transformers of Chalkidis et al. 2022",
         "the unused positions of segments",
+        roberta.SEGMENTS,
     ),
 }
 OWN_KEYS = {"encoder_layout", "max_sentences"}  # of a released hierarchical_transformer
@@ -303,33 +317,9 @@ def listing() -> str:
     """Returns the families, one in three lines."""
     lines = []
     for name, release in RELEASES.items():
-        architectures = STARTS.get(name, ())
         lines += [
             f"{name}: {release.covers}",
-            f"  starts {', '.join(architectures)}",
+            f"  starts {', '.join(release.starts)}",
             f"  leaves out {release.left_out}",
         ]
     return "\n".join(lines)
-
-
-STARTS: dict[str, tuple[str, ...]] = {
-    **{
-        name: (*family.architectures, "hierarchical_transformer")
-        for name, family in (
-            ("modernbert", MODERNBERT),
-            ("eurobert", EUROBERT),
-            ("ultrabert", ULTRABERT),
-            ("nomic_bert", NOMIC),
-            ("gte", GTE),
-            ("jina_v3", JINA_V3),
-        )
-    },
-    **dict.fromkeys(("xlm_roberta", "camembert", "roberta"), (*roberta.FLAT, *roberta.SEGMENTS)),
-    **dict.fromkeys(
-        ("bert", "distilbert", "electra"),
-        (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_evidence_minilm", *bert.SEQ2SEQ),
-    ),
-    "bart": ("hat_bart_base", "hat_bart_large"),
-    "mbart": ("hat_mbart_large",),
-    "hierarchical_transformer": ("hierarchical_transformer",),
-}

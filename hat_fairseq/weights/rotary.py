@@ -24,6 +24,7 @@ ENCODER, LM_HEAD, SOURCE = "encoder.sentence_encoder.", "encoder.lm_head", "enco
 LAYER, ATTENTION = f"{ENCODER}layers.{{}}.", f"{ENCODER}layers.{{}}.self_attn."
 QKV = tuple(f"{ATTENTION}{part}_proj" for part in "qkv")
 EMBEDDING, TYPE = f"{ENCODER}embed_tokens", f"{ENCODER}embed_token_type"
+# Biases that a masked-LM head of a family without biases lacks; ModernBERT has the last one.
 HEAD_ZEROS = ("lm_head.dense.bias", "lm_head.layer_norm.bias", "lm_head.bias")
 SEPARATE: dict[Modules, Modules] = {f"layers.{{}}.self_attn.{part}_proj": f"{ATTENTION}{part}_proj" for part in "qkv"}
 SEPARATE |= {"layers.{}.self_attn.o_proj": f"{ATTENTION}out_proj"}
@@ -53,7 +54,7 @@ MODERNBERT = Table(
     },
     prefixes=("model.",),
     left_out=HEADS,
-    zeros=HEAD_ZEROS,
+    zeros=HEAD_ZEROS[:2],
 )
 OF_LLAMA: dict[Modules, Modules] = {
     "embed_tokens": EMBEDDING,
@@ -118,7 +119,7 @@ GTE = Table(
     },
     renamed={r"^encoder\.layer\.": "layers.", r"^lm_head\.norm\.": "lm_head.layer_norm."},
     left_out=HEADS,
-    zeros=(*HEAD_ZEROS, ".fc1.bias", "embed_token_type.weight"),
+    zeros=(".fc1.bias", "embed_token_type.weight"),
 )
 JINA_V3 = Table(
     POST_NORM | {"layers.{}.mlp.fc1": f"{LAYER}fc1", "layers.{}.mlp.fc2": f"{LAYER}fc2"},
@@ -135,7 +136,6 @@ JINA_V3 = Table(
         r"^emb_ln\.": "embeddings.LayerNorm.",
     },
     left_out=HEADS | {r".*\.lora_[AB]": "adapters for tasks (LoRA)"},
-    zeros=HEAD_ZEROS,
 )
 
 
@@ -156,13 +156,8 @@ class Rotary:
         report: list[str] = []
         starts = self.starts(config)
         named = by_table(weights, self.table, report)
-        if config.get("tie_word_embeddings") and self.read(config).get("untie_weights_roberta"):
-            named[f"{LM_HEAD}.weight"] = named[f"{EMBEDDING}.weight"]  # a copy, which a training may change
-        one_type(named, report)
-        if len({config.get(key, "gelu") for key in self.activations}) > 1:
-            without_head(named, "the masked-LM head, whose activation is another one than that of the layers", report)
-        elif not {f"{LM_HEAD}.bias", f"{LM_HEAD}.weight"} & named.keys():
-            without_head(named, "the hidden layer of a head for another task", report)
+        self.fit_head(named, config, report)
+        one_type(named, config.get("type_vocab_size"), report)
         rows_of_tokenizer(named, config["vocab_size"], tokenizer, report)
         model = meta_model([*starts[0], "--no-hierarchy"], weights, len(tokenizer.rows))
         state = fit(named, self.table, model, f"{LM_HEAD}.")
@@ -171,6 +166,16 @@ class Rotary:
         report.append("the parameters of the hierarchy are initialised when a training starts, and its log lists them")
         state |= {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
         return Converted(state, starts, report)
+
+    def fit_head(self, named: dict[str, tuple[str, Tensor]], config: Settings, report: list[str]) -> None:
+        """Leaves out a head that is no masked-LM head of ours; a projection that is tied there gets a table here."""
+        table, head = f"{EMBEDDING}.weight", f"{LM_HEAD}.weight"
+        if config.get("tie_word_embeddings") and table in named and self.read(config).get("untie_weights_roberta"):
+            named[head] = named[table]  # a copy, which a training may change
+        if len({config.get(key, "gelu") for key in self.activations}) > 1:
+            without_head(named, "the masked-LM head, whose activation is another one than that of the layers", report)
+        elif not {f"{LM_HEAD}.bias", head} & named.keys():
+            without_head(named, "the hidden layer of a head for another task", report)
 
     def starts(self, config: Settings) -> list[list[str]]:
         """Returns the flags of a `hat_roberta`, and of a `hierarchical_transformer`.
@@ -210,11 +215,13 @@ def without_head(named: dict[str, tuple[str, Tensor]], what: str, report: list[s
             del named[name]
 
 
-def one_type(named: dict[str, tuple[str, Tensor]], report: list[str]) -> None:
+def one_type(named: dict[str, tuple[str, Tensor]], types: Any, report: list[str]) -> None:
     """Keeps the first token type, which every token has here."""
     name = f"{TYPE}.weight"
     if name in named and len(named[name][1]) > 1:
         origin, table = named[name]
+        if types not in (None, len(table)):
+            raise ValueError(f"{origin} has {len(table)} rows, config.json says {types!r:.80}")
         named[name] = origin, table[:1]
         report.append("left out, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
 
@@ -263,6 +270,9 @@ def rope(config: Settings, default: float, kind: str | None = None) -> tuple[flo
     if kind is not None and isinstance(parameters.get(kind), Mapping):
         parameters = parameters[kind]
     scaling = config.get("rope_scaling") or parameters
+    for stated in (parameters, scaling):
+        if unknown := [key for key in stated if key not in OF_ROPE and stated[key] != UNSCALED.get(key)]:
+            raise ValueError(f"rotary positions with {unknown[0]!r:.80}: only {', '.join(OF_ROPE)} can be converted")
     how = scaling.get("rope_type", scaling.get("type", "default"))
     base = parameters.get("rope_theta") or config.get("rope_theta") or default
     if type(base) not in (int, float):
@@ -276,6 +286,18 @@ def rope(config: Settings, default: float, kind: str | None = None) -> tuple[flo
         size = config["hidden_size"] // config["num_attention_heads"]
         return float(base) * factor, factor ** (2 / size)
     raise ValueError(f"rotary positions of type {how!r:.80}: only default, linear and ntk can be converted")
+
+
+OF_ROPE = ("rope_type", "type", "rope_theta", "factor")
+UNSCALED = {"partial_rotary_factor": 1.0}
+
+
+def whole(config: Settings, key: str, default: int) -> int:
+    """Returns a number that a config may lack; ValueError for what is none."""
+    value = default if config.get(key) is None else config[key]
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{key} is {value!r:.80}: it must be a whole number of at least 1")
+    return value
 
 
 def positions(base: float, factor: float) -> Settings:
@@ -303,13 +325,13 @@ def ranges(layers: Iterable[int]) -> str:
 
 def local(config: Settings, kinds: list[str], window: int, bases: Mapping[str, tuple[float, float]]) -> Settings:
     """Returns the settings of layers with windows and of those without."""
-    whole, near = "full_attention", "sliding_attention"
-    if len(kinds) != config["num_hidden_layers"] or not {*kinds} <= {whole, near}:
-        raise ValueError(f"layer_types: give {whole} or {near} for each of {config['num_hidden_layers']} layers")
-    if bases[whole][1] != 1 or bases[near][1] != 1:
+    full, near = "full_attention", "sliding_attention"
+    if not isinstance(kinds, list) or len(kinds) != config["num_hidden_layers"] or not {*kinds} <= {full, near}:
+        raise ValueError(f"layer_types: give {full} or {near} for each of {config['num_hidden_layers']} layers")
+    if bases[full][1] != 1 or bases[near][1] != 1:
         raise ValueError("rotary positions with a factor cannot be converted where layers have windows")
     layers = ranges(number for number, kind in enumerate(kinds) if kind == near)
-    settings: Settings = {"rotary": bases[whole][0]}
+    settings: Settings = {"rotary": bases[full][0]}
     if not layers:
         return settings | {"encoder_attention": "full"}
     settings |= {"encoder_attention": "window", "attention_window": window, "encoder_attention_layers": layers}
@@ -318,12 +340,12 @@ def local(config: Settings, kinds: list[str], window: int, bases: Mapping[str, t
 
 def modernbert(config: Settings) -> Settings:
     """Reads ModernBERT's settings: `local_attention` counts the tokens on both sides."""
-    number, every = config["num_hidden_layers"], config.get("global_attn_every_n_layers", 3)
+    number, every = config["num_hidden_layers"], whole(config, "global_attn_every_n_layers", 3)
     kinds = config.get("layer_types")
     kinds = kinds or ["sliding_attention" if layer % every else "full_attention" for layer in range(number)]
-    whole = rope(config, config.get("global_rope_theta") or 160000.0, "full_attention")
-    near = rope(config, config.get("local_rope_theta") or whole[0], "sliding_attention")
-    bases = {"full_attention": whole, "sliding_attention": near}
+    full = rope(config, config.get("global_rope_theta") or 160000.0, "full_attention")
+    near = rope(config, config.get("local_rope_theta") or full[0], "sliding_attention")
+    bases = {"full_attention": full, "sliding_attention": near}
     return sizes_of(config, "norm_eps") | {
         "activation_fn": activation(config, "hidden_activation", {"gelu": "geglu", "silu": "swiglu"}),
         "encoder_normalize_before": True,
@@ -332,13 +354,14 @@ def modernbert(config: Settings) -> Settings:
         "no_attention_bias": True,
         "no_ffn_bias": True,
         "no_first_norm": True,
-        **local(config, kinds, config["local_attention"] // 2, bases),
+        **local(config, kinds, whole(config, "local_attention", 128) // 2, bases),
     }
 
 
 def eurobert(config: Settings) -> Settings:
     """Reads EuroBERT's settings."""
-    heads, shared = config["num_attention_heads"], config.get("num_key_value_heads") or config["num_attention_heads"]
+    heads = config["num_attention_heads"]
+    shared = whole(config, "num_key_value_heads", heads)
     return sizes_of(config, "rms_norm_eps") | {
         "activation_fn": activation(config, "hidden_act", {"silu": "swiglu"}),
         "encoder_normalize_before": True,
@@ -356,7 +379,7 @@ def eurobert(config: Settings) -> Settings:
 def ultrabert(config: Settings) -> Settings:
     """Reads UltraBERT's settings; published files have a window and a base for each layer."""
     windows, bases = config.get("attention_windows"), config.get("rope_theta")
-    kinds, window = config.get("layer_types"), config.get("sliding_window", 128)
+    kinds, window = config.get("layer_types"), whole(config, "sliding_window", 128)
     if windows is not None:
         kinds = kinds or ["sliding_attention" if each else "full_attention" for each in windows]
         window = next(filter(None, windows), window)
@@ -367,7 +390,7 @@ def ultrabert(config: Settings) -> Settings:
         default |= dict(zip(kinds, bases, strict=True))
     config = {name: value for name, value in config.items() if name != "rope_theta"}
     each = {kind: rope(config, base, kind) for kind, base in default.items()}
-    settings = eurobert(config)
+    settings = eurobert(config | {"rope_parameters": None})
     return {name: value for name, value in settings.items() if name != "rotary"} | local(config, kinds, window, each)
 
 
@@ -413,8 +436,3 @@ def names_of_jina(record: Mapping[str, Any]) -> Settings:
     if "rotary_emb_base" in config:
         config["rope_theta"] = config["rotary_emb_base"]
     return config
-
-
-def plain(record: Mapping[str, Any]) -> Settings:
-    """Returns the settings as they are."""
-    return dict(record)

@@ -446,6 +446,18 @@ REFUSED = {
         {"rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 2.0}},
         "rotary positions of type 'yarn': only default, linear and ntk can be converted",
     ),
+    "a part of a head": (
+        "EuroBERT-210m",
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}},
+        "rotary positions with 'partial_rotary_factor': only rope_type, type, rope_theta, factor can be converted",
+    ),
+    "shared keys": (
+        "EuroBERT-210m",
+        {"num_key_value_heads": "2"},
+        "num_key_value_heads is '2': it must be a w",
+    ),
+    "a window": ("ModernBERT-base", {"local_attention": -1}, "local_attention is -1: it must be a whole number of at"),
+    "token types": ("nomic-embed-text-v1.5", {"type_vocab_size": 3}, "weight has 2 rows, config.json says 3"),
     "a wide head": ("EuroBERT-210m", {"head_dim": 16}, "head_dim is 16, only 8 can be converted"),
     "pre-norm": ("nomic-embed-text-v1.5", {"prenorm": True}, "prenorm is True, only False can be converted"),
     "experts": ("nomic-embed-text-v1.5", {"num_experts": 8}, "num_experts is 8, only 0 can be converted"),
