@@ -147,8 +147,9 @@ class HeadProjections(nn.Module):
 
     def self_projections(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Maps (B, T, C) -> queries, (B, H, T, E), keys and values, (B, N, T, E); with their rotation, if any."""
-        queries, keys = (self.turned(self.heads(f(x)), positions) for f in (self.q_proj, self.k_proj))
-        return self._as_cached(queries), self._as_cached(keys), self.project(self.v_proj, x)
+        keys = self._as_cached(self.turned(self.heads(self.k_proj(x)), positions))
+        values = self.project(self.v_proj, x)
+        return self._as_cached(self.turned(self.heads(self.q_proj(x)), positions)), keys, values
 
     def turned(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """Rotates (B, N, T, E) queries or keys, if the positions are rotary; `positions`: as `rotate` has them."""
