@@ -36,7 +36,8 @@ def full(attention: FullAttention, query: Tensor, key: Tensor, layout: BatchLayo
 @attends_to.register
 def segments(attention: SegmentAttention, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
     """Allows pairs within a segment."""
-    return query // attention.segment_length == key // attention.segment_length
+    inside = query // attention.segment_length == key // attention.segment_length
+    return inside if attention.window is None else inside & ((query - key).abs() <= attention.window)
 
 
 @attends_to.register

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import encoders_of_today
 import numpy as np
 import pytest
 from minilm import needs_minilm
@@ -115,7 +116,7 @@ def test_own_summaries_from_json_lines_to_rouge(
 @pytest.mark.slow
 @needs_minilm
 def test_labels_and_vectors_from_a_pretrained_encoder(warm: WarmPython, tmp_path: Path) -> None:
-    text = page("pretrained.md")
+    text = page("pretrained.md").partition("\n## Documents of 8,192 tokens")[0]
     write_examples(text, tmp_path / "articles", "label")
     shorter = text.replace("--max-epoch 3", "--max-epoch 2").replace("--warmup-updates 20", "--warmup-updates 2")
     printed = run_page(shorter.replace("pip install", "# pip install"), warm, tmp_path)
@@ -128,3 +129,26 @@ def test_labels_and_vectors_from_a_pretrained_encoder(warm: WarmPython, tmp_path
         assert "vectors of 8 documents" in printed[number]
         arrays = np.load(tmp_path / name)
         assert arrays["vectors"].shape == (24, 384) and sorted({*arrays["ids"]}) == ids
+
+
+@pytest.mark.slow
+def test_labels_of_long_documents_from_modernbert(warm: WarmPython, tmp_path: Path) -> None:
+    """With a ModernBERT of small width: its flags are those that the first command prints."""
+    text = page("pretrained.md")
+    part = text.partition("\n## Documents of 8,192 tokens")[2].partition("\n## ")[0]
+    write_examples(text, tmp_path / "articles", "label")
+    encoders_of_today.write("ModernBERT-base", tmp_path / "ModernBERT-base")
+    before, train, after = part.partition("hat train")
+    printed = run_page(before + "```", warm, tmp_path)
+    assert len(printed) == 2 and "ModernBERT-base: modernbert\n" in printed[0]
+    (flags,) = re.findall(r"(--arch hat_modernbert_base .*) --finetune", printed[0])
+    train = train + after
+    for long, short in (
+        ("--arch hat_modernbert_base", flags),
+        ("--warmup-updates 20", "--warmup-updates 2"),
+        ("5e-5", "2e-3"),
+    ):
+        assert train.count(long) == 1
+        train = train.replace(long, short)
+    printed = run_page("```bash\n" + train, warm, tmp_path)
+    assert len(printed) == 3 and "100.00" in printed[2], "accuracy on the test split"

@@ -22,13 +22,14 @@ from hat_fairseq.data.files import Fields, read_lines
 
 TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
 MASK = "<mask>"
-#: fairseq's special symbols, and the names of these entries in tokenizers; the first name that one has counts.
+#: fairseq's special symbols, and the names of these entries in tokenizers. The first name counts that is a special
+#: entry, else the first that is an entry: Gemma's `<s>`, beside its `<bos>`, is a tag of HTML.
 SPECIAL_NAMES = {
-    "<s>": ("[CLS]", "<s>"),
+    "<s>": ("[CLS]", "<s>", "<bos>", "<|begin_of_text|>"),
     "<pad>": ("[PAD]", "<pad>"),
-    "</s>": ("[SEP]", "</s>"),
+    "</s>": ("[SEP]", "</s>", "<eos>", "<|end_of_text|>"),
     "<unk>": ("[UNK]", "<unk>"),
-    MASK: ("[MASK]", MASK),
+    MASK: ("[MASK]", MASK, "<|mask|>"),
 }
 SPACE = "\u2581"  # stands for a space in the entries of Unigram
 CONTINUES = "##"  # begins an entry of WordPiece that begins no word
@@ -54,8 +55,9 @@ class TokenizerBpe:
         tokenizer.encode_special_tokens = True  # `[SEP]` in a text is text
         self._tokenizer, self._where = tokenizer, where
         entries = tokenizer.get_vocab(with_added_tokens=True)
+        marked = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
         named = {symbol: list(filter(entries.__contains__, names)) for symbol, names in SPECIAL_NAMES.items()}
-        special = {symbol: names[0] for symbol, names in named.items() if names}
+        special = {s: min(names, key=lambda name: name not in marked) for s, names in named.items() if names}
         rest = sorted((row, entry) for entry, row in entries.items() if entry not in special.values())
         self._symbols = {row: symbol_of(entry, row) for row, entry in rest}
         self._entries = {symbol_of(entry, row): entry for row, entry in rest}

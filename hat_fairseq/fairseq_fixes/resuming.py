@@ -36,7 +36,7 @@ CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.p
 # settings that change the function of a model and no shape
 SAME = (
     *("encoder_attention_heads", "decoder_attention_heads", "encoder_normalize_before", "decoder_normalize_before"),
-    *("activation_fn", "no_scale_embedding"),
+    *("activation_fn", "no_scale_embedding", "rotary", "rotary_local", "rotary_factor", "local_layers", "rms_norm"),
 )
 # the trainer whose checkpoint is being read
 current_trainer: contextvars.ContextVar[Any] = contextvars.ContextVar("current_trainer", default=None)

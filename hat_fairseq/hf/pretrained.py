@@ -27,7 +27,12 @@ from ..networks.ernie_sparse import ErnieSparseConfig
 from ..networks.hat import Decoder
 from .config import HasLoader, HatConfig, listed
 
-WITHOUT_INIT = (nn.LayerNorm, SinusoidalPositions, EvidenceHead)  # of any model, whatever `init` of its config says
+WITHOUT_INIT = (
+    nn.LayerNorm,
+    nn.RMSNorm,
+    SinusoidalPositions,
+    EvidenceHead,
+)  # of any model, whatever `init` of its config says
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 
 logger = logging.getLogger(__name__)

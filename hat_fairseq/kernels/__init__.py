@@ -8,7 +8,7 @@ from .attention import Windows, attend, attend_windows, prepare_mask
 from .blocks import KeyBlocks, attend_blocks, key_blocks
 from .feed_forward import feed_forward
 from .loss import chunked_label_smoothed_loss
-from .naive import ACTIVATIONS
+from .naive import ACTIVATIONS, GATED, rotate
 from .precision import (
     AUTO,
     CPU_PRECISIONS,

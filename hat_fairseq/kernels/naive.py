@@ -12,16 +12,41 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+# Gated linear units (Shazeer 2020), which need twice the channels: what they do to the first half of them.
+GATED: dict[str, Callable[[Tensor], Tensor]] = {"geglu": F.gelu, "swiglu": F.silu}
 
 
 def activated(x: Tensor, activation: str | None) -> Tensor:
-    """Returns activation(x), or `x` where that is None."""
+    """Returns activation(x), or `x` where that is None; a gated one maps (..., 2 F) -> (..., F)."""
+    if activation in GATED:
+        hidden, gate = x.chunk(2, dim=-1)
+        return GATED[activation](hidden) * gate
     return x if activation is None else ACTIVATIONS[activation](x)
 
 
 def wide(x: Tensor) -> Tensor:
     """Returns `x` in fp32, or in fp64 if it is."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def rotate(x: Tensor, theta: float, positions: Tensor | None = None, factor: float = 1.0) -> Tensor:
+    """Rotates (B, H, T, E) queries or keys by the angles of their positions (Su et al. 2021).
+
+    Channel i < E / 2 and channel i + E / 2 are one point of a plane, which turns by position / theta^(2 i / E). A score
+    then depends on the difference of two positions alone. Angles are in fp32.
+
+    Args:
+        positions: (B, T); None: token t is at position t.
+        factor: positions are divided by it (linear scaling, Chen et al. 2023).
+    """
+    size, length = x.size(-1), x.size(-2)
+    frequencies = 1.0 / theta ** (torch.arange(0, size, 2, device=x.device).float() / size) / factor
+    if positions is None:
+        positions = torch.arange(length, device=x.device)
+    angles = (positions.float().unsqueeze(-1) * frequencies).unsqueeze(-3)  # B or 1 x 1 x T x E / 2
+    cos, sin = angles.cos(), angles.sin()
+    first, second = wide(x).chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x)
 
 
 def attention(

@@ -6,8 +6,10 @@ at 3,072 source positions, its baseline without hierarchy 408M; `hat_transformer
 Chalkidis et al. 2022: `hierarchical_transformer_base_4096` has 153M; `mini_1024` is I3 of their ablation.
 Poolingformer: Zhang et al. 2021, section 3.2; we count its "6th to 11th" layers of 12 from 0; positions beyond the
 pretrained ones are copies (`tile`), as in Longformer. ERNIE-Sparse: Liu et al. 2022, Tables 8 to 10: 128 global, 192
-neighbouring and 192 random tokens. `_minilm` has the sizes of MiniLM-L6-H384 (Wang et al. 2020). The `_lra_`
-architectures are those of Long Range Arena (Tay et al. 2021). `_tiny` is for tests and for trying things out.
+neighbouring and 192 random tokens. ModernBERT: Warner et al. 2024; EuroBERT: Boizard et al. 2025; nomic-bert: Nussbaum
+et al. 2024; GTE: Zhang et al. 2024 (mGTE); Jina v3: Sturua et al. 2024. `_minilm` has the sizes of MiniLM-L6-H384 (Wang
+et al. 2020). The `_lra_` architectures are those of Long Range Arena (Tay et al. 2021). `_tiny` is for tests and for
+trying things out.
 """
 
 from argparse import Namespace
@@ -62,6 +64,23 @@ MINILM = {"layer_norm_eps": 1e-12}
 ROBERTA_MINILM = ROBERTA | encoder_flags(384, 1536, 12, 6) | MINILM
 ROBERTA_TINY = ROBERTA | encoder_flags(64, 128, 4, 4)
 
+# Encoders with rotary positions, without dropout, as they were trained.
+ROTARY: Sizes = {"no_scale_embedding": True, "dropout": 0.0, "attention_dropout": 0.0}
+POST_NORM: Sizes = ROTARY | {"layernorm_embedding": True, "token_type": True}
+WITHOUT_BIASES: Sizes = {"no_attention_bias": True, "no_ffn_bias": True}
+MODERNBERT: Sizes = ROTARY | WITHOUT_BIASES
+MODERNBERT |= {"encoder_normalize_before": True, "layernorm_embedding": True, "no_norm_bias": True}
+MODERNBERT |= {"no_first_norm": True, "activation_fn": "geglu", "max_positions": 8192}
+MODERNBERT |= {"rotary": 160000.0, "rotary_local": 10000.0, "encoder_attention": "window", "attention_window": 64}
+EUROBERT: Sizes = ROTARY | WITHOUT_BIASES | {"encoder_normalize_before": True, "rms_norm": True}
+EUROBERT |= {"activation_fn": "swiglu", "max_positions": 8192, "masked_lm_head": "linear"}
+EUROBERT |= {"rotary": 250000.0, "untie_weights_roberta": True}
+
+
+def local_layers(text: str) -> Sizes:
+    """Returns the layers of ModernBERT that have windows and a rotary base of their own."""
+    return {"encoder_attention_layers": text, "local_layers": text}
+
 
 def poolingformer_flags(layers: str, global_tokens: str) -> Sizes:
     """Returns Poolingformer's attention; windows of 128 and 512, kernel 5 and stride 4 are defaults of the options."""
@@ -110,6 +129,8 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
     "hat_bart": {
         "hat_bart_large": BART_LARGE,
         "hat_bart_base": BART_BASE,
+        "hat_mbart_large": {name: value for name, value in BART_LARGE.items() if name != "no_scale_embedding"}
+        | {"encoder_normalize_before": True, "decoder_normalize_before": True},
         "hat_bart_minilm": BART | both(384, 1536, 12, 6) | MINILM,
         "poolingformer_bart_large": BART_LARGE | poolingformer_flags("6-11", "first"),
         "poolingformer_bart_base": BART_BASE | poolingformer_flags("3-5", "first"),
@@ -119,6 +140,23 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         "hat_roberta_large": ROBERTA_LARGE,
         "hat_roberta_minilm": ROBERTA_MINILM,
         "hat_roberta_tiny": ROBERTA_TINY,
+        "hat_modernbert_base": MODERNBERT
+        | encoder_flags(768, 1152, 12, 22)
+        | local_layers("1-2,4-5,7-8,10-11,13-14,16-17,19-20"),
+        "hat_modernbert_large": MODERNBERT
+        | encoder_flags(1024, 2624, 16, 28)
+        | local_layers("1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23,25-26"),
+        "hat_eurobert_210m": EUROBERT | encoder_flags(768, 3072, 12, 12),
+        "hat_nomic_bert": POST_NORM
+        | WITHOUT_BIASES
+        | encoder_flags(768, 3072, 12, 12)
+        | {"activation_fn": "swiglu", "rotary": 1000.0, "max_positions": 2048, "layer_norm_eps": 1e-12},
+        "hat_gte_base": POST_NORM
+        | encoder_flags(768, 3072, 12, 12)
+        | {"activation_fn": "geglu", "rotary": 160000.0, "max_positions": 8192, "layer_norm_eps": 1e-12},
+        "hat_jina_v3": POST_NORM
+        | encoder_flags(1024, 4096, 16, 24)
+        | {"activation_fn": "gelu", "rotary": 20000.0, "max_positions": 8194},
         "poolingformer_base": ROBERTA_BASE | poolingformer_flags("6-8", "question") | {"max_positions": 4096},
         "poolingformer_large": ROBERTA_LARGE | poolingformer_flags("15-20", "question") | {"max_positions": 4096},
         "poolingformer_tiny": ROBERTA_TINY

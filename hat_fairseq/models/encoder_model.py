@@ -25,7 +25,9 @@ from .hat_transformer import vocabulary
 logger = logging.getLogger(__name__)
 
 Logits = Tensor | dict[str, Tensor]
-POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
+TABLE = "embed_positions.weight"
+POSITIONS, SEGMENTS = f"encoder.{TABLE}", "encoder.segment_positions.weight"
+FIRST_NORM = "encoder.layers.0.cross_segment.self_attn_layer_norm.weight"
 
 
 class EncoderModel(EncoderWithHeads, BaseFairseqModel):
@@ -153,8 +155,8 @@ def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
     """Converts the `state` of a RoBERTa in place to one of `hierarchical_transformer`; any other state is unchanged.
 
     As in Chalkidis et al. 2022, layer i of both kinds starts from RoBERTa's layer i, positions from those of the first
-    segment, and positions of segments from the first rows of the position table. The embedding of the token type is
-    zero, because fairseq's RoBERTa has none. Heads other than the masked-LM head stay unchanged.
+    segment, and positions of segments from the first rows of the position table; without one they are new. The
+    embedding of the token type is zero where RoBERTa has none. Heads other than the masked-LM head stay unchanged.
 
     Raises:
         ValueError: the RoBERTa has fewer layers or fewer positions than are needed.
@@ -166,16 +168,18 @@ def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
     converted = {name: tensor for name, tensor in state.items() if name.startswith("classification_heads.")}
     for name, tensor in model.state_dict().items():
         source = re.sub(r"\.(segment_wise|cross_segment)\.", ".", name.removeprefix("encoder."))
-        if name in (POSITIONS, SEGMENTS):
+        if name in (POSITIONS, SEGMENTS) and TABLE in roberta:
             first = 0 if name == POSITIONS else 1
-            rows = roberta["embed_positions.weight"][first : first + len(tensor)]
+            rows = roberta[TABLE][first : first + len(tensor)]
             if len(rows) < len(tensor):
                 raise ValueError(
                     f"{name} needs {first + len(tensor)} positions of RoBERTa, which has {first + len(rows)}"
                 )
             converted[name] = rows.clone()
+        elif name in (SEGMENTS, FIRST_NORM):  # of rotary positions, and of a layer without a norm of its own
+            converted[name] = roberta.get(source, tensor.clone())
         elif name == "encoder.embed_token_type.weight":
-            converted[name] = tensor.new_zeros(tensor.shape)
+            converted[name] = roberta.get("embed_token_type.weight", tensor.new_zeros(tensor.shape))
         elif source in roberta:
             converted[name] = roberta[source]
         elif name.startswith("encoder.layers."):

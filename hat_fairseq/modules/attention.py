@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Linear, PackedLinear, attend, naive
+from ..kernels import Linear, PackedLinear, attend, naive, rotate
 from .batch_layout import BatchLayout, KeyMask
 from .cache import KeyCache
 from .fields import option
@@ -26,6 +26,23 @@ class Width:
     qkv_dim: int | None = option(
         None, "the width of queries, keys and values (default: --encoder-embed-dim)", "encoder_qkv_dim", least=1
     )
+
+
+@dataclass(frozen=True)
+class Projections:
+    """What the self-attentions of an encoder's layers have, whatever their pattern.
+
+    Attributes:
+        kv_heads: heads of keys and values; None: as many as of queries.
+        bias: of all four maps.
+        rotary: the base of rotary positions (Su et al. 2021); None: there are none.
+        rotary_factor: positions are divided by it.
+    """
+
+    kv_heads: int | None = None
+    bias: bool = True
+    rotary: float | None = None
+    rotary_factor: float = 1.0
 
 
 def join_heads(x: Tensor) -> Tensor:
@@ -61,6 +78,7 @@ class HeadProjections(nn.Module):
         self.v_proj = Linear(embed_dim, kv_heads * self.head_dim)
         self.q_proj = Linear(embed_dim, inner_dim)
         self.out_proj = Linear(inner_dim, embed_dim)
+        self.rotary, self.rotary_factor = Projections.rotary, Projections.rotary_factor
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -68,7 +86,19 @@ class HeadProjections(nn.Module):
         for projection in (self.q_proj, self.k_proj, self.v_proj):
             nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out_proj.weight)
-        nn.init.zeros_(self.out_proj.bias)
+        if self.out_proj.bias is not None:
+            nn.init.zeros_(self.out_proj.bias)
+
+    def configure(self, projections: Projections) -> None:
+        """Changes the projections of a new module."""
+        if projections.kv_heads not in (None, self.num_heads):
+            self.kv_heads = projections.kv_heads
+            for name in ("k_proj", "v_proj"):
+                setattr(self, name, Linear(self.embed_dim, self.kv_heads * self.head_dim))
+            self.reset_parameters()
+        for projection in () if projections.bias else (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
+            projection.register_parameter("bias", None)
+        self.rotary, self.rotary_factor = projections.rotary, projections.rotary_factor
 
     @property
     def dropout_rate(self) -> float:
@@ -84,27 +114,46 @@ class HeadProjections(nn.Module):
 
         With packed weights the result has `k_proj.cache_dtype`, so that queries, keys and values agree.
         """
-        out = self.heads(projection(x))
-        return out.to(self.k_proj.cache_dtype) if isinstance(self.k_proj, PackedLinear) else out
+        return self._as_cached(self.heads(projection(x)))
+
+    def _as_cached(self, x: Tensor) -> Tensor:
+        return x.to(self.k_proj.cache_dtype) if isinstance(self.k_proj, PackedLinear) else x
 
     def merge(self, x: Tensor) -> Tensor:
         """Maps (B, H, T, E) -> (B, T, C), through the output projection."""
         return self.out_proj(join_heads(x))
 
-    def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
-        """Attends within each of (R, L, C) rows; an empty row attends uniformly."""
-        if mask is None:
-            return self.attend(x, x)
-        out = self.attend(x, x, mask.allowed)
-        if mask.empty is None:
+    def every_head(self, x: Tensor) -> Tensor:
+        """Maps (B, N, T, E) keys or values -> (B, H, T, E): copies of what heads share."""
+        return x if x.size(1) == self.num_heads else x.repeat_interleave(self.num_heads // x.size(1), dim=1)
+
+    def attend_rows(self, x: Tensor, mask: KeyMask | None, positions: Tensor | None = None) -> Tensor:
+        """Attends within each of (R, L, C) rows; an empty row attends uniformly. `positions`: as `rotate` has them."""
+        queries, keys, values = self.self_projections(x, positions)
+        allowed, of_rows = None if mask is None else mask.allowed, True
+        if allowed is not None and allowed.size(-2) > 1:  # keys differ between queries, not only between rows
+            keys, values, of_rows = self.every_head(keys), self.every_head(values), False
+        out = self.merge(attend(queries, keys, values, allowed, self.dropout_rate, self_attention=of_rows))
+        if mask is None or mask.empty is None:
             return out
         # There is nothing to attend to. Equal weights on all values, so that all kernels agree, give that of the mean.
-        uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
-        return torch.where(mask.empty, uniform, out)
+        mean = self.every_head(self.heads(self.v_proj(x.mean(dim=1, keepdim=True))))
+        return torch.where(mask.empty, self.merge(mean), out)
 
-    def row_weights(self, x: Tensor, mask: KeyMask | None) -> Tensor:
+    def row_weights(self, x: Tensor, mask: KeyMask | None, positions: Tensor | None = None) -> Tensor:
         """Returns (R, H, L, L) attention weights within rows."""
-        return self.explicit_weights(x, x, None if mask is None else mask.allowed)
+        queries, keys = (self.turned(self.heads(f(x)), positions) for f in (self.q_proj, self.k_proj))
+        return naive.attention(queries, keys, keys, None if mask is None else mask.allowed)[1]
+
+    def self_projections(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Maps (B, T, C) -> queries, (B, H, T, E), keys and values, (B, N, T, E); with their rotation, if any."""
+        keys = self._as_cached(self.turned(self.heads(self.k_proj(x)), positions))
+        values = self.project(self.v_proj, x)
+        return self._as_cached(self.turned(self.heads(self.q_proj(x)), positions)), keys, values
+
+    def turned(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Rotates (B, N, T, E) queries or keys, if the positions are rotary; `positions`: as `rotate` has them."""
+        return x if self.rotary is None else rotate(x, self.rotary, positions, self.rotary_factor)
 
     def attend(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attends from (B, T, C) to (B, K, C) `memory`; `mask`: as `kernels.attend` takes it. Returns (B, T, C)."""
@@ -127,11 +176,11 @@ class FullAttention(HeadProjections):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
-        return self.attend_rows(x, layout.key_mask(x))
+        return self.attend_rows(x, layout.key_mask(x), layout.positions)
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, T, T) attention weights within rows."""
-        return self.row_weights(x, layout.key_mask(x))
+        return self.row_weights(x, layout.key_mask(x), layout.positions)
 
 
 @dataclass(frozen=True)

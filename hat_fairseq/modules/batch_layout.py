@@ -128,6 +128,8 @@ class BatchLayout:
         slots: the slot of each input token; None: token t is in slot t.
         empty_rows: whether a row or a segment of nothing but padding exists.
         row_lengths: the number of slots that each document fills; None if only the device knows them.
+        positions: (B, T') for rotary positions; None: a slot's position is its number in its row. Only differences
+            count.
     """
 
     padding: Tensor | None = None
@@ -136,6 +138,7 @@ class BatchLayout:
     slots: Slots | None = None
     empty_rows: bool = False
     row_lengths: tuple[int, ...] | None = None
+    positions: Tensor | None = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property

@@ -185,11 +185,11 @@ class BlockSparseAttention(HeadProjections):
         """Maps (B, T, C) -> (B, T, C)."""
         length, block = x.size(1), self.pattern.block
         if length <= self.pattern.dense * block:
-            return self.attend_rows(x, layout.key_mask(x))
+            return self.attend_rows(x, layout.key_mask(x), layout.positions)
         key = ("block-sparse", length, x.dtype, self.pattern, self.num_heads, self.seed)
         rows = layout.cached(key, lambda: self._rows(x, layout))
-        keys, values = self.keys_and_values(x)
-        queries = self.project(self.q_proj, x)
+        queries, *shared = self.self_projections(x, layout.positions)
+        keys, values = map(self.every_head, shared)
         queries, keys, values = (F.pad(states, (0, 0, 0, -length % block)) for states in (queries, keys, values))
         q, k, v = (states.unflatten(2, (-1, block)) for states in (queries, keys, values))
         out = attend_blocks(q, k, v, rows.blocks, self.dropout_rate).flatten(2, 3)

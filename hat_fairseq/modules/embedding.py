@@ -102,14 +102,25 @@ def extend_positions(
     return torch.cat([pretrained, new])
 
 
+def norm_of(width: int, eps: float, rms_norm: bool = False, bias: bool = True) -> nn.Module:
+    """Builds a layer norm; with `rms_norm` that of Zhang and Sennrich 2019, which has no mean and no bias."""
+    return nn.RMSNorm(width, eps=eps) if rms_norm else nn.LayerNorm(width, eps=eps, bias=bias)
+
+
 @dataclass(frozen=True)
 class EmbeddingSizes:
-    """Hyperparameters of an embedding."""
+    """Hyperparameters of an embedding.
+
+    `positions`: the most tokens of a row. `table`: add embeddings of positions; without, attentions have rotary ones.
+    """
 
     positions: int
     learned: bool = True
+    table: bool = True
     layer_norm: bool = True
     layer_norm_eps: float = 1e-5
+    rms_norm: bool = False
+    norm_bias: bool = True
     scale: float = 1.0  # of the embeddings of tokens
     dropout: float = 0.0
     roles: int = 0  # of speakers
@@ -151,7 +162,7 @@ class Embeds:
     """Gives an encoder or decoder its embeddings; call `build_embedding` from the constructor."""
 
     embed_tokens: nn.Embedding
-    embed_positions: LearnedPositions | SinusoidalPositions
+    embed_positions: LearnedPositions | SinusoidalPositions | None
 
     def build_embedding(self, table: nn.Embedding, sizes: EmbeddingSizes) -> None:
         """Adds the embeddings; `table` is that of the tokens."""
@@ -160,12 +171,12 @@ class Embeds:
         self.embedding_sizes, self.pad = sizes, pad
         self.embed_tokens = table
         positions = LearnedPositions if sizes.learned else SinusoidalPositions
-        self.embed_positions = positions(sizes.positions, embed_dim, pad)
+        self.embed_positions = positions(sizes.positions, embed_dim, pad) if sizes.table else None
         if sizes.token_type:
             self.embed_token_type = nn.Embedding(1, embed_dim)
         # of the roles; the name is that of checkpoints
         self.embed_segments = token_table(sizes.roles, embed_dim, pad) if sizes.roles else None
-        norm = nn.LayerNorm(embed_dim, eps=sizes.layer_norm_eps) if sizes.layer_norm else None
+        norm = norm_of(embed_dim, sizes.layer_norm_eps, sizes.rms_norm, sizes.norm_bias) if sizes.layer_norm else None
         self.layernorm_embedding = norm
         self.embed_dropout = nn.Dropout(sizes.dropout)
 
@@ -183,7 +194,9 @@ class Embeds:
             has, lacks = ("model", "batch") if roles is None else ("batch", "model")
             raise ValueError(f"the {has} has roles, but the {lacks} has none: check --role-stream")
         words = self.embed_tokens(tokens) if words is None else words
-        x = sizes.scale * words + self.embed_positions(rows)
+        x = sizes.scale * words
+        if self.embed_positions is not None:
+            x = x + self.embed_positions(rows)
         if sizes.token_type:
             x = x + self.embed_token_type(tokens.new_zeros(1))
         if self.embed_segments is not None:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels import ACTIVATIONS
+from ..kernels import ACTIVATIONS, GATED
 from .batch_layout import safe_padding_mask
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
@@ -41,7 +41,7 @@ class MaskedLMHead(nn.Module):
         layer_norm_eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
+        self.activation = (ACTIVATIONS | GATED)[activation]  # of a gate the activation alone
         self.dense = nn.Linear(embed_dim, embed_dim)
         self.layer_norm = nn.LayerNorm(embed_dim, eps=layer_norm_eps)
         self.weight = nn.Linear(embed_dim, num_tokens, bias=False).weight if table is None else table
@@ -56,6 +56,20 @@ class MaskedLMHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Maps (..., C) states -> (..., V) logits."""
         return F.linear(self.layer_norm(self.activation(self.dense(x))), self.weight, self.bias)
+
+
+class LinearMaskedLMHead(MaskedLMHead):
+    """Logits of the vocabulary by one projection without bias, as EuroBERT has them; arguments as of `MaskedLMHead`."""
+
+    def __init__(self, embed_dim: int, num_tokens: int, table: Tensor | None = None) -> None:
+        nn.Module.__init__(self)
+        self.weight = nn.Linear(embed_dim, num_tokens, bias=False).weight if table is None else table
+
+    def resize(self, size: int) -> None:
+        """Does nothing: the weight is resized with the table that it is."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight)
 
 
 class ClassificationHead(nn.Module):

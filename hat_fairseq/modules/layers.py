@@ -20,10 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
-from ..kernels import Linear, feed_forward
+from ..kernels import GATED, Linear, feed_forward
 from .attention import CrossAttention, HeadProjections, SelfAttention
 from .batch_layout import BatchLayout, on_representatives
 from .cache import DecoderLayerCache
+from .embedding import norm_of
 
 QUERIES = ("tokens", "bos")
 NO_CACHE = (None, None, None)
@@ -45,8 +46,8 @@ class SourceStates(Protocol):
 class LayerSizes:
     """Hyperparameters of a transformer layer.
 
-    `normalize_before`: pre-norm instead of post-norm. `kv_heads`: heads of keys and values in a decoder's attention to
-    the tokens; None: as many as of queries.
+    `normalize_before`: pre-norm instead of post-norm. `ffn_bias`: both maps of the feed-forward network have one.
+    `kv_heads`: heads of keys and values in a decoder's attention to the tokens; None: as many as of queries.
     """
 
     embed_dim: int
@@ -58,6 +59,9 @@ class LayerSizes:
     activation: str = "relu"
     normalize_before: bool = False
     layer_norm_eps: float = 1e-5
+    rms_norm: bool = False
+    norm_bias: bool = True
+    ffn_bias: bool = True
     kv_heads: int | None = None
 
     @property
@@ -65,10 +69,10 @@ class LayerSizes:
         """Returns the first three arguments of an attention."""
         return self.embed_dim, self.num_heads, self.attention_dropout
 
-    def norm(self) -> nn.LayerNorm:
-        return nn.LayerNorm(self.embed_dim, eps=self.layer_norm_eps)
+    def norm(self) -> nn.Module:
+        return norm_of(self.embed_dim, self.layer_norm_eps, self.rms_norm, self.norm_bias)
 
-    def final_norm(self) -> nn.LayerNorm | None:
+    def final_norm(self) -> nn.Module | None:
         """Builds the norm after the last layer of a pre-norm stack."""
         return self.norm() if self.normalize_before else None
 
@@ -89,8 +93,9 @@ class TransformerLayer(nn.Module):
     def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.fc1 = Linear(sizes.embed_dim, sizes.ffn_embed_dim)
-        self.fc2 = Linear(sizes.ffn_embed_dim, sizes.embed_dim)
+        inner = sizes.ffn_embed_dim * (2 if sizes.activation in GATED else 1)
+        self.fc1 = Linear(sizes.embed_dim, inner, bias=sizes.ffn_bias)
+        self.fc2 = Linear(sizes.ffn_embed_dim, sizes.embed_dim, bias=sizes.ffn_bias)
         self.final_layer_norm = sizes.norm()
         self.dropout = nn.Dropout(sizes.dropout)
         self.activation_dropout = nn.Dropout(sizes.activation_dropout)
@@ -100,7 +105,8 @@ class TransformerLayer(nn.Module):
         """Initialises the feed-forward network as fairseq does."""
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Computes LN(x + f(x)) (post-norm) or x + f(LN(x)) (pre-norm), with dropout on f's output."""

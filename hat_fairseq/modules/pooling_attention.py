@@ -7,7 +7,7 @@ projects y again (equation 5), pools keys and values (equations 6 and 7), attend
 The second window of token i holds cells of neighbouring tokens. They begin at i - w2 (at 0 if that is negative), and
 every `stride` tokens from there. The document is pooled with stride 1. A phase is the tokens and cells whose positions,
 counted from i - w2, have the same remainder modulo the stride. In a phase the second level is a sliding window over
-cells.
+cells. Rotary positions turn queries and keys of the first level alone: the paper says of no position of a pooled key.
 
 Legend: B documents, T tokens, C channels, N blocks of L queries with W cells each, M cells, K tokens of a cell.
 """
@@ -135,8 +135,8 @@ class PoolingAttention(SlidingWindowAttention):
     def _second_level(self, x: Tensor, layout: BatchLayout) -> Tensor:
         key = ("cells", x.dtype, x.size(1), self.cell_windows, self.level)
         real, masks = layout.cached(key, lambda: self._cells(x, layout))
-        keys = self.pooled.key_pooling(self.heads(self.projections.k_proj(x)), real)
-        values = self.pooled.value_pooling(self.heads(self.projections.v_proj(x)), real)
+        keys = self.pooled.key_pooling(self.every_head(self.heads(self.projections.k_proj(x))), real)
+        values = self.pooled.value_pooling(self.every_head(self.heads(self.projections.v_proj(x))), real)
         queries = self.heads(self.projections.q_proj(x))
         out = torch.empty_like(queries)
         for (tokens, cells, windows), mask in zip(self._groups(x.size(1), keys.size(2)), masks, strict=True):
@@ -160,7 +160,7 @@ class PoolingAttention(SlidingWindowAttention):
         """Returns (B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
         y = x if self.level.variant == "mix" else super().output_of_heads(x, layout)
         real, _ = self._cells(x, layout)
-        keys = self.pooled.key_pooling(self.heads(self.projections.k_proj(y)), real)
+        keys = self.pooled.key_pooling(self.every_head(self.heads(self.projections.k_proj(y))), real)
         tokens = torch.arange(x.size(1), device=x.device)[:, None]
         allowed = self._allowed_cells(tokens, torch.arange(keys.size(2), device=x.device)[None], real)
         return naive.attention(self.heads(self.projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]

@@ -97,7 +97,8 @@ class RepresentativeLayer(EncoderLayer):
         states = layout.representatives.gather(super().forward(x, layout))
         if self.representative_attn_layer_norm is not None and self.sizes.normalize_before:
             states = self.representative_attn_layer_norm(states)
-        return self.full_attention.row_weights(states, layout.among_representatives.key_mask(states))
+        mask = layout.among_representatives.key_mask(states)
+        return self.full_attention.row_weights(states, mask, without_positions(states))
 
     @property
     def full_attention(self) -> HeadProjections:
@@ -108,8 +109,13 @@ class RepresentativeLayer(EncoderLayer):
 
     def _attend(self, states: Tensor, layout: BatchLayout) -> Tensor:
         def attend(h: Tensor) -> Tensor:
-            return self.full_attention.attend_rows(h, layout.key_mask(h))
+            return self.full_attention.attend_rows(h, layout.key_mask(h), without_positions(h))
 
         if self.representative_attn_layer_norm is None:
             return attend(states).to(states.dtype)  # autocast changes the type
         return self.residual(states, self.representative_attn_layer_norm, attend)
+
+
+def without_positions(states: Tensor) -> Tensor:
+    """Returns (B, S) positions, all 0: rotary positions turn no representative, as the paper says of no position."""
+    return states.new_zeros(states.shape[:2])

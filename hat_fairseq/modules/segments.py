@@ -10,15 +10,16 @@ Legend: B documents, T tokens, N segments of the longest document, L slots of a 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..kernels import prepare_mask
 from .attention import HeadProjections
-from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .batch_layout import Arranged, BatchLayout, KeyMask, Representatives, Slots, on_representatives
 from .fields import option
 from .layers import EncoderLayer, LayerSizes
 
@@ -75,19 +76,46 @@ def arrange_segments(
 
 
 class SegmentAttention(HeadProjections):
-    """Self-attention within consecutive segments of L = `segment_length` tokens; O(T L)."""
+    """Self-attention within consecutive segments of L = `segment_length` tokens; O(T L).
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, segment_length: int = 128) -> None:
+    `window`: a token attends to so many tokens of its segment on either side; None: to its whole segment.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        segment_length: int = 128,
+        window: int | None = None,
+    ) -> None:
         super().__init__(embed_dim, num_heads, dropout)
-        self.segment_length = segment_length
+        self.segment_length, self.window = segment_length, window
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C); the last segment is shorter where T is no multiple of L."""
         batch, length, channels = x.shape
         mask = layout.key_mask(x, self.segment_length)
         # B x T x C -> (B N) x L x C
-        rows = F.pad(x, (0, 0, 0, -length % self.segment_length)).reshape(-1, self.segment_length, channels)
-        return self.attend_rows(rows, mask).reshape(batch, -1, channels)[:, :length]
+        missing, positions = -length % self.segment_length, layout.positions
+        rows = F.pad(x, (0, 0, 0, missing)).reshape(-1, self.segment_length, channels)
+        if positions is not None:
+            positions = F.pad(positions, (0, missing)).reshape(-1, self.segment_length)
+        if (window := self.window or length) < self.segment_length - 1:
+            keys, key = mask, ("near", x.dtype, self.segment_length, window)
+            mask = layout.cached(key, lambda: near(rows, keys, window))
+        return self.attend_rows(rows, mask, positions).reshape(batch, -1, channels)[:, :length]
+
+
+def near(rows: Tensor, mask: KeyMask | None, window: int) -> KeyMask:
+    """Narrows the mask of (R, L, C) rows to keys within a window, and a token itself: (R or 1, 1, L, L)."""
+    place = torch.arange(rows.size(1), device=rows.device)
+    distance = (place[:, None] - place).abs()
+    allowed, empty = distance[None, None] <= window, None
+    if mask is not None:
+        keys = mask.allowed if mask.allowed.dtype is torch.bool else mask.allowed == 0
+        allowed, empty = (allowed & keys) | (distance == 0), mask.empty
+    return KeyMask(prepare_mask(allowed, rows.dtype), empty)
 
 
 @dataclass(frozen=True)
@@ -96,9 +124,19 @@ class Segments:
 
     prefix: ClassVar = "segment_"
     length: int = option(128, "segments: the number of tokens of a segment", least=1)
+    window: int | None = option(
+        None,
+        "segments: a token attends to so many tokens of its segment on either side (default: to all), with "
+        "--local-layers in these layers alone",
+        least=1,
+    )
 
     def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return SegmentAttention(embed_dim, num_heads, dropout, self.length)
+        return SegmentAttention(embed_dim, num_heads, dropout, self.length, self.window)
+
+    def elsewhere(self) -> "Segments":
+        """Returns the attention of the layers outside of --local-layers."""
+        return replace(self, window=None)
 
 
 def parse_pattern(pattern: str) -> list[str]:

@@ -76,8 +76,8 @@ class SlidingWindowAttention(HeadProjections):
 
     def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C), the output of the heads before the output projection."""
-        keys, values = self.keys_and_values(x)
-        queries = self.project(self.q_proj, x)
+        queries, *shared = self.self_projections(x, layout.positions)
+        keys, values = map(self.every_head, shared)
         real = None if (padding := layout.key_mask(x)) is None else padding.allowed
         if x.size(1) <= self.window + 1:
             return join_heads(attend(queries, keys, values, real, self.dropout_rate, self_attention=True))

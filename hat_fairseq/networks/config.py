@@ -11,13 +11,13 @@ import logging
 import math
 import re
 from argparse import Namespace
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 from torch import nn
 
-from ..kernels import ACTIVATIONS
-from ..modules.attention import Full
+from ..kernels import ACTIVATIONS, GATED
+from ..modules.attention import Full, Projections
 from ..modules.block_sparse import BlockSparse
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.fields import option, options_of, read
@@ -48,6 +48,8 @@ ATTENTIONS: dict[str, type[AttentionOptions]] = {
     "block-sparse": BlockSparse,
 }
 SPAN_POOLINGS = ("marker", "mean")
+LOCAL = "--local-layers"
+OF_A_TABLE = ("encoder_learned_pos", "extend_positions", "extend_positions_from")  # of positions
 # Names of the tensors that full attention does not have. Checkpoints may lack them; then they are initialised.
 NEW_PARTS = ("self_attn.pooled.",)
 
@@ -70,18 +72,23 @@ def entry(name: str) -> type[AttentionOptions]:
     return ATTENTIONS[name]
 
 
-def parse_layers(text: str | None, num_layers: int) -> set[int]:
+def divisors(number: int) -> str:
+    """Lists what divides a number."""
+    return ", ".join(str(n) for n in range(1, number + 1) if number % n == 0)
+
+
+def parse_layers(text: str | None, num_layers: int, flag: str = "--encoder-attention-layers") -> set[int]:
     """Parses `0,6-8` to {0, 6, 7, 8}, None to all layers; ValueError for a layer that does not exist."""
     if text is None:
         return set(range(num_layers))
     layers: set[int] = set()
     for part in text.split(","):
         if not re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
-            raise ValueError(f"--encoder-attention-layers {text}: write layers as 0,6-8, counted from 0")
+            raise ValueError(f"{flag} {text}: write layers as 0,6-8, counted from 0")
         first, _, last = part.partition("-")
         layers |= set(range(int(first), int(last or first) + 1))
     if not layers or max(layers) >= num_layers:
-        raise ValueError(f"--encoder-attention-layers {text}: the encoder has layers 0 to {num_layers - 1}")
+        raise ValueError(f"{flag} {text}: the encoder has layers 0 to {num_layers - 1}")
     return layers
 
 
@@ -120,8 +127,28 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     dropout: float = option(0.1, "the dropout of embeddings and sub-layers", least=0, most=1)
     attention_dropout: float = option(0.0, "the dropout of attention weights", least=0, most=1)
     activation_dropout: float = option(0.0, "the dropout inside the feed-forward networks", least=0, most=1)
-    activation_fn: str = option("relu", "the activation of the feed-forward networks", choices=sorted(ACTIVATIONS))
+    activation_fn: str = option(
+        "relu", "the activation of the feed-forward networks", choices=sorted(ACTIVATIONS | GATED)
+    )
     layer_norm_eps: float = option(1e-5, "the epsilon of layer norms", least=0)
+    rotary: float | None = option(
+        None, "rotary positions with this base (10000, say) in the encoder's self-attention, and no table", least=1
+    )
+    rotary_factor: float = option(1.0, "divide rotary positions by this (linear scaling)", least=1)
+    rotary_local: float | None = option(None, "another base of rotary positions, for the --local-layers", least=1)
+    local_layers: str | None = option(
+        None, "the layers with --rotary-local, and in segments with --segment-window, e.g. 1-2,4-5, counted from 0"
+    )
+    encoder_kv_heads: int | None = option(
+        None, "the number of heads of keys and values in the encoder (default: --encoder-attention-heads)", least=1
+    )
+    rms_norm: bool = option(False, "RMS norms in the layers of the encoder, in place of layer norms")
+    no_norm_bias: bool = option(False, "layer norms of the encoder have no bias")
+    no_attention_bias: bool = option(False, "the self-attention of the encoder has no biases")
+    no_ffn_bias: bool = option(False, "the feed-forward networks of the encoder have no biases")
+    no_first_norm: bool = option(
+        False, "pre-norm: the first layer reads the embeddings, which have a norm, without a norm of its own"
+    )
     own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
     copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint
@@ -150,12 +177,59 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             if getattr(self, name, None) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
+        self.check_parts()
         # A warning: checkpoints of older versions have such flags, and a recipe's layers meet another attention.
         if self.encoder_attention_layers is not None and self.encoder_attention == "full":
             log_no_effect(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
         attention, longest = self.attention(), getattr(self, "max_positions", None)
         if longest is not None and hasattr(attention, "check_length"):
             attention.check_length(longest)
+
+    def check_parts(self) -> None:
+        """Raises ValueError for options of norms, positions and heads that contradict each other."""
+        if self.rotary is None and (self.rotary_local is not None or self.rotary_factor != 1):
+            raise ValueError("--rotary-local and --rotary-factor have no effect without --rotary; remove them")
+        if self.rotary_local is not None and self.local_layers is None:
+            raise ValueError("--rotary-local needs --local-layers, which says where")
+        if self.local_layers is not None and [self.rotary_local, self.segment_window] == [None, None]:
+            raise ValueError("--local-layers has no effect without --rotary-local and --segment-window; remove it")
+        if self.rotary is not None and self.head_dim % 2:
+            raise ValueError(f"--rotary turns pairs of channels, and a head has {self.head_dim}: give fewer heads")
+        heads, shared = self.encoder_attention_heads, self.encoder_kv_heads
+        if shared is not None and heads % shared:
+            raise ValueError(
+                f"--encoder-kv-heads {shared} does not divide --encoder-attention-heads {heads}: "
+                f"give one of {divisors(heads)}"
+            )
+        if self.rms_norm and self.no_norm_bias:
+            raise ValueError("--no-norm-bias has no effect with --rms-norm, which has no bias; remove it")
+        if self.no_first_norm and not self.normalizes_before:
+            raise ValueError("--no-first-norm needs --encoder-normalize-before, where a layer begins with a norm")
+
+    @property
+    def normalizes_before(self) -> bool:
+        """Returns whether the encoder is pre-norm."""
+        return bool(getattr(self, "encoder_normalize_before", False))
+
+    @property
+    def head_dim(self) -> int:
+        """Returns the channels of a head of the encoder."""
+        return (getattr(self, "encoder_qkv_dim", None) or self.encoder_embed_dim) // self.encoder_attention_heads
+
+    def projections(self, layer: int, num_layers: int) -> Projections:
+        """Returns what the self-attention of a layer has, whatever its pattern."""
+        is_local = layer in self.local(num_layers) and self.rotary_local is not None
+        rotary = self.rotary_local if is_local else self.rotary
+        return Projections(self.encoder_kv_heads, not self.no_attention_bias, rotary, self.rotary_factor)
+
+    def local(self, num_layers: int) -> set[int]:
+        """Returns the numbers of the local layers."""
+        return set() if self.local_layers is None else parse_layers(self.local_layers, num_layers, LOCAL)
+
+    @property
+    def norm_sizes(self) -> dict[str, Any]:
+        """Returns which norms the layers and the embedding of the encoder have."""
+        return {"layer_norm_eps": self.layer_norm_eps, "rms_norm": self.rms_norm, "norm_bias": not self.no_norm_bias}
 
     def attention(self, name: str | None = None) -> Any:
         """Reads the options of the attention of this name (None: of --encoder-attention)."""
@@ -171,7 +245,9 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             attention_dropout=self.attention_dropout,
             activation_dropout=self.activation_dropout,
             activation=self.activation_fn,
-            layer_norm_eps=self.layer_norm_eps,
+            normalize_before=self.normalizes_before,
+            **self.norm_sizes,
+            ffn_bias=not self.no_ffn_bias,
         )
 
 
@@ -185,6 +261,7 @@ class TokenEncoderConfig(EncoderConfig):
     )
     encoder_learned_pos: bool = option(False, "learn the embeddings of source positions instead of computing sinusoids")
     layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
+    token_type: bool = option(False, "add a learned vector to all tokens, as of the first token type of BERT")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")
     hierarchy_options: ClassVar[tuple[str, ...]] = ()  # options without effect with --no-hierarchy
@@ -201,22 +278,26 @@ class TokenEncoderConfig(EncoderConfig):
 
     def check(self) -> None:
         super().check()
+        if self.no_first_norm and not self.layernorm_embedding:
+            raise ValueError("--no-first-norm needs --layernorm-embedding, whose norm the first layer reads")
+        for name in OF_A_TABLE if self.rotary is not None else ():
+            if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
+                log_no_effect(f"--{name.replace('_', '-')} {value}", "--rotary")
         for name in self.hierarchy_options if self.no_hierarchy else ():
             if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
                 log_no_effect(f"--{name.replace('_', '-')} {value}", "--no-hierarchy")
-
-    def encoder_sizes(self) -> LayerSizes:
-        return replace(super().encoder_sizes(), normalize_before=self.encoder_normalize_before)
 
     def encoder_embedding(self, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
         """Returns the sizes of the embeddings of the source; `flag` gives the model more positions."""
         return EmbeddingSizes(
             positions,
             learned=self.encoder_learned_pos,
+            table=self.rotary is None,
             layer_norm=self.layernorm_embedding,
-            layer_norm_eps=self.layer_norm_eps,
+            **self.norm_sizes,
             scale=1.0 if self.no_scale_embedding else math.sqrt(self.encoder_embed_dim),
             dropout=self.dropout,
             roles=roles,
+            token_type=self.token_type,
             positions_flag=flag,
         )

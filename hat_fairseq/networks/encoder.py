@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ..modules.attention import Projections
 from ..modules.batch_layout import (
     Arranged,
     BatchLayout,
@@ -24,7 +25,8 @@ from ..modules.batch_layout import (
     safe_padding_mask,
 )
 from ..modules.embedding import EmbeddingSizes, Embeds
-from ..modules.layers import run_layer
+from ..modules.layers import EncoderLayer, run_layer
+from ..modules.segments import Segments
 from ..modules.sliding_window import global_tokens
 from .config import EncoderConfig, TokenEncoderConfig, parse_layers
 
@@ -96,7 +98,24 @@ def build_attentions(config: EncoderConfig, num_layers: int) -> list[nn.Module]:
     chosen, attention = parse_layers(config.encoder_attention_layers, num_layers), config.attention()
     other = config.attention(getattr(attention, "other_layers", "full"))
     sizes = config.encoder_sizes().attention_sizes
-    return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
+    local, built = config.local(num_layers), []
+    for layer in range(num_layers):
+        options = attention if layer in chosen else other
+        if config.local_layers is not None and layer not in local and isinstance(options, Segments):
+            options = options.elsewhere()
+        built.append(options.build(*sizes, layer))
+    for layer, each in enumerate(built):
+        if (projections := config.projections(layer, num_layers)) != Projections():
+            each.configure(projections)
+    return built
+
+
+def without_first_norm(layers: Iterable[nn.Module]) -> list[nn.Module]:
+    """Removes the norm with which the first layer of a pre-norm stack begins."""
+    first, *others = layers
+    assert isinstance(first, EncoderLayer)
+    first.self_attn_layer_norm = nn.Identity()
+    return [first, *others]
 
 
 class Encoder(Embeds, nn.Module):
@@ -171,7 +190,9 @@ class Encoder(Embeds, nn.Module):
             self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)
-        layout = batch.layout
+        layout, representatives = batch.layout, batch.layout.representatives
+        if self.embed_positions is None and (roll or (representatives is not None and representatives.inserted)):
+            layout = replace(layout, positions=batch.rows)  # a slot's number is not its position
         if roles is not None and layout.slots is not None:
             roles = layout.slots.scatter(roles, self.pad)
         if words is not None and layout.slots is not None:
@@ -194,6 +215,7 @@ class DocumentEncoder(Encoder):
         layers: Iterable[nn.Module],
     ) -> None:
         norm = config.encoder_sizes().final_norm()
+        layers = without_first_norm(layers) if config.no_first_norm else layers
         super().__init__(vocabulary, table, embedding, layers, norm, config.checkpoint_activations)
         self.config = config
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..modules.batch_layout import representatives_at, safe_padding_mask, sentence_starts, span_means
 from ..modules.embedding import initialise
 from ..modules.evidence import evidence_scores
-from ..modules.heads import MaskedLMHead, paragraphs_of_tokens, pool
+from ..modules.heads import LinearMaskedLMHead, MaskedLMHead, paragraphs_of_tokens, pool
 from .encoder import EncoderOut, Vocabulary
 from .ernie_sparse import ErnieSparseEncoder
 from .evidence import EvidenceEncoder
@@ -57,9 +57,12 @@ class EncoderWithHeads(nn.Module):
     def __init__(self, encoder_class: type[HeadedEncoder], config: Any, vocabulary: Vocabulary) -> None:
         nn.Module.__init__(self)  # not super(): fairseq's or transformers' class stands beside this one
         encoder, sizes = encoder_class(config, vocabulary), config.encoder_sizes()
-        tied = not getattr(config, "untie_weights_roberta", False)
-        table = encoder.embed_tokens.weight if tied else None
-        head = MaskedLMHead(sizes.embed_dim, vocabulary.size, sizes.activation, table, sizes.layer_norm_eps)
+        table = None if config.untie_weights_roberta else encoder.embed_tokens.weight
+        head: MaskedLMHead
+        if config.masked_lm_head == "linear":
+            head = LinearMaskedLMHead(sizes.embed_dim, vocabulary.size, table)
+        else:
+            head = MaskedLMHead(sizes.embed_dim, vocabulary.size, sizes.activation, table, config.layer_norm_eps)
         lm_head = head if encoder.has_masked_lm else None
         if isinstance(encoder, HierarchicalTransformerEncoder):
             self.encoder, encoder.lm_head = encoder, lm_head

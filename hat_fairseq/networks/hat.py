@@ -10,7 +10,7 @@ vocabulary.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
@@ -21,9 +21,10 @@ from ..modules.cache import DecoderCache
 from ..modules.embedding import EmbeddingSizes, Embeds, initialise, position_rows, token_table
 from ..modules.fields import option
 from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, SourceStates, run_layer
-from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
+from .config import NEW_PARTS, TokenEncoderConfig, divisors, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, token_states
 
+LAYER_NORM: dict[str, Any] = {"rms_norm": False, "norm_bias": True}  # of the decoder, whatever the encoder has
 E = TypeVar("E", bound="HatEncoder")
 D = TypeVar("D", bound="Decoder")
 
@@ -69,9 +70,9 @@ class HatConfig(TokenEncoderConfig):
             )
         heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
         if shared is not None and heads % shared:
-            divisors = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
             raise ValueError(
-                f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
+                f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: "
+                f"give one of {divisors(heads)}"
             )
 
     def decoder_sizes(self) -> LayerSizes:
@@ -82,13 +83,15 @@ class HatConfig(TokenEncoderConfig):
             ffn_embed_dim=self.decoder_ffn_embed_dim,
             num_heads=self.decoder_attention_heads,
             normalize_before=self.decoder_normalize_before,
+            **LAYER_NORM,
+            ffn_bias=True,
             kv_heads=self.decoder_kv_heads,
         )
 
     def decoder_embedding(self, positions: int) -> EmbeddingSizes:
         """Returns the sizes of the embeddings of the target."""
         sizes = self.encoder_embedding(positions, "--max-target-positions")
-        return replace(sizes, learned=self.decoder_learned_pos)
+        return replace(sizes, learned=self.decoder_learned_pos, table=True, token_type=False, **LAYER_NORM)
 
 
 @dataclass

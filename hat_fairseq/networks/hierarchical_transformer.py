@@ -16,7 +16,8 @@ from ..modules.fields import changed, option
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
 from .config import EncoderConfig, span_pooling
-from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states
+from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
+from .roberta import RobertaConfig
 
 
 @dataclass
@@ -59,11 +60,22 @@ class HierarchicalTransformerConfig(EncoderConfig):
     pool_padded_segments: bool = option(
         False, "let a head also read the empty segments after a document, up to --max-segments (released weights: yes)"
     )
+    encoder_normalize_before: bool = option(
+        False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
+    )
+    plain_embedding: bool = option(False, "put no layer norm after the sum of the embeddings")
+    masked_lm_head: str = changed(RobertaConfig, "masked_lm_head", "roberta")
+    untie_weights_roberta: bool = changed(RobertaConfig, "untie_weights_roberta", False)
     init: ClassVar = "bert"
     own_options = ("segment_length",)
 
     def check(self) -> None:
         super().check()
+        if self.no_first_norm and (self.plain_embedding or not self.layout.startswith("S")):
+            raise ValueError(
+                "--no-first-norm needs a norm of the embedding, without --plain-embedding, and a first layer S, which "
+                "reads it"
+            )
         if self.global_tokens is not None:
             raise ValueError(
                 f"--global-tokens {self.global_tokens} has no effect: hierarchical_transformer has none; remove it"
@@ -102,9 +114,17 @@ class HierarchicalTransformerEncoder(Encoder):
         ]
         table = token_table(vocabulary.size, width, vocabulary.pad)
         embedding = EmbeddingSizes(
-            config.segment_length, layer_norm_eps=config.layer_norm_eps, dropout=config.dropout, token_type=True
+            config.segment_length,
+            table=config.rotary is None,
+            layer_norm=not config.plain_embedding,
+            **config.norm_sizes,
+            dropout=config.dropout,
+            token_type=True,
         )
-        super().__init__(vocabulary, table, embedding, layers, checkpoint=config.checkpoint_activations)
+        if config.no_first_norm:
+            assert layers[0].segment_wise is not None
+            without_first_norm([layers[0].segment_wise])
+        super().__init__(vocabulary, table, embedding, layers, sizes.final_norm(), config.checkpoint_activations)
         self.config, self.segment_positions = config, positions
         self.max_tokens = config.max_segments * config.segment_length
 

@@ -1,7 +1,8 @@
-"""Converts Hugging Face's BART (Lewis et al. 2019) for fairseq's BART and `hat_bart`.
+"""Converts Hugging Face's BART (Lewis et al. 2019) for fairseq's BART and `hat_bart`, and mBART (Liu et al. 2020).
 
 For BartModel and BartForConditionalGeneration. The two libraries name the parameters of the layers alike and use the
-same rows of positions (row i + 2 is position i), so the table holds the embedding only.
+same rows of positions (row i + 2 is position i), so the table holds the embedding only. mBART is pre-norm, with scaled
+embeddings and a sentencepiece vocabulary, in which language codes are entries. Data of this package has none of them.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..data.dictionary import SPECIAL_IDS
+from ..data.tokenizer_bpe import TokenizerBpe
 from .hugging_face import PLAIN
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
@@ -17,6 +19,8 @@ from .rename import Converted, RenameTable, meta_model, nearest_architecture, re
 OFF = ("scale_embedding", "normalize_before", "add_final_layer_norm", "static_position_embeddings")
 FIXED = {"model_type": "bart", "activation_function": "gelu", "normalize_embedding": True} | SPECIAL_IDS
 FIXED |= dict.fromkeys(OFF, False)
+MBART = {"model_type": "mbart", "normalize_embedding": True, "static_position_embeddings": False} | SPECIAL_IDS
+MBART |= dict.fromkeys(("normalize_before", "add_final_layer_norm"), True)
 SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # own -> of transformers
     f"{side}_{own}": f"{side}_{other}"
     for own, other in (("ffn_embed_dim", "ffn_dim"), ("layers", "layers"), ("attention_heads", "attention_heads"))
@@ -50,11 +54,26 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     return Converted(state, [flags], [note])
 
 
+def mbart(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
+    """Returns mBART under fairseq's names; the rows of tokens are in the order of the dictionary."""
+    rows = [row for row in tokenizer.rows if row is not None]
+    tables = {name for name in weights if name.removeprefix("model.") in COPIES}
+    weights = {name: tensor[rows] if name in tables else tensor for name, tensor in weights.items()}
+    if (name := config.get("activation_function")) not in ("gelu", "relu"):
+        raise ValueError(f"activation_function is {name!r:.80}, only gelu or relu can be converted")
+    return convert(weights, config | {"vocab_size": len(rows)})
+
+
 def architecture_flags(config: dict[str, Any]) -> list[str]:
     """Returns the named architecture nearest to `config`, the flags in which it differs, and the position limits."""
-    sizes = {own: config[other] for own, other in SIZES.items()}
+    sizes = {own: config[other] for own, other in SIZES.items()} | {
+        "activation_fn": config.get("activation_function", "gelu")
+    }
     positions = str(config["max_position_embeddings"])
-    flags = nearest_architecture(("hat_bart_large", "hat_bart_base"), sizes)
+    names = ("hat_mbart_large",) if config.get("model_type") == "mbart" else ("hat_bart_large", "hat_bart_base")
+    if len(names) == 1 and not config.get("scale_embedding", False):
+        sizes["no_scale_embedding"] = True
+    flags = nearest_architecture(names, sizes)
     return [*flags, "--max-source-positions", positions, "--max-target-positions", positions]
 
 

@@ -9,6 +9,7 @@ MiniLM, SciBERT, LegalBERT and BioBERT are the same network. It computes what Ro
   second text of a pair are left out.
 """
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,17 @@ SOURCE = "encoder.dictionary_fingerprint"  # as `models/adapting.py` compares it
 MOST_UNUSED = 127  # rows beyond the vocabulary: tables are filled up to a multiple of 128 at most
 
 
-def read_tokenizer(directory: Path, vocab_size: int) -> TokenizerBpe:
-    """Reads the vocabulary of a BERT of so many rows; ValueError for one without its special entries, or of another."""
+def read_tokenizer(directory: Path, vocab_size: int, may_lack: Container[str] = ()) -> TokenizerBpe:
+    """Reads the vocabulary of an encoder of so many rows; ValueError for one of another.
+
+    Special entries must be there, except those of `may_lack`, under fairseq's names.
+    """
     if not any((directory / name).is_file() for name in (TOKENIZER, VOCABULARY)):
         raise ValueError(f"{directory} has neither {TOKENIZER} nor {VOCABULARY}, which say whose the rows are")
     tokenizer = TokenizerBpe.load(path := find_tokenizer(directory))
     rows = tokenizer.rows
-    if None in rows or len(rows) != len(SPECIAL) + len(tokenizer.symbols) + 1:
+    lacks = [symbol for symbol, row in zip(SPECIAL, rows, strict=False) if row is None and symbol not in may_lack]
+    if lacks or len(rows) != len(SPECIAL) + len(tokenizer.symbols) + 1:
         raise ValueError(f"{path} lacks one of [CLS], [PAD], [SEP], [UNK] and [MASK]: it is no vocabulary of BERT")
     longest = max(row for row in rows if row is not None) + 1
     if not longest <= vocab_size <= longest + MOST_UNUSED:
@@ -85,16 +90,25 @@ def as_roberta(
             raise ValueError(f"{name} is missing or is not {rows} rows of {width}, as config.json says")
     if types > 1:
         report.append("left out, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
-    rows = [row for row in tokenizer.rows if row is not None]
-    if unused := config["vocab_size"] - len(rows):
-        report.append(f"left out, {unused} rows of the embedding for which the vocabulary has no entry")
-    weights |= {name: weights[name][rows] for name in (WORDS, *OF_WORDS) if name in weights}
+    weights, lines = in_order(weights, config["vocab_size"], tokenizer)
+    report += lines
     table = weights[POSITIONS] + weights[TYPES][0]
+    if weights[TYPES][0].any():
+        report.append("the row of the first token type was added to every position")
     weights[POSITIONS] = torch.cat([table.new_zeros(roberta.UNUSED_POSITIONS, width), table])
     weights[TYPES] = table.new_zeros(1, width)
-    report.append("the row of the first token type was added to every position")
     positions = config["max_position_embeddings"] + roberta.UNUSED_POSITIONS
-    return weights, config | {"vocab_size": len(rows), "max_position_embeddings": positions}, report
+    return weights, config | {"vocab_size": len(tokenizer.rows), "max_position_embeddings": positions}, report
+
+
+def in_order(
+    weights: dict[str, Tensor], vocab_size: int, tokenizer: TokenizerBpe
+) -> tuple[dict[str, Tensor], list[str]]:
+    """Returns weights whose rows of tokens are in the order of the dictionary, and lines that say what is left out."""
+    rows = [row for row in tokenizer.rows if row is not None]
+    unused = vocab_size - len(rows)
+    lines = [f"left out, {unused} rows of the embedding for which the vocabulary has no entry"] if unused else []
+    return weights | {name: weights[name][rows] for name in (WORDS, *OF_WORDS) if name in weights}, lines
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:
@@ -123,16 +137,15 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-def package_flags(starts: list[list[str]], own: int, longest: int | None) -> list[str]:
+def package_flags(flat: list[str], own: int, longest: int | None) -> list[str]:
     """Returns the flags of a `hat_roberta` for `longest` tokens, by default the `own` positions of the weights.
 
-    `starts`: of `start_flags`. ValueError for fewer tokens than the weights have positions.
+    `flat`: its flags for these. ValueError for fewer tokens than the weights have positions.
     """
     if longest is not None and longest < own:
         raise ValueError(f"--max-positions {longest}: the weights have {own} positions; give at least as many")
-    flat, windows, *_ = starts
-    flags = [*windows, "--attention-window", str(WINDOW)] if (longest or own) > own else flat
-    return [*flags, "--max-positions", str(longest or own)]
+    windows = ["--extend-positions", "tile", "--encoder-attention", "window", "--attention-window", str(WINDOW)]
+    return [*flat, *(windows if (longest or own) > own else []), "--max-positions", str(longest or own)]
 
 
 def _name(name: str) -> str:

@@ -1,22 +1,17 @@
-"""Convert released weights to fairseq's checkpoint layout.
+"""Convert the weights of an encoder, or of BART, to fairseq's checkpoint layout or to a folder for `hat embed`.
 
-`bart`: a Hugging Face BART, for `hat_bart` and fairseq's BART.
-`roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
-`xlm_roberta`: likewise a Hugging Face XLM-RoBERTa, whose vocabulary is a sentencepiece model.
-`bert`: a Hugging Face BERT, such as MiniLM, SciBERT, LegalBERT or BioBERT, for the same two and for long documents.
-`minilm`: all-MiniLM-L6-v2, the BERT that the extra `minilm` installs; it needs no folder.
-`hierarchical_transformer`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
+`hat import DIR --out FILE` finds the family by config.json; `hat import --list` names all. `hat import FAMILY DIR`
+reads the folder as that family, and `hat import minilm` all-MiniLM-L6-v2, the BERT that the extra `minilm` installs.
 
 The input is a folder with `config.json` and `model.safetensors`, also in shards, or `pytorch_model.bin`. The output
 holds tensors, numbers and strings only. The flags that build the model are printed in one line, to be pasted after
-`fairseq-train`. For `hierarchical_transformer` they compute what the weights were trained to compute.
+`fairseq-train`.
 """
 
 import argparse
 import shlex
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,71 +21,41 @@ from torch import Tensor
 from ..data.dictionary import SPECIAL
 from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_output
-from ..data.sentencepiece_bpe import MODEL
+from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from ..data.tokenizer_bpe import CASE, TOKENIZER, TokenizerBpe
 from ..model_folder import BIN, bare_checkpoint
-from . import bart, bert, minilm, released_hat, roberta
-from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
-from .rename import Converted
+from . import bert, like_bert, minilm
+from .families import MINILM, RELEASES, Release, check_code, family_of, listing
+from .hugging_face import MASK, read_config, read_weights
+from .rename import Converted, parse_flags
 from .untrained import write_untrained
 from .vector_settings import of_release
 
-MINILM = "minilm"  # the BERT of an installed package
-
-
-@dataclass(frozen=True)
-class Release:
-    """How the folder of a release is read; `fixed`, `sizes` and `target` as in `read_config`."""
-
-    target: str
-    fixed: Mapping[str, Any]
-    sizes: Sequence[str]
-    convert: Callable[..., Converted]  # weights and config to a checkpoint's
-    # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
-    symbols: Callable[[Path, int], list[str] | None] = read_symbols
-    vocabulary: str = "vocab.json and merges.txt"  # names of these files
-    defaults: Mapping[str, Any] | None = None  # as in `read_config`
-    # Reads the vocabulary for that many rows where it decides their order; `convert` takes it.
-    tokenizer: Callable[[Path, int], TokenizerBpe] | None = None
-
-
-RELEASES = {
-    "bart": Release("fairseq's BART", bart.FIXED, bart.REQUIRED, bart.convert),
-    "roberta": Release(
-        "fairseq's RoBERTa", roberta.FIXED, roberta.REQUIRED, roberta.convert, defaults=roberta.DEFAULTS
-    ),
-    "xlm_roberta": Release(
-        "fairseq's XLM-RoBERTa",
-        roberta.FIXED_XLM,
-        roberta.REQUIRED,
-        roberta.convert,
-        read_pieces,
-        MODEL,
-        defaults=roberta.DEFAULTS,
-    ),
-    "bert": Release(
-        "hat_roberta", bert.FIXED, bert.REQUIRED, bert.convert, tokenizer=bert.read_tokenizer, defaults=bert.DEFAULTS
-    ),
-    "hierarchical_transformer": Release(
-        "a hierarchical_transformer", roberta.BERT, released_hat.REQUIRED, released_hat.convert
-    ),
-}
+CONFIG = "config.json"
+OF_ROBERTA = ("roberta", "xlm_roberta")  # whose rows are in the order of fairseq, whatever tokenizer.json says
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=[*RELEASES, MINILM], help="the model whose weights are converted")
+    parser.add_argument(
+        "release",
+        metavar="FAMILY",
+        nargs="?",
+        help=f"{', '.join(RELEASES)} or {MINILM}; may be left out, and config.json then decides",
+    )
     text = "hierarchical_transformer: say whether the weights were trained with positions of segments; the released "
     text += "ones were not (default: none)"
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
     text = "the folder with config.json and the weights; minilm is read from the installed package instead"
     parser.add_argument("directory", type=Path, metavar="HF_DIR", nargs="?", help=text)
+    parser.set_defaults(wrong_usage=parser.error)
+    parser.add_argument("--list", action="store_true", help="print the families, what starts from each, what it loses")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
         help="write the checkpoint to this file, and dict.txt, and for a BERT tokenizer.json, beside it",
     )
-    text = "bert, minilm: write a folder for hat embed, as hat export does, of a model without hierarchy and labels"
+    text = "encoders: write a folder for hat embed, as hat export does, of a model without hierarchy and labels"
     parser.add_argument("--package", type=Path, metavar="DIR", help=text)
     text = "with --package: the greatest number of tokens of a document; beyond that of the weights, positions are "
     text += "copied and attention has windows (default, and at least: that of the weights)"
@@ -99,6 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.list:
+        print(listing())
+        return 0
+    find_family(args)
     if args.segment_positions and args.release != "hierarchical_transformer":
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
     if args.release == MINILM:
@@ -106,11 +75,14 @@ def main(args: argparse.Namespace) -> int:
             raise ValueError("minilm is the installed package, without a folder; for a folder: hat import bert HF_DIR")
         args.release, args.directory = "bert", minilm.find()
     if args.directory is None:
-        raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE")
+        here = f"; or ./{args.release} for the folder of this name" if Path(args.release).is_dir() else ""
+        raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE{here}")
     if args.out is None and args.package is None:
         raise ValueError("give --out FILE, a checkpoint to write; or of a BERT --package DIR")
-    if args.package is not None and args.release != "bert":
-        raise ValueError(f"--package is for bert and minilm; train with the checkpoint of {args.release} first")
+    if args.package is not None and args.release in ("bart", "mbart", "hierarchical_transformer"):
+        raise ValueError(
+            f"--package is for encoders without hierarchy; train with the checkpoint of {args.release} first"
+        )
     if args.max_positions is not None and args.package is None:
         raise ValueError("--max-positions is for --package; a training has a flag of this name")
     if None not in (args.out, args.package) and args.out.resolve().is_relative_to(args.package.resolve()):
@@ -121,8 +93,10 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.directory} is not a folder")
     for path in sorted(args.directory.iterdir()):
         check_lfs(path)
-    release = RELEASES[args.release]
-    config = read_config(args.directory / "config.json", release.fixed, release.sizes, release.target, release.defaults)
+    release = release_of(args)
+    check_code(args.directory / CONFIG, release)
+    fixed = release.fixed, release.sizes, release.target, release.defaults, release.rename
+    config = read_config(args.directory / CONFIG, *fixed)
     options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     if release.tokenizer is None:
         symbols = release.symbols(args.directory, config["vocab_size"])
@@ -141,11 +115,18 @@ def main(args: argparse.Namespace) -> int:
     read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
     for path in files_of(args.out, symbols, release):
         check_output(path, args.overwrite, read)
-    converted = release.convert(read_weights(args.directory), config, **options)
+    try:
+        converted = release.convert(read_weights(args.directory), config, **options)
+    except ValueError as error:
+        if str(args.directory) in str(error):
+            raise
+        raise ValueError(f"{args.directory}: {error}") from error
     if args.package is not None:
-        flags = bert.package_flags(converted.starts, config["max_position_embeddings"], args.max_positions)
-        vectors = of_release(args.directory, CASE in options["tokenizer"].loses)
-        size = write_untrained(args.package, converted.model, options["tokenizer"], flags, args.overwrite, vectors)
+        flags = package_flags(converted, args.max_positions)
+        bpe = options.get("tokenizer") or SentencePieceBpe(args.directory / MODEL)
+        assert symbols is not None
+        vectors = of_release(args.directory, CASE in bpe.loses)
+        size = write_untrained(args.package, converted.model, bpe, symbols, flags, args.overwrite, vectors)
         print(f"wrote {args.package}: {size}")
         print(f"vectors: {vectors}")
     if args.out is not None:
@@ -156,6 +137,44 @@ def main(args: argparse.Namespace) -> int:
     for line in converted.report:
         print(line)
     return 0
+
+
+def find_family(args: argparse.Namespace) -> None:
+    """Reads `hat import DIR` as `hat import FAMILY DIR`."""
+    if args.release in (*RELEASES, MINILM):
+        return
+    if args.release is None or args.directory is not None:
+        name = "" if args.release is None else f" (no family is called {args.release!r:.80})"
+        args.wrong_usage(
+            f"give the folder of the weights: hat import DIR --out FILE{name}; hat import --list: families"
+        )
+    args.directory = Path(args.release)
+    if not args.directory.is_dir():
+        raise ValueError(f"{args.directory} is neither a folder nor a family; hat import --list names the families")
+    args.release = family_of(args.directory / CONFIG)
+    print(f"{args.directory}: {args.release}")
+
+
+def release_of(args: argparse.Namespace) -> Release:
+    """Returns how the folder is read; a RoBERTa by tokenizer.json where its own vocabulary does not do."""
+    release, has_json = RELEASES[args.release], (args.directory / TOKENIZER).is_file()
+    if args.release not in OF_ROBERTA or not has_json:
+        if args.package is not None and args.release == "roberta":
+            raise ValueError(f"--package of a RoBERTa needs {args.directory / TOKENIZER}")
+        return release
+    has_pieces = args.release == "xlm_roberta" and (args.directory / MODEL).is_file()
+    if has_pieces or (args.release == "roberta" and args.package is None):
+        return release
+    return replace(release, convert=like_bert.with_tokenizer, tokenizer=bert.read_tokenizer)
+
+
+def package_flags(converted: Converted, longest: int | None) -> list[str]:
+    """Returns the flags of a `hat_roberta` for documents of so many tokens."""
+    flat = converted.starts[0]
+    args = parse_flags(flat)
+    if getattr(args, "rotary", None) is None:
+        return bert.package_flags(flat, args.max_positions, longest)
+    return flat if longest is None else [*flat, "--max-positions", str(longest)]
 
 
 def files_of(out: Path | None, symbols: list[str] | None, release: Release) -> list[Path]:

@@ -10,7 +10,7 @@ XLM-RoBERTa's dictionary has the pieces of its sentencepiece model in their orde
 row of the embedding is the number plus one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +43,19 @@ def read_config(
     sizes: Iterable[str],
     target: str,
     defaults: Mapping[str, Any] | None = None,
+    rename: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
 ) -> dict[str, Any]:
     """Reads `config.json`; ValueError if it describes what `target`, the model to convert to, cannot compute.
 
     `fixed`: settings that `target` cannot change; they may be missing. `sizes`: settings that must be there; whole
     numbers, except epsilons and probabilities. `defaults`: what transformers takes for those that are missing.
+    `rename`: gives settings the names of these.
     """
-    config = {**(defaults or {}), **Fields.read(path).record}
+    config = {**(defaults or {}), **rename(Fields.read(path).record)}
     kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in sizes}
     for key, value in fixed.items():
-        if config.get(key, value) != value:
+        is_unset = value is False and config.get(key) is None  # null is as if it were not there
+        if config.get(key, value) != value and not is_unset:
             raise ValueError(f"{path}: {key} is {config[key]!r}, only {value!r} can be converted to {target}")
     if missing := [key for key, kind in kinds.items() if type(config.get(key)) not in kind]:
         raise ValueError(

@@ -59,7 +59,7 @@ def rename_state(
     """
     expected = dict(model.named_parameters(remove_duplicate=False))
     if unknown := [name for name in weights if table.own_name(name) not in expected]:
-        raise ValueError(f"{_listed(unknown, 'unknown')}; a head for another task is not converted, save without it")
+        raise ValueError(f"{listed(unknown, 'unknown')}; a head for another task is not converted, save without it")
     sources: dict[str, str] = {}
     for other, tensor in weights.items():
         own = table.own_name(other)
@@ -74,11 +74,12 @@ def rename_state(
     if missing := [
         table.other_name(name) or name for name, parameter in expected.items() if id(parameter) not in by_parameter
     ]:
-        raise ValueError(_listed(missing, "missing"))
+        raise ValueError(listed(missing, "missing"))
     return {name: by_parameter[id(parameter)] for name, parameter in expected.items()}
 
 
-def _listed(names: list[str], state: str) -> str:
+def listed(names: list[str], state: str) -> str:
+    """Returns a sentence about tensors that are unknown or missing."""
     first = ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
     return f"{len(names)} tensor{' is' if len(names) == 1 else 's are'} {state} for this config.json: {first}"
 
@@ -115,7 +116,7 @@ def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -
         raise ValueError(f"config.json: no model can be built with {shlex.join(flags)} ({error})") from error
 
 
-def nearest_architecture(names: Iterable[str], sizes: Mapping[str, float]) -> list[str]:
+def nearest_architecture(names: Iterable[str], sizes: Mapping[str, float | str]) -> list[str]:
     """Returns the architecture of `names` that needs the fewest flags for `sizes`, and these flags."""
     choices = []
     for name in names:
@@ -123,7 +124,8 @@ def nearest_architecture(names: Iterable[str], sizes: Mapping[str, float]) -> li
         for _ in range(2):  # a default may follow from another flag
             args = parse_flags(flags)
             for size, value in sizes.items():
-                if getattr(args, size, None) != value:
-                    flags += [f"--{size.replace('_', '-')}", str(value)]
-        choices.append(flags)
+                if getattr(args, size, None) != value and value is not False:
+                    flags += [f"--{size.replace('_', '-')}", *([] if value is True else [str(value)])]
+        if not any(value is False and getattr(args, size, None) for size, value in sizes.items()):
+            choices.append(flags)
     return min(choices, key=len)

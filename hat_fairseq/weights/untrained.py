@@ -6,12 +6,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ..data.bpe import Bpe
 from ..data.dictionary import Dictionary
 from ..data.kinds import PretrainingKind
 from ..data.options import Settings
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
-from ..data.tokenizer_bpe import TokenizerBpe
 from ..model_folder import MANIFEST
 from .export import write_folder
 from .rename import parse_flags
@@ -24,7 +24,8 @@ SEED = 1  # of what the weights do not have
 def write_untrained(
     out: Path,
     state: dict[str, Tensor],
-    tokenizer: TokenizerBpe,
+    bpe: Bpe,
+    symbols: list[str],
     flags: list[str],
     overwrite: bool,
     vectors: VectorSettings,
@@ -32,6 +33,7 @@ def write_untrained(
     """Writes a folder without hierarchy and labels; returns a line about its weights.
 
     Args:
+        symbols: the lines of the dictionary.
         state: of a `hat_roberta`; more positions, which the flags may ask for, are made of it.
         flags: of fairseq-train, that build the model.
         vectors: how its vectors are made.
@@ -42,9 +44,9 @@ def write_untrained(
     from fairseq.tasks import setup_task
 
     with atomic_directory(out, MANIFEST, overwrite) as folder, tempfile.TemporaryDirectory() as data:
-        pipeline = TextPipeline(Settings(kind=PretrainingKind.name, splitter="punctuation"), tokenizer)
+        pipeline = TextPipeline(Settings(kind=PretrainingKind.name, splitter="punctuation"), bpe)
         pipeline.save(data)
-        Dictionary.of(tokenizer.symbols).save(Path(data, "dict.txt"))
+        Dictionary.of(symbols).save(Path(data, "dict.txt"))
         args = parse_flags([*flags, "--no-hierarchy", "--task", PretrainingKind.task])
         args.data = data
         cfg = convert_namespace_to_omegaconf(args)

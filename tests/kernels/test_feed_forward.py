@@ -1,18 +1,21 @@
 """The feed-forward network: its outputs and gradients are those of its definition; the backward pass keeps less."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.utils.prune
 from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears, torch_private
+from hat_fairseq.kernels import ACTIVATIONS, GATED, Linear, feed_forward, naive, pack_linears, torch_private
 from hat_fairseq.modules.layers import LayerSizes, TransformerLayer
 
 
-def network_of(inputs: int, outputs: int) -> nn.ModuleList:
+def network_of(inputs: int, outputs: int, activation: str = "", bias: bool = True) -> nn.ModuleList:
     torch.manual_seed(0)
-    return nn.ModuleList([Linear(inputs, outputs), Linear(outputs, inputs)])
+    twice = 2 if activation in GATED else 1
+    return nn.ModuleList([Linear(inputs, twice * outputs, bias), Linear(outputs, inputs, bias)])
 
 
 def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
@@ -22,11 +25,11 @@ def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("sizes", "shape"), [((7, 5), (3, 11)), ((257, 300), (1,)), ((257, 300), (2, 5))])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, *GATED])
 def test_outputs_and_gradients_are_those_of_the_naive_network(
     activation: str, sizes: tuple[int, int], shape: tuple[int, ...], dtype: torch.dtype
 ) -> None:
-    network, x = network_of(*sizes).to(dtype), torch.randn(*shape, sizes[0]).to(dtype).requires_grad_()
+    network, x = network_of(*sizes, activation).to(dtype), torch.randn(*shape, sizes[0]).to(dtype).requires_grad_()
     network_out = lambda: feed_forward(x, *network, activation)  # noqa: E731
     assert_same_run(network, [x], network_out, lambda: naive_network(network, x, activation), dtype)
     expected = naive_network(network, x, activation)
@@ -34,6 +37,15 @@ def test_outputs_and_gradients_are_those_of_the_naive_network(
         assert_close(network_out(), expected, dtype)
         pack_linears(network)
     assert_close(network_out(), expected, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("geglu", torch.nn.functional.gelu), ("swiglu", torch.nn.functional.silu)]
+)
+def test_the_first_half_is_activated_and_the_second_multiplies_it(name: str, function: Any) -> None:
+    network, x = network_of(7, 5, name, bias=False), torch.randn(3, 7)
+    hidden = x @ network[0].weight.T
+    assert_close(feed_forward(x, *network, name), (function(hidden[:, :5]) * hidden[:, 5:]) @ network[1].weight.T)
 
 
 def test_only_what_is_wanted_gets_a_gradient() -> None:

@@ -10,6 +10,7 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import dense
 from torch import Tensor
 
+from hat_fairseq.modules.attention import Projections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
 from hat_fairseq.modules.fields import read
 from hat_fairseq.networks.config import entry, parse_layers
@@ -17,6 +18,7 @@ from hat_fairseq.networks.config import entry, parse_layers
 CASES: dict[str, dict[str, Any]] = {
     "full": {},
     "segments": {"segment_length": 5},
+    "segments with windows": {"segment_length": 40, "segment_window": 3},
     "window": {"attention_window": 3},
     "window global": {"attention_window": 33, "global_tokens": "first"},
     "pooling": {"attention_window": 2, "pooling_window": 9},
@@ -37,12 +39,19 @@ CASES: dict[str, dict[str, Any]] = {
     "block-sparse without random blocks": {"sparse_block": 8, "sparse_random": 0, "sparse_window": 1},
 }
 NAMES = pytest.mark.parametrize("name", CASES)
+PARTS = {
+    "": Projections(),
+    "rotary": Projections(rotary=100.0),
+    "grouped keys": Projections(kv_heads=2),
+    "one key, rotary, no biases": Projections(kv_heads=1, rotary=10000.0, bias=False),
+}
 LENGTHS = [[1], [5], [7, 3, 1], [31, 10, 29, 5], [257, 128, 129, 35]]
 
 
-def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0) -> Any:
+def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0, parts: str = "") -> Any:
     torch.manual_seed(0)
     attention = read(entry(name.split()[0]), Namespace(**CASES[name])).build(24, 4, dropout)
+    attention.configure(PARTS[parts])
     for key, parameter in attention.named_parameters():
         if "pooling" in key:  # zeros at first
             torch.nn.init.normal_(parameter)
@@ -69,15 +78,16 @@ def states(lengths: list[int], dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 @NAMES
+@pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_an_attention_is_dense_attention_under_its_pattern(name: str, lengths: list[int]) -> None:
+def test_an_attention_is_dense_attention_under_its_pattern(name: str, lengths: list[int], parts: str) -> None:
     """Each document alone; in bf16 one batch."""
     for dtype in (torch.float32, torch.bfloat16)[: 1 + (lengths == LENGTHS[-2])]:
-        check_pattern(name, lengths, dtype)
+        check_pattern(name, lengths, dtype, parts)
 
 
-def check_pattern(name: str, lengths: list[int], dtype: torch.dtype) -> None:
-    attention, x, mask = attention_of(name, dtype), states(lengths, dtype), padding(lengths)
+def check_pattern(name: str, lengths: list[int], dtype: torch.dtype, parts: str) -> None:
+    attention, x, mask = attention_of(name, dtype, parts=parts), states(lengths, dtype), padding(lengths)
     layout = layout_for(name, mask if mask.any() else None, *x.shape[:2])
     assert_same_run(
         attention, [x], lambda: attention(x, layout)[~mask], lambda: torch.cat(dense(attention, x, layout)), dtype
@@ -146,3 +156,13 @@ def test_layers_may_differ() -> None:
     layers = model_of("segments", " --encoder-attention-layers 1").encoder.layers
     assert [type(layer.self_attn).__name__ for layer in layers] == ["FullAttention", "SegmentAttention"]
     assert parse_layers("0,6-8", 12) == {0, 6, 7, 8} and parse_layers(None, 2) == {0, 1}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_weights_of_full_attention_are_those_of_its_output(parts: str) -> None:
+    """They are what `output_attentions` and `hat look` show."""
+    attention, x, mask = attention_of("full", parts=parts), states([9, 5]), padding([9, 5])
+    layout = layout_for("full", mask)
+    values = attention.every_head(attention.heads(attention.v_proj(x)))
+    expected = attention.merge(attention.weights(x, layout) @ values)
+    assert_close(expected[~mask], attention(x, layout)[~mask])

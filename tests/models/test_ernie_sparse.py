@@ -173,3 +173,36 @@ def test_each_layer_draws_its_own_random_blocks(flags: str) -> None:
     again = random_pairs(small(flags, seed=1))
     assert one.any() and other.any() and not torch.equal(one, other)
     assert torch.equal(one, again[0]) and torch.equal(other, again[1]), "not drawn anew in each model"
+
+
+@pytest.mark.parametrize("positions", ["block", "sequence"])
+def test_representatives_and_a_roll_leave_rotary_positions_in_place(positions: str) -> None:
+    """Tokens in other slots than their numbers keep their positions, unless representatives have some of their own."""
+    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --rotary 10000"
+    model = build("ernie_sparse_base", f"{flags} --representative-positions {positions}", Vocabulary(mask=True)).eval()
+    source, seen = documents([53, 18]), []
+    attention = model.core.layers[0].self_attn
+    attention.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1].positions))
+    for roll in (0, 5):
+        model(source, roll=roll)
+    batch = model.core.arrange(source)
+    slots = batch.layout.slots_of(source)[0]
+    counted = seen[0][0, slots] - model.core.pad - 1
+    expected = torch.arange(53) if positions == "block" else slots
+    assert torch.equal(counted, expected)
+    assert torch.equal(seen[1][0, slots], seen[0][0, slots].roll(5))
+
+
+def test_rotary_positions_do_not_turn_representatives() -> None:
+    """With the projections of the sparse attention, which turn queries and keys of tokens."""
+    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --rotary 10000"
+    model = build("ernie_sparse_base", flags, Vocabulary(mask=True)).eval()
+    layer, layout = model.core.layers[0], model.core.arrange(documents([53, 18])).layout
+    x = torch.randn(2, layout.slots.size, 24)
+    states = layout.representatives.gather(x)
+    mask = layout.among_representatives.key_mask(states)
+    expected = layer._attend(states, layout.among_representatives)
+    weights = layer.full_attention.row_weights(states, mask, torch.zeros(states.shape[:2]))
+    layer.self_attn.rotary = None
+    assert_close(layer._attend(states, layout.among_representatives), expected)
+    assert_close(layer.full_attention.row_weights(states, mask), weights)

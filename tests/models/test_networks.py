@@ -62,6 +62,38 @@ NETWORKS = {
     "hierarchical_transformer_positions_add": ("hierarchical_transformer", f"{SEGMENTS} add", [23, 17], "all"),
     "hierarchical_transformer_positions_none": ("hierarchical_transformer", f"{SEGMENTS} none", [23, 17], "all"),
 }
+# The parts of today's encoders: rotary positions of two bases, gated units, RMS norms, shared keys, no biases.
+ROTARY = "--rotary 10000 --encoder-kv-heads 2"
+LOCAL = "--rotary-local 100 --local-layers 1"
+PRE_NORM = "--encoder-normalize-before --no-first-norm --no-norm-bias --no-attention-bias --no-ffn-bias"
+NETWORKS |= {
+    "modernbert": (
+        "hat_modernbert_base",
+        f"{TINY_ENCODER} --encoder-attention-layers 1 --local-layers 1 --attention-window 4 --max-positions 64",
+        [33, 18],
+        "masked",
+    ),
+    "eurobert": ("hat_eurobert_210m", f"{TINY_ENCODER} --encoder-kv-heads 2{PLAIN}", [17, 13, 5, 2], "masked"),
+    "modern_bart": (
+        "hat_bart_base",
+        f"{TINY} {ROTARY} {LOCAL} {PRE_NORM} --activation-fn geglu",
+        [17, 9, 2],
+        "targets",
+    ),
+    "modern_poolingformer": (
+        "poolingformer_base",
+        f"{TINY_ENCODER}{POOLING} --max-positions 40 {ROTARY} --activation-fn swiglu --rms-norm",
+        [33, 18],
+        "next",
+    ),
+    "modern_ernie_sparse": ("ernie_sparse_base", f"{SPARSE} {ROTARY} --activation-fn geglu", [53, 18], "next"),
+    "modern_hierarchical_transformer": (
+        "hierarchical_transformer",
+        f"{SEGMENTS} add {ROTARY} {LOCAL} {PRE_NORM} --activation-fn geglu --segment-window 2",
+        [23, 17],
+        "all",
+    ),
+}
 NAMES = pytest.mark.parametrize("name", NETWORKS)
 
 

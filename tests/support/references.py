@@ -16,6 +16,8 @@ def attention_heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: T
     """As `attention`, before the output projection."""
     head_dim = module.embed_dim // module.num_heads
     q, k, v = module.q_proj(query), module.k_proj(memory), module.v_proj(memory)
+    if module.rotary is not None:
+        q, k = (torch.cat([turned(x, module.rotary) for x in each.split(head_dim, dim=-1)], dim=-1) for each in (q, k))
     heads, weights = [], []
     allowed = allowed.expand(module.num_heads, *allowed.shape[-2:])
     for head in range(module.num_heads):
@@ -29,6 +31,25 @@ def attention_heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: T
     return torch.cat(heads, dim=-1), torch.stack(weights)
 
 
+def turned(x: Tensor, theta: float, factor: float = 1.0) -> Tensor:
+    """One head, (T, E): pairs of channels as complex numbers, times e^(i angle); Su et al. 2021, equation 14."""
+    half = x.size(1) // 2
+    pairs = torch.complex(*x.double().split(half, dim=1))
+    angles = torch.tensor(
+        [[t / factor * theta ** (-2 * i / x.size(1)) for i in range(half)] for t in range(len(x))]
+    ).reshape(len(x), half)
+    out = pairs * torch.polar(torch.ones(len(x), half, dtype=torch.double), angles.double())
+    return torch.cat([out.real, out.imag], dim=1).to(x)
+
+
+def every_head(module: nn.Module, x: Tensor) -> Tensor:
+    """Keys or values, (T, N E) -> (T, H E)."""
+    head_dim = module.embed_dim // module.num_heads
+    return torch.cat(
+        [x.split(head_dim, dim=1)[h * module.kv_heads // module.num_heads] for h in range(module.num_heads)], 1
+    )
+
+
 def two_level_attention(module: nn.Module, x: Tensor, allowed: Tensor, sees: Tensor) -> Tensor:
     """One document: (T, C) states, (T, T) tokens of the first level and (T, T) cells of the second -> (T, C).
 
@@ -39,6 +60,8 @@ def two_level_attention(module: nn.Module, x: Tensor, allowed: Tensor, sees: Ten
     y, _ = attention_heads(module, x, x, allowed)
     base = x if level.variant == "mix" else y
     q, k, v = shared.q_proj(base), shared.k_proj(base), shared.v_proj(base)
+    if shared is module:
+        k, v = every_head(module, k), every_head(module, v)
     cells = [slice(first, first + level.kernel) for first in range(len(x))]
     heads = []
     for head in range(module.num_heads):
@@ -102,7 +125,11 @@ def gelu(x: Tensor) -> Tensor:
 
 
 def feed_forward(layer: nn.Module, x: Tensor) -> Tensor:
-    return layer.fc2({"relu": torch.relu, "gelu": gelu}[layer.sizes.activation](layer.fc1(x)))
+    hidden, name = layer.fc1(x), layer.sizes.activation
+    if name in ("geglu", "swiglu"):
+        first, second = hidden.chunk(2, dim=-1)
+        return layer.fc2((gelu(first) if name == "geglu" else first / (1 + torch.exp(-first))) * second)
+    return layer.fc2({"relu": torch.relu, "gelu": gelu}[name](hidden))
 
 
 def encoder_layer(layer: nn.Module, x: Tensor) -> Tensor:

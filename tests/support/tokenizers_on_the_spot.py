@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from sentencepiece_model import tydi_lines
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # where BERT has them: not where fairseq has them
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+MODERN = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+GEMMA = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+LLAMA = ["<|begin_of_text|>", "<|end_of_text|>", "<|mask|>"]
+CAMEMBERT = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>", "<mask>"]
 QUIET: dict[str, Any] = {"vocab_size": 1200, "show_progress": False}
 
 
@@ -23,26 +27,52 @@ def word_piece(lowercase: bool) -> Tokenizer:
     return tokenizer
 
 
-def byte_level() -> Tokenizer:
+def byte_level(special: list[str] = ROBERTA) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(special_tokens=ROBERTA, initial_alphabet=alphabet, **QUIET)
+    trainer = trainers.BpeTrainer(special_tokens=special, initial_alphabet=alphabet, **QUIET)
     tokenizer.train_from_iterator(tydi_lines(), trainer)
     return tokenizer
 
 
-def unigram() -> Tokenizer:
+def unigram(special: list[str] = ROBERTA) -> Tokenizer:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(special_tokens=ROBERTA, unk_token="<unk>", **QUIET)
+    trainer = trainers.UnigramTrainer(special_tokens=special, unk_token="<unk>", **QUIET)
     tokenizer.train_from_iterator(tydi_lines(), trainer)
     return tokenizer
 
 
+def gemma() -> Tokenizer:
+    """Pieces with bytes for what they lack; `<s>` is a tag of HTML, and no special entry."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tags = [AddedToken(tag, normalized=False) for tag in ("<table>", "<s>", "</s>")]
+    numbers = [f"<0x{number:02X}>" for number in range(256)]
+    trainer = trainers.BpeTrainer(special_tokens=[*GEMMA, *numbers], **QUIET)
+    tokenizer.train_from_iterator(tydi_lines(), trainer)
+    tokenizer.add_tokens(tags)
+    return tokenizer
+
+
+def with_ends(tokenizer: Tokenizer, first: str, last: str) -> Tokenizer:
+    ends = [(name, tokenizer.token_to_id(name)) for name in (first, last)]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{first} $A {last}", special_tokens=ends)
+    return tokenizer
+
+
+OF_TODAY = {
+    "ModernBERT": lambda: with_ends(byte_level(MODERN), "[CLS]", "[SEP]"),
+    "mmBERT": lambda: with_ends(gemma(), "<bos>", "<eos>"),
+    "EuroBERT": lambda: with_ends(byte_level(LLAMA), "<|begin_of_text|>", "<|end_of_text|>"),
+    "CamemBERT": lambda: with_ends(unigram(CAMEMBERT), "<s>", "</s>"),
+    "XLM-RoBERTa": lambda: with_ends(unigram(), "<s>", "</s>"),
+}
 MAKERS = {
     "uncased WordPiece": lambda: word_piece(True),
     "cased WordPiece": lambda: word_piece(False),
@@ -64,6 +94,14 @@ def write_tokenizer(folder: Path, name: str) -> Path:
     config = {"tokenizer_class": "PreTrainedTokenizerFast", **names}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder
+
+
+def write_modern(folder: Path, name: str) -> Tokenizer:
+    """Writes `tokenizer.json` alone, as `OF_TODAY` or `MAKERS` make it, and returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = (OF_TODAY | MAKERS)[name]()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
 
 
 def write_vocabulary(folder: Path, lowercase: bool) -> Path:

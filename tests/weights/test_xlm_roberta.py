@@ -123,3 +123,20 @@ def test_other_vocabularies_are_refused(copy: Path, tmp_path: Path, capsys: pyte
 def test_another_configuration_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = "model_type is 'roberta', only 'xlm-roberta' can be converted to fairseq's XLM"
     assert_refused("xlm_roberta", copy, {"model_type": "roberta"}, words, capsys)
+
+
+@torch.no_grad()
+def test_a_package_with_the_model_of_the_folder(
+    peer: Any, folder: Path, tokenizer: tuple[Path, Any], tmp_path: Path
+) -> None:
+    """bge-m3 and multilingual-e5 are such folders: ids by sentencepiece.bpe.model, states of transformers."""
+    package = tmp_path / "package"
+    assert cli.main(["import", str(folder), "--package", str(package)]) == 0
+    assert (package / "bin" / MODEL).is_file()
+    model = transformers.AutoModel.from_pretrained(package, trust_remote_code=True).eval()
+    read = transformers.AutoTokenizer.from_pretrained(package, trust_remote_code=True)
+    for line in tydi_lines()[:5]:
+        ids = tokenizer[1](line[:60])["input_ids"]
+        assert read([line[:60]])["input_ids"][0] == ids
+        states = model(torch.tensor([ids])).last_hidden_state
+        assert (states - peer.roberta(torch.tensor([ids])).last_hidden_state).abs().max() < 1e-5
