@@ -144,6 +144,11 @@ class BatchLayout:
         assert self.representatives is not None
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
 
+    def part(self, begin: int, end: int) -> BatchLayout:
+        """Returns the layout of the slots from `begin` to `end`, for layers that look no further than these."""
+        padding = None if self.padding is None else self.padding[:, begin:end]
+        return self.cached(("part", begin, end), lambda: BatchLayout(padding, empty_rows=self.empty_rows))
+
     def slots_of(self, tokens: Tensor) -> Tensor:
         """Returns the (B, T) slot of each token of the input; T' for padding."""
         if self.slots is not None:
