@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
@@ -146,6 +146,12 @@ class BatchLayout:
         """Returns the layout of the (B, S, C) representatives when they attend to each other."""
         assert self.representatives is not None
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
+
+    def part(self, begin: int, end: int) -> BatchLayout:
+        """Returns the layout of the slots from `begin` to `end`, for layers that look no further than these."""
+        padding, positions = (None if x is None else x[:, begin:end] for x in (self.padding, self.positions))
+        make = partial(BatchLayout, padding, empty_rows=self.empty_rows, positions=positions)
+        return self.cached(("part", begin, end), make)
 
     def slots_of(self, tokens: Tensor) -> Tensor:
         """Returns the (B, T) slot of each token of the input; T' for padding."""

@@ -77,7 +77,7 @@ class LayerSizes:
         return self.norm() if self.normalize_before else None
 
 
-def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
+def run_layer(layer: Callable[..., Any], *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
     """Calls `layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
 
     fairseq's own wrapper is reentrant: it fails if a layer uses a tensor that needs a gradient and is no argument.

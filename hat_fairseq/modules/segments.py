@@ -9,9 +9,9 @@ layer pattern such as `S|S|SD` lists the layers; SD is S followed by D. O(T L + 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from ..kernels import prepare_mask
 from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, KeyMask, Representatives, Slots, on_representatives
 from .fields import option
-from .layers import EncoderLayer, LayerSizes
+from .layers import EncoderLayer, LayerSizes, run_layer
 
 LAYERS = ("S", "D", "SD")
 
@@ -171,9 +171,13 @@ class SegmentLayer(nn.Module):
         """
         if self.segment_wise is not None:
             x = self.segment_wise(x, layout)
-        if self.cross_segment is not None:
-            x = on_representatives(x, layout, lambda states: self._cross(states, layout, positions))
-        return x
+        return x if self.cross_segment is None else self.between_segments(x, layout, positions)
+
+    def between_segments(
+        self, x: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
+        """Runs the cross-segment layer alone; see `forward`."""
+        return on_representatives(x, layout, lambda states: self._cross(states, layout, positions))
 
     def _cross(self, states: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None) -> Tensor:
         assert self.cross_segment is not None and layout.representatives is not None
@@ -182,3 +186,44 @@ class SegmentLayer(nn.Module):
             empty = layout.representatives.padding
             states = states + positions(rows if empty is None else rows.masked_fill(empty, 0))
         return self.cross_segment(states, layout.among_representatives)
+
+
+def run_in_groups(
+    layers: Sequence[SegmentLayer], x: Tensor, layout: BatchLayout, group: int, *arguments: Any
+) -> Tensor:
+    """Runs layers as one after the other, and recomputes segment-wise ones in the backward pass, a group at a time.
+
+    A segment-wise layer reads one segment at a time. So all of them from one cross-segment layer to the next may run on
+    some segments, then on others: between them only the (B, T, C) input of the first is kept, and the backward pass has
+    the activations of one group. Each is computed twice, as with `run_layer`.
+
+    Args:
+        group: tokens of each document that are recomputed together, whole segments.
+        arguments: further ones of the cross-segment layers.
+    """
+    stack: list[nn.Module] = []
+    for layer in layers:
+        if layer.segment_wise is not None:
+            stack.append(layer.segment_wise)
+        if layer.cross_segment is not None:
+            x = run_layer(
+                layer.between_segments, _in_groups(stack, x, layout, group), layout, *arguments, checkpoint=True
+            )
+            stack = []
+    return _in_groups(stack, x, layout, group)
+
+
+def _in_groups(stack: list[nn.Module], x: Tensor, layout: BatchLayout, group: int) -> Tensor:
+    if not stack:
+        return x
+    parts, begin = [], 0
+    for part in x.split(group, dim=1):
+        parts.append(run_layer(_run_all, part, layout.part(begin, begin + part.size(1)), stack, checkpoint=True))
+        begin += part.size(1)
+    return torch.cat(parts, dim=1)
+
+
+def _run_all(x: Tensor, layout: BatchLayout, stack: list[nn.Module]) -> Tensor:
+    for layer in stack:
+        x = layer(x, layout)
+    return x

@@ -153,7 +153,9 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
     copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint
     checkpoint_activations: bool = option(
-        False, "recompute each layer in the backward pass, which needs less memory and about a third more time"
+        False,
+        "recompute each layer in the backward pass, or groups of segments, which needs less memory and about a third "
+        "more time",
     )
 
     @classmethod

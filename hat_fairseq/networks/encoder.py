@@ -160,6 +160,13 @@ class Encoder(Embeds, nn.Module):
         """Returns further arguments of every layer."""
         return ()
 
+    def run_layers(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """Maps (B, T', C) embeddings -> the states after the last layer, before `layer_norm`."""
+        arguments = self.layer_arguments()
+        for layer in self.layers:
+            x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
+        return x
+
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """Makes the output of the (B, T', C) states after the last layer and `layer_norm`."""
         return token_states(x, layout)
@@ -185,7 +192,7 @@ class Encoder(Embeds, nn.Module):
             words: (B, T, C) embeddings of the tokens; None: those of the table. The ids still say where the padding and
                 the markers are.
         """
-        arguments, batch = self.layer_arguments(), self.arrange(src_tokens)
+        batch = self.arrange(src_tokens)
         if not self.counts_in_segments:
             self.check_positions(batch.rows)
         if roll:
@@ -198,8 +205,7 @@ class Encoder(Embeds, nn.Module):
         if words is not None and layout.slots is not None:
             words = layout.slots.put(self.embed_tokens(batch.tokens), words)
         x = self.embed(batch.tokens, batch.rows, roles, words)
-        for layer in self.layers:
-            x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
+        x = self.run_layers(x, layout)
         return self.finish(x if self.layer_norm is None else self.layer_norm(x), layout)
 
 

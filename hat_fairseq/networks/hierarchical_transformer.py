@@ -7,6 +7,7 @@ outputs are in the order of the input.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from ..modules.attention import FullAttention
@@ -14,10 +15,19 @@ from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.fields import changed, option
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
-from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
+from ..modules.segments import (
+    SegmentLayer,
+    arrange_segments,
+    parse_pattern,
+    run_in_groups,
+    slots_at_markers,
+    slots_of_length,
+)
 from .config import EncoderConfig, span_pooling
 from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
 from .roberta import RobertaConfig
+
+TOKENS_OF_GROUP = {"cpu": 256, "cuda": 8192}  # that `--checkpoint-activations` recomputes together
 
 
 @dataclass
@@ -159,6 +169,18 @@ class HierarchicalTransformerEncoder(Encoder):
 
     def layer_arguments(self) -> tuple[nn.Module | None]:
         return (self.segment_positions,)
+
+    def run_layers(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """Runs the layers; with `checkpoint`, groups of segments are recomputed.
+
+        Groups are small on a CPU, because memory that is freed there stays in pieces.
+        """
+        config = self.config
+        if not (self.checkpoint and torch.is_grad_enabled() and config.encoder_attention == "segments"):
+            return super().run_layers(x, layout)
+        length, most = config.segment_length, TOKENS_OF_GROUP.get(x.device.type, max(TOKENS_OF_GROUP.values()))
+        group = length * max(1, most // (len(x) * length))
+        return run_in_groups(self.layers, x, layout, group, *self.layer_arguments())  # type: ignore[arg-type]
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """Returns the states of tokens and of segments."""

@@ -8,13 +8,32 @@ import torch
 import torch.nn.functional as F
 from building import BOS, PAD, documents
 from building import small_hierarchical as small
-from helpers import assert_close, assert_same_run
+from helpers import assert_close, assert_same_run, outputs_and_gradients
 from torch import Tensor
 
 from hat_fairseq.modules.heads import POOLINGS
+from hat_fairseq.networks import hierarchical_transformer
 
 LAYOUTS = ["S|SD|D|SD", "S|S", "D|D|S|SD|S"]
 LENGTHS = [23, 30, 1, 6, 7, 11]
+GROUPS = [1, 70, 1000]  # tokens of six documents: of one segment each, of one, and of all
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "SD", "S|S|S|SD|S|S"])
+@pytest.mark.parametrize("segment_by", ["length", "marker"])
+@pytest.mark.parametrize("tokens_of_group", GROUPS)
+def test_recomputing_groups_of_segments_changes_no_number(
+    layout: str, segment_by: str, tokens_of_group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(hierarchical_transformer.TOKENS_OF_GROUP, "cpu", tokens_of_group)
+    tokens, runs = documents(LENGTHS), []
+    for flag in ("", " --checkpoint-activations"):
+        model = small(layout, f"--segment-by {segment_by} --max-segments 9{flag}").double()
+        runs.append(outputs_and_gradients(model, [], lambda model=model: model.encoder(tokens).spans))
+    (plain, gradients), (recomputed, others) = runs
+    assert torch.equal(plain, recomputed) and gradients.keys() == others.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(others[name], gradient, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
