@@ -188,6 +188,11 @@ class SegmentLayer(nn.Module):
         return self.cross_segment(states, layout.among_representatives)
 
 
+def reads_segments(layer: nn.Module) -> bool:
+    """Returns whether the segment-wise part of a layer, if it has one, reads one segment at a time."""
+    return layer.segment_wise is None or isinstance(layer.segment_wise.self_attn, SegmentAttention)
+
+
 def run_in_groups(
     layers: Sequence[SegmentLayer], x: Tensor, layout: BatchLayout, group: int, *arguments: Any
 ) -> Tensor:

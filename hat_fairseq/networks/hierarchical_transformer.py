@@ -19,6 +19,7 @@ from ..modules.segments import (
     SegmentLayer,
     arrange_segments,
     parse_pattern,
+    reads_segments,
     run_in_groups,
     slots_at_markers,
     slots_of_length,
@@ -171,14 +172,13 @@ class HierarchicalTransformerEncoder(Encoder):
         return (self.segment_positions,)
 
     def run_layers(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """Runs the layers; with `checkpoint`, groups of segments are recomputed.
+        """Runs the layers; with `checkpoint`, groups of segments are recomputed if no layer looks beyond its segment.
 
         Groups are small on a CPU, because memory that is freed there stays in pieces.
         """
-        config = self.config
-        if not (self.checkpoint and torch.is_grad_enabled() and config.encoder_attention == "segments"):
+        if not (self.checkpoint and torch.is_grad_enabled() and all(map(reads_segments, self.layers))):
             return super().run_layers(x, layout)
-        length, most = config.segment_length, TOKENS_OF_GROUP.get(x.device.type, max(TOKENS_OF_GROUP.values()))
+        length, most = self.config.segment_length, TOKENS_OF_GROUP.get(x.device.type, max(TOKENS_OF_GROUP.values()))
         group = length * max(1, most // (len(x) * length))
         return run_in_groups(self.layers, x, layout, group, *self.layer_arguments())  # type: ignore[arg-type]
 
