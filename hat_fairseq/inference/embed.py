@@ -124,8 +124,8 @@ def choose_prompt(
     if queries and not settings.prompt(QUERY):
         text = "{queries} has no effect: the model has no prompt for queries; remove it, or give {query_prompt}"
         raise OptionError(text, queries=None, query_prompt=None)
-    given = document if query is None else query
-    return settings.prompt(QUERY if queries else DOCUMENT) if given is None else given
+    prompt = document if query is None else query
+    return settings.prompt(QUERY if queries else DOCUMENT) if prompt is None else prompt
 
 
 @dataclass
