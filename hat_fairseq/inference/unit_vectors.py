@@ -1,6 +1,6 @@
 """Cosines of questions with turns or sentences, their chunks, passages and surroundings, by the encoder of a model.
 
-The encoder is that of the network `hat_evidence` without its layers over units, such as the frozen MiniLM of `meeting`.
+The encoder is that of the network `hat_units` without its layers over units, such as the frozen MiniLM of `meeting`.
 A document is encoded once for each of these that a rule needs: for passages that overlap twice.
 
 Legend: Q questions, E channels.
@@ -21,7 +21,7 @@ from torch import Tensor
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
-from ..networks.evidence import EvidenceEncoder
+from ..networks.units import UnitsEncoder
 from ..scoring.evidence_baselines import Reference
 from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
 from ..weights.names import local_paths
@@ -45,12 +45,12 @@ def load_encoder(path: str, references: str) -> Loaded:
     return loaded
 
 
-def encoder_of(loaded: Loaded) -> EvidenceEncoder:
-    """Returns the encoder of a model; ValueError for an ensemble, or for another network than hat_evidence."""
+def encoder_of(loaded: Loaded) -> UnitsEncoder:
+    """Returns the encoder of a model; ValueError for an ensemble, or for another network."""
     encoder = getattr(loaded.models[0], "core", None)
-    if len(loaded.models) > 1 or not isinstance(encoder, EvidenceEncoder):
+    if len(loaded.models) > 1 or not isinstance(encoder, UnitsEncoder):
         what = "an ensemble" if len(loaded.models) > 1 else loaded.architecture
-        raise ValueError(f"{loaded.paths[0]} is {what}; rules of vectors need one model with the network hat_evidence")
+        raise ValueError(f"{loaded.paths[0]} is {what}; rules of vectors need one model with the network hat_units")
     return encoder
 
 
@@ -60,7 +60,7 @@ def cosines_of(loaded: Loaded, references: Iterable[Reference]) -> list["UnitCos
     return [UnitCosines(encoder, *_tokens(loaded, encoder, reference)) for reference in references]
 
 
-def _tokens(loaded: Loaded, encoder: EvidenceEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:
+def _tokens(loaded: Loaded, encoder: UnitsEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:
     """Returns the ids of each question and of each unit."""
     record = replace(reference.record.without_gold(), turns=None, text=None, sentences=tuple(reference.texts))
     [[encoded]] = encode_documents([record], loaded)
@@ -80,7 +80,7 @@ class UnitCosines:
         questions, units: ids of each.
     """
 
-    def __init__(self, encoder: EvidenceEncoder, questions: list[Ids], units: list[Ids]) -> None:
+    def __init__(self, encoder: UnitsEncoder, questions: list[Ids], units: list[Ids]) -> None:
         self.encoder, self.questions, self.units = encoder, questions, units
         self.sizes = np.array(list(map(len, units)))
 

@@ -19,7 +19,7 @@ Ids = Sequence[int]
 
 
 class FrozenEncoder(Protocol):
-    """What the vectors are of: `networks.evidence.EvidenceEncoder`."""
+    """What the vectors are of: `networks.units.UnitsEncoder`."""
 
     config: Any
     embed_tokens: nn.Embedding
@@ -142,7 +142,9 @@ def digest_of(encoder: FrozenEncoder) -> bytes:
     settings = {
         name: value
         for name, value in sorted(vars(config).items())
-        if name not in config.training_only and not name.startswith("evidence_") and "dropout" not in name
+        if name not in {*config.training_only, "no_words"}
+        and not name.startswith(config.of_heads)
+        and "dropout" not in name
     }
     digest = hashlib.sha256(repr(settings).encode())
     for name, tensor in encoder.state_dict().items():

@@ -15,7 +15,7 @@ from ..data.language import base_language
 from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..model_folder import CARD
-from ..networks.evidence import UNLIMITED
+from ..networks.units import UNLIMITED
 from .trained import Trained
 
 TABLE = "| | |\n|---|---|\n"  # the head of that of the facts
