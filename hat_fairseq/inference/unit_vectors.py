@@ -6,7 +6,7 @@ A document is encoded once for each of these that a rule needs: for passages tha
 Legend: Q questions, E channels.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..data.record import Record
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
@@ -124,3 +125,20 @@ class UnitCosines:
         """Computes the (Q, number) cosines of the questions and other vectors."""
         cosines: Any = F.normalize(self.asked, dim=1) @ F.normalize(others, dim=1).T
         return np.asarray(cosines.double().cpu().numpy())
+
+
+@torch.no_grad()
+def vectors_of_texts(
+    path: str, references: str, splits: Mapping[str, Mapping[str, Record]]
+) -> dict[str, list[np.ndarray]]:
+    """Returns the vectors (N, E) of the sentences of each record of each split, each sentence encoded alone.
+
+    ValueError as `load_encoder`.
+    """
+    loaded = load_encoder(path, references)
+    encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
+    for name, records in splits.items():
+        encoded = encode_documents(records.values(), loaded)
+        rows = ([*encoder.units(own[0].tokens.tolist())] for own in encoded)
+        vectors[name] = [torch.cat([*encoder.encode_alone([row])]).float().cpu().numpy() for row in rows]
+    return vectors

@@ -63,12 +63,19 @@ class DocumentHead(nn.Module):
 
     def network(self, vectors: Tensor, padding: Tensor) -> Tensor:
         """Computes the (B, K) logits of the network alone."""
-        x = self.dropout(vectors.to(self.dense.weight)) * SCALE
-        if self.units is not None:
-            x = self.units(x, padding)
+        x = self.states(vectors, padding)
         mean = x.masked_fill(padding.unsqueeze(2), 0).sum(dim=1) / (~padding).sum(dim=1, keepdim=True)
         pooled = torch.cat([self.attention(x, padding), mean.to(x)], dim=1)
         return self.out_proj(F.relu(self.dense(self.dropout(pooled))))
+
+    def states(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Computes the states that are pooled: the vectors, or what the layers make of them."""
+        x = self.dropout(vectors.to(self.dense.weight)) * SCALE
+        return x if self.units is None else self.units(x, padding)
+
+    def unit_weights(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Returns the (B, N) weights of the gated attention, which say what decides."""
+        return self.attention.weights(self.states(vectors, padding), padding)[:, 0, 0]
 
 
 def mean_of_probabilities(first: Tensor, second: Tensor) -> Tensor:
