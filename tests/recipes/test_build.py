@@ -200,7 +200,7 @@ def test_run_stops_at_a_failure_and_does_nothing_twice(configs, fails, tmp_path,
     made = {"preprocess": Path("d/manifest.json"), "train": Path("c.pt"), "predict": Path("r/test.jsonl")}
     called = []
 
-    def run(command):
+    def run(command, quiet=False):
         called.append(verb := command[4])
         if verb == fails:
             return 7

@@ -1,0 +1,66 @@
+"""What `hat recipe run` shows of labels at its end: the scores beside the baselines, and the sentences that decide."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.files import Fields, json_text
+from hat_fairseq.modules.fields import options_of
+from hat_fairseq.networks.units import HatUnitsConfig
+
+MODEL = "model"  # the key of the system that was trained
+DOCUMENTS, SENTENCES = 3, 5  # that are shown
+ENCODER = ("encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_attention_heads", "encoder_layers", "layer_norm_eps")
+
+
+def scores_of(path: Path, results: Path) -> dict[str, dict[str, Any]]:
+    """Returns accuracy, interval and number of documents of each baseline, and of the model, from a file of scores."""
+    record = dict(Fields.read(path).record)
+    scores = {}
+    for name, values in record.items():
+        accuracy = values["figures"]["accuracy"]
+        interval = {"low": accuracy["low"], "high": accuracy["high"], "n": values["documents"]}
+        scores[MODEL if name == str(results) else name] = {"accuracy": accuracy["mean"], **interval}
+    return {name: scores[name] for name in sorted(scores, key=lambda name: name == MODEL)}
+
+
+def as_json(path: Path, results: Path) -> str:
+    """Returns the scores as a JSON object."""
+    return json_text(scores_of(path, results), indent=2)
+
+
+def decisive(results: Path) -> Iterator[str]:
+    """Yields lines about the sentences with the greatest weights of some documents, if the results have weights."""
+    with results.open(encoding="utf-8") as file:
+        for _, line in zip(range(DOCUMENTS), file, strict=False):
+            prediction = json.loads(line)
+            segments = [each for each in prediction.get("segments") or () if "weight" in each]
+            if not segments:
+                return
+            yield f"{prediction['id']}: {prediction['label']}. The sentences with the greatest weights:"
+            for each in sorted(segments, key=lambda each: -each["weight"])[:SENTENCES]:
+                yield f"  {each['weight']:.2f}  {each['text']}"
+
+
+def encoder_words(folder: str) -> dict[str, list[str]]:
+    """Returns for each step the words of the flags that start from the folder of an encoder.
+
+    ValueError for another folder.
+    """
+    path = Path(folder)
+    if not (path / "config.json").is_file() or not (path / "bin").is_dir():
+        raise ValueError(
+            f"--encoder {folder} is no folder of hat import --package: run hat import bert HF_DIR --package {folder}"
+        )
+    settings = dict(Fields.read(path / "config.json").record).get("settings", {})
+    known = {name for name, _, _ in options_of(HatUnitsConfig)}
+    if missing := next(
+        (name for name in (*ENCODER, "max_positions") if name not in settings or name not in known), None
+    ):
+        raise ValueError(f"--encoder {folder}: config.json has no {missing}, so it is no encoder such as hat_roberta")
+    positions = settings["max_positions"]
+    values = {name: settings[name] for name in ENCODER} | {"max_positions": positions}
+    values |= {"segment_length": min(HatUnitsConfig.segment_length, positions), "finetune_from_model": folder}
+    words = [(f"--{name.replace('_', '-')}", str(value)) for name, value in values.items()]
+    return {"preprocess": ["--vocabulary", str(path / "bin")], "train": [word for pair in words for word in pair]}
