@@ -22,6 +22,7 @@ from ..data.record import Record
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
+from ..networks.kept_vectors import KeptVectors
 from ..networks.units import UnitsEncoder
 from ..scoring.evidence_baselines import Reference
 from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
@@ -133,12 +134,13 @@ def vectors_of_texts(
 ) -> dict[str, list[np.ndarray]]:
     """Returns the vectors (N, E) of the sentences of each record of each split, each sentence encoded alone.
 
-    ValueError as `load_encoder`.
+    Those that the training of the model has kept in a file are taken from there. ValueError as `load_encoder`.
     """
     loaded = load_encoder(path, references)
     encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
+    kept = KeptVectors(encoder.config.vectors)
     for name, records in splits.items():
-        encoded = encode_documents(records.values(), loaded)
-        rows = ([*encoder.units(own[0].tokens.tolist())] for own in encoded)
-        vectors[name] = [torch.cat([*encoder.encode_alone([row])]).float().cpu().numpy() for row in rows]
+        rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
+        of_rows = [kept.get([row], encoder, encoder.encode_alone, "units") for row in rows]
+        vectors[name] = [each.float().cpu().numpy() for (each,) in of_rows]
     return vectors

@@ -23,6 +23,7 @@ class FrozenEncoder(Protocol):
 
     config: Any
     embed_tokens: nn.Embedding
+    digest: bytes  # `digest_of` it; empty: to be computed
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the weights."""
@@ -54,7 +55,7 @@ class KeptVectors:
     ) -> list[Tensor]:
         """Returns (pieces, C) vectors of each text; `encode`, which has a `name`, computes those not kept yet."""
         if not self.encoder_digest:
-            self.encoder_digest = digest_of(encoder)
+            self.encoder_digest = encoder.digest or digest_of(encoder)
             self.vectors = self._stored(encoder.embed_tokens.embedding_dim)
             self.saved = self.count
         keys = [key_of(text, name) for text in texts]

@@ -32,7 +32,7 @@ from ..modules.layers import EncoderLayer
 from ..modules.unit_heads import DocumentHead, UnitHead
 from ..modules.units import NONE, UnitSizes
 from .encoder import EncoderOut, Vocabulary, build_attentions
-from .kept_vectors import KeptVectors
+from .kept_vectors import KeptVectors, digest_of
 from .roberta import RobertaConfig, RobertaEncoder
 
 UNLIMITED = 2**31 - 1  # tokens of a document
@@ -130,6 +130,7 @@ class UnitsEncoder(RobertaEncoder):
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
         self.cache: KeptVectors | None = None  # in a training, also for its validation
+        self.digest = b""  # of its settings and weights, if there is a file of vectors; else computed when it is needed
         self.trains = False  # the mode that `train` was asked for, also of an encoder that is frozen
         self.register_load_state_dict_post_hook(forget_vectors)
         if config.freeze_encoder:
@@ -319,7 +320,12 @@ def batches_of(lengths: list[int]) -> Iterator[list[int]]:
 
 
 def forget_vectors(encoder: UnitsEncoder, _: object) -> None:
-    """Drops the kept vectors of an encoder that has loaded other weights."""
+    """Drops the kept vectors of an encoder that has loaded other weights, and says which ones are of it.
+
+    That is known before the weights are packed for inference, so that baselines find the vectors of a training.
+    """
+    if encoder.config.vectors is not None:
+        encoder.digest = digest_of(encoder)
     encoder.__dict__.pop("in_training", None)
     if encoder.cache is not None:
         encoder.cache = KeptVectors(encoder.config.vectors)
