@@ -188,9 +188,9 @@ def is_done(step: str, command: Sequence[str]) -> bool:
     """Returns whether the files of a step are there, and newer than the model; fairseq itself resumes a training."""
     if step == "train":
         return False
-    out = Path(command[command.index("--package" if step == "import" else "--out") + 1])
+    out = Path(command[command.index("--out") + 1])
     if step == "import":
-        return (out / "config.json").is_file()
+        return out.is_file()
     if step == "export":
         return False  # it replaces the folder
     if step == "preprocess":

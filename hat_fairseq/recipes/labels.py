@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, json_text
-from hat_fairseq.modules.fields import options_of
+from hat_fairseq.model_folder import ModelFolder, is_model_folder
 from hat_fairseq.networks.units import HatUnitsConfig
 
 MODEL = "model"  # the key of the system that was trained
@@ -49,18 +49,18 @@ def encoder_words(folder: str) -> dict[str, list[str]]:
     ValueError for another folder.
     """
     path = Path(folder)
-    if not (path / "config.json").is_file() or not (path / "bin").is_dir():
+    if not is_model_folder(path) or (description := ModelFolder.open(path).description) is None:
         raise ValueError(
             f"--encoder {folder} is no folder of hat import --package: run hat import bert HF_DIR --package {folder}"
         )
-    settings = dict(Fields.read(path / "config.json").record).get("settings", {})
-    known = {name for name, _, _ in options_of(HatUnitsConfig)}
-    if missing := next(
-        (name for name in (*ENCODER, "max_positions") if name not in settings or name not in known), None
-    ):
-        raise ValueError(f"--encoder {folder}: config.json has no {missing}, so it is no encoder such as hat_roberta")
+    settings = description["settings"]
+    if missing := next((name for name in (*ENCODER, "max_positions") if settings.get(name) is None), None):
+        raise ValueError(f"--encoder {folder}: its network has no {missing}, so it is no encoder such as hat_roberta")
     positions = settings["max_positions"]
     values = {name: settings[name] for name in ENCODER} | {"max_positions": positions}
     values |= {"segment_length": min(HatUnitsConfig.segment_length, positions), "finetune_from_model": folder}
     words = [(f"--{name.replace('_', '-')}", str(value)) for name, value in values.items()]
-    return {"preprocess": ["--vocabulary", str(path / "bin")], "train": [word for pair in words for word in pair]}
+    return {
+        "preprocess": ["--bpe=null", "--bpe-dir=null", "--vocabulary", str(path / "bin")],
+        "train": [word for pair in words for word in pair],
+    }
