@@ -29,7 +29,7 @@ from pathlib import Path
 
 from ..cli import build_parser
 from ..scoring.command import check_words
-from . import files, update
+from . import files, labels, update
 from .files import NOTHING, Flags
 from .update import Flag, split, values_of
 
@@ -146,8 +146,6 @@ def show_labels(score: Sequence[str], as_json: bool) -> None:
         if as_json:
             raise ValueError("--json is for the recipes labels and sentence_labels: leave it out")
         return
-    from . import labels
-
     results, scores = (Path(score[score.index(flag) + step]) for flag, step in (("--references", -1), ("--out", 1)))
     print(*([labels.as_json(scores, results)] if as_json else labels.decisive(results)), sep="\n")
 
@@ -163,7 +161,7 @@ def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
         )
     recipe = files.load(files.find(name))
     steps = [step for step in COMMANDS if step not in OPTIONAL or recipe[step]]
-    if "root" in values_of(flags) and "/" in recipe["preprocess"].get("reader", ""):  # a folder of the user's own
+    if "root" in values_of(flags) and "/" in str(recipe["preprocess"].get("reader", "")):  # a folder of the user's own
         flags = [
             Flag("reader", each.values, ["--reader", *each.values]) if each.name == "root" else each for each in flags
         ]
@@ -173,9 +171,9 @@ def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
         step: [word for flag in own if OF_RUN.get(flag.name, "preprocess") == step for word in flag.words]
         for step in steps
     }
+    if recipe["import"] and "reader" in values_of(flags):
+        words["preprocess"] += labels.words_of_ids(values_of(flags)["reader"])
     if encoder is not None:
-        from . import labels
-
         if not recipe["import"]:
             raise ValueError(f"--encoder is for the recipes labels and sentence_labels: {name} has another start")
         steps.remove("import")

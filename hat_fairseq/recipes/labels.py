@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, json_text
+from hat_fairseq.data.formats import opened
 from hat_fairseq.model_folder import ModelFolder, is_model_folder
-from hat_fairseq.networks.units import HatUnitsConfig
 
 MODEL = "model"  # the key of the system that was trained
 DOCUMENTS, SENTENCES = 3, 5  # that are shown
+SEGMENT = 512  # tokens that an encoder reads together, the default of hat_units
 ENCODER = ("encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_attention_heads", "encoder_layers", "layer_norm_eps")
 
 
@@ -43,6 +45,15 @@ def decisive(results: Path) -> Iterator[str]:
                 yield f"  {each['weight']:.2f}  {each['text']}"
 
 
+def words_of_ids(root: str) -> list[str]:
+    """Returns the flag that numbers documents, if the first one of the training data has no id."""
+    for path in sorted(Path(root).glob("train.*")):
+        with suppress(ValueError, OSError), opened(path, ("id", "text", "label", "segments", "labels")) as file:
+            first = next((row for _, row in file.rows()), {})
+            return [] if first.get("id") is not None else ["--number-ids"]
+    return []  # which hat preprocess refuses with its reasons
+
+
 def encoder_words(folder: str) -> dict[str, list[str]]:
     """Returns for each step the words of the flags that start from the folder of an encoder.
 
@@ -58,7 +69,7 @@ def encoder_words(folder: str) -> dict[str, list[str]]:
         raise ValueError(f"--encoder {folder}: its network has no {missing}, so it is no encoder such as hat_roberta")
     positions = settings["max_positions"]
     values = {name: settings[name] for name in ENCODER} | {"max_positions": positions}
-    values |= {"segment_length": min(HatUnitsConfig.segment_length, positions), "finetune_from_model": folder}
+    values |= {"segment_length": min(SEGMENT, positions), "finetune_from_model": folder}
     words = [(f"--{name.replace('_', '-')}", str(value)) for name, value in values.items()]
     return {
         "preprocess": ["--bpe=null", "--bpe-dir=null", "--vocabulary", str(path / "bin")],
