@@ -60,8 +60,8 @@ def filler() -> list[str]:
     return sorted({each for text in texts for each in SENTENCE.split(text) if PROSE.fullmatch(each)})
 
 
-def document(draw: random.Random, sentences: list[str], label: str) -> tuple[list[str], list[str]]:
-    """Draws the sentences of a document, and the label of each: `decides` or `other`."""
+def document(draw: random.Random, sentences: list[str], label: str) -> list[str]:
+    """Draws the sentences of a document."""
     said, words = list[str](), 0
     while words < WORDS:
         said.append(draw.choice(sentences))
@@ -70,21 +70,19 @@ def document(draw: random.Random, sentences: list[str], label: str) -> tuple[lis
     while before < DECIDED_AFTER:
         before += len(said[first].split())
         first += 1
-    roles = ["other"] * len(said)
     for place in sorted(draw.sample(range(first, len(said) + 1), DECIDING), reverse=True):
         slots = {name: draw.choice(values) for name, values in SLOTS.items()}
         said.insert(place, draw.choice(TEMPLATES[label]).format(**slots))
-        roles.insert(place, "decides")
-    return said, roles
+    return said
 
 
-def records(split: str) -> list[dict[str, Any]]:
-    """Draws the documents of a split."""
+def records(split: str, count: int) -> list[dict[str, Any]]:
+    """Draws so many documents of a split."""
     draw, sentences = random.Random(f"labels {split}"), filler()
     rows = []
-    for number in range(1, SPLITS[split] + 1):
+    for number in range(1, count + 1):
         label = draw.choice(list(TEMPLATES))
-        said, _ = document(draw, sentences, label)
+        said = document(draw, sentences, label)
         rows.append({"id": f"{split}-{number}", "text": " ".join(said), "label": label})
     return rows
 
@@ -92,8 +90,8 @@ def records(split: str) -> list[dict[str, Any]]:
 def write(folder: Path) -> None:
     """Writes the splits into a new folder; ValueError if it exists."""
     with atomic_directory(folder) as made:
-        for split in SPLITS:
-            (made / f"{split}.jsonl").write_bytes(b"".join(json_lines(records(split))))
+        for split, count in SPLITS.items():
+            (made / f"{split}.jsonl").write_bytes(b"".join(json_lines(records(split, count))))
 
 
 if __name__ == "__main__":

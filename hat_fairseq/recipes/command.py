@@ -257,7 +257,8 @@ def copy_tutorial(folder: str = TUTORIAL, *more: str) -> int:
         )
     tutorial = runpy.run_path(str(files.EXAMPLES / "tutorial.py"))
     tutorial["write"](Path(folder))
-    print(f"wrote {folder}: {', '.join(tutorial['FOLDERS'])}, each with {sum(tutorial['SPLITS'].values())} documents")
+    names = [*tutorial["FOLDERS"], tutorial["LABELS"]]
+    print(f"wrote {folder}: {', '.join(names)}, each with {sum(tutorial['SPLITS'].values())} documents")
     return 0
 
 
