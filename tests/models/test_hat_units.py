@@ -13,6 +13,7 @@ from commands import REPOSITORY
 from helpers import assert_close
 from test_hat_evidence import contexts, drawn, padded, vector
 
+from hat_fairseq.analysis.recording import Recorder
 from hat_fairseq.criterions.labels import DocumentLabels
 from hat_fairseq.tasks.fit_words import fit_words
 
@@ -109,3 +110,16 @@ def test_golden_training_and_scores(level: str) -> None:
         golden.write_text(json.dumps([round(value, 4) for value in chosen]) + "\n", encoding="utf-8")
     assert losses[-1] < 0.3 * losses[0]
     assert chosen == pytest.approx(json.loads(golden.read_text(encoding="utf-8")), abs=2e-2)
+
+
+def test_the_weights_that_are_shown_are_those_of_the_gate() -> None:
+    model, tokens = model_of(), torch.tensor([row(FIRST)])
+    with Recorder(model.core, tokens, heads=model.classification_heads.values()) as recorder:
+        model(tokens, classification_head_name=HEAD)
+    (shown,) = recorder.maps()
+    assert (shown.name, shown.queries, shown.weights.shape) == ("gated attention", "document", (1, 1, 1, len(FIRST)))
+    encoded = model.encode(tokens)
+    assert_close(
+        shown.weights[0, 0], model.classification_head(HEAD).unit_weights(encoded.spans, encoded.spans_padding)
+    )
+    assert_close(shown.weights.sum(), torch.tensor(1.0))
