@@ -27,11 +27,11 @@ from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.rows import row_of
+from hat_fairseq.models.fit_words import fit_words
 from hat_fairseq.modules.unit_heads import DocumentHead, mean_of_probabilities
 from hat_fairseq.modules.units import UnitSizes
 from hat_fairseq.networks.units import UNIT_VECTORS
 from hat_fairseq.scoring.baselines import FIRST, OF_DOCUMENTS, LabelledDocument, baselines
-from hat_fairseq.tasks.fit_words import fit_words
 
 COLUMNS = ("fold", "seed", "system", "documents", "right", "long_documents", "long_right")
 EPOCHS, BATCH, LR, DECAY = 15, 8, 1e-3, 0.05  # those of configs/base/units.yaml

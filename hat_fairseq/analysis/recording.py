@@ -105,7 +105,11 @@ class Recorder:
         maps = []
         for (number, queries), layers in sorted(self._weights.items(), key=lambda item: item[0]):
             shown = self._shown[number]
-            name = f"{shown.name}, from the first token" if queries == "document" else shown.name
+            name = (
+                f"{shown.name}, from the first token"
+                if (shown.queries, queries) == ("tokens", "document")
+                else shown.name
+            )
             weights = torch.stack(list(layers.values()))
             maps.append(AttentionMap(name, queries, tuple(layers), weights, shown.keys != "units"))
         return maps

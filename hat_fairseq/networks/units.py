@@ -63,8 +63,6 @@ class UnitsConfig(RobertaConfig):
     own_options = ("segment_length",)
     training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
     of_heads: ClassVar[str]  # how the settings begin that no vector depends on
-    no_words: ClassVar[Any] = True
-    unit_vectors: ClassVar[Any] = "both"
 
     def check(self) -> None:
         super().check()
@@ -158,6 +156,7 @@ class UnitsEncoder(RobertaEncoder):
         self.has_questions = level == EvidenceHead.level
         if self.has_questions:
             return EvidenceHead(width, self.vocabulary.size, config.unit_sizes())
+        assert isinstance(config, HatUnitsConfig)
         width *= 1 + (config.unit_vectors == "both")
         if level == DocumentHead.level:
             return DocumentHead(width, num_classes, config.unit_sizes(NONE), words=not config.no_words)
@@ -221,6 +220,7 @@ class UnitsEncoder(RobertaEncoder):
                 F.normalize(each, dim=1) for each in self.kept_or_new(rows, self.encode_in_context, "context")
             ],
         }
+        assert isinstance(self.config, HatUnitsConfig)
         chosen = self.config.unit_vectors
         parts = [make() for name, make in kinds.items() if chosen in (name, "both")]
         return [torch.cat(vectors, dim=1) for vectors in zip(*parts, strict=True)]

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from ..cli import build_parser
 from ..scoring.command import check_words
-from . import files, labels, update
+from . import files, update
 from .files import NOTHING, Flags
 from .update import Flag, split, values_of
 
@@ -146,6 +146,8 @@ def show_labels(score: Sequence[str], as_json: bool) -> None:
         if as_json:
             raise ValueError("--json is for the recipes labels and sentence_labels: leave it out")
         return
+    from . import labels  # not above: it reads data, and `hat recipe list` is quick
+
     results, scores = (Path(score[score.index(flag) + step]) for flag, step in (("--references", -1), ("--out", 1)))
     print(*([labels.as_json(scores, results)] if as_json else labels.decisive(results)), sep="\n")
 
@@ -171,6 +173,8 @@ def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
         step: [word for flag in own if OF_RUN.get(flag.name, "preprocess") == step for word in flag.words]
         for step in steps
     }
+    from . import labels
+
     if recipe["import"] and "reader" in values_of(flags):
         words["preprocess"] += labels.words_of_ids(values_of(flags)["reader"])
     if encoder is not None:

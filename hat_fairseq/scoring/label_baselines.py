@@ -128,7 +128,7 @@ def documents_of(records: Sequence[Record], path: str, vectors: Sequence[np.ndar
 
 
 def differences(
-    systems: Mapping[str, Sequence[Sequence[str | None]]], gold: Sequence[Sequence[str]], samples: int, seed: int
+    systems: Mapping[str, Sequence[Sequence[str | None]]], gold: Sequence[Sequence[str | None]], samples: int, seed: int
 ) -> dict[str, Interval]:
     """Returns the accuracy of each further system minus that of the first one, over the same resampled documents.
 
@@ -143,7 +143,9 @@ def differences(
     return {name: bootstrap_mean(shares[name] - shares[first], samples, seed) for name in others}
 
 
-def warnings_of(name: str, predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str]]) -> list[str]:
+def warnings_of(
+    name: str, predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]
+) -> list[str]:
     """Says what a figure hides: one label for all, and labels with few documents."""
     guesses, wanted = (Counter(label for own in each for label in own) for each in (predicted, gold))
     notes = []
@@ -156,8 +158,8 @@ def warnings_of(name: str, predicted: Sequence[Sequence[str | None]], gold: Sequ
     return notes
 
 
-def few(gold: Sequence[Sequence[str]]) -> list[str]:
+def few(gold: Sequence[Sequence[str | None]]) -> list[str]:
     """Names the labels of fewer than `FEW` documents."""
     counts = Counter(label for own in gold for label in {*own})
-    rare = [f"{label!r} ({number})" for label, number in sorted(counts.items()) if number < FEW]
-    return [f"labels with fewer than {FEW} documents, whose figures say little: {', '.join(rare)}"] * bool(rare)
+    rare = [f"{label!r} ({number})" for label, number in counts.items() if number < FEW]
+    return [f"labels with fewer than {FEW} documents, whose figures say little: {', '.join(sorted(rare))}"] * bool(rare)

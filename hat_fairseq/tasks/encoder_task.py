@@ -31,9 +31,9 @@ from ..data.kinds.evidence import EvidenceKind
 from ..data.manifest import check_files
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
+from ..models.fit_words import fit_words
 from ..networks.units import UNLIMITED
 from .evidence_dataset import EvidenceDataset
-from .fit_words import fit_words
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
 from .row_dataset import RowDataset
 
@@ -170,7 +170,8 @@ class EncoderTask(PluginTask, FairseqTask):
     def _read_training_data(self, dataset: Any) -> None:
         """Sets what heads know of the training data before a training begins: rare questions, and words of labels."""
         assert self._model is not None
-        for head in self._model.classification_heads.values():
+        heads: Any = self._model.classification_heads
+        for head in heads.values():
             if isinstance(dataset, EvidenceDataset):
                 head.count_questions(dataset.questions())
             elif getattr(head, "words", None) is not None and dataset.labels is not None:

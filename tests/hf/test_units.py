@@ -1,4 +1,4 @@
-"""Labels over units in transformers: one label, several labels or a number, labels of segments, adapters, precisions."""
+"""Labels over units in transformers: labels, numbers, labels of segments, adapters, precisions."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.kernels import cpu_precisions
-from hat_fairseq.tasks.fit_words import fit_words
+from hat_fairseq.models.fit_words import fit_words
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 peft = pytest.importorskip("peft", reason="pip install 'hat_fairseq[test]'")

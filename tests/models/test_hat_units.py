@@ -15,7 +15,7 @@ from test_hat_evidence import contexts, drawn, padded, vector
 
 from hat_fairseq.analysis.recording import Recorder
 from hat_fairseq.criterions.labels import DocumentLabels
-from hat_fairseq.tasks.fit_words import fit_words
+from hat_fairseq.models.fit_words import fit_words
 
 BOS, PAD, EOS = 0, 1, 2
 FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9 --unit-dropout 0"

@@ -6,10 +6,10 @@ import units_reference
 from helpers import assert_close
 from torch import Tensor
 
+from hat_fairseq.models.fit_words import fit_words
 from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead, mean_of_probabilities
 from hat_fairseq.modules.units import UnitSizes
 from hat_fairseq.modules.words import BITS, FILLER, Words, terms_of
-from hat_fairseq.tasks.fit_words import fit_words
 
 WIDTH, CLASSES = 12, 3
 LAYOUTS = [("none", 1), ("N|D", 3), ("N", 1), ("D|N", 40)]
