@@ -68,20 +68,13 @@ def units_encoder(folder: Path) -> Any:
     """Returns the encoder of a folder as that of `hat_units`."""
     from hat_fairseq.model_folder import ModelFolder
     from hat_fairseq.networks import build
-    from hat_fairseq.recipes.labels import ENCODER
+    from hat_fairseq.recipes.labels import OF_TRAINING
 
     own = ModelFolder.open(folder)
     assert own.description is not None
-    settings = {
-        name: value for name, value in own.description["settings"].items() if name in {*ENCODER, "max_positions"}
-    }
-    fixed = {
-        "encoder_learned_pos": True,
-        "layernorm_embedding": True,
-        "no_scale_embedding": True,
-        "activation_fn": "gelu",
-    }
-    description = {"network": "hat_units", "settings": settings | fixed, "heads": {}}
+    every = own.description["settings"].items()
+    settings = {name: value for name, value in every if not name.startswith(OF_TRAINING)}
+    description = {"network": "hat_units", "settings": settings, "heads": {}}
     model = build(description | {"vocab_size": own.description["vocab_size"]}).eval()
     model.load_state_dict(own.tensors(), strict=False)
     return model.core

@@ -164,6 +164,7 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         | {"attention_window": 8, "pooling_window": 32},
     },
     "hat_units": {
+        "hat_units": {},  # flags say everything
         "hat_units_minilm": ROBERTA_MINILM,
         "hat_units_tiny": ROBERTA_TINY | {"segment_length": 32},
     },

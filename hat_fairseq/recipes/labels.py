@@ -13,7 +13,8 @@ from hat_fairseq.model_folder import ModelFolder, is_model_folder
 MODEL = "model"  # the key of the system that was trained
 DOCUMENTS, SENTENCES = 3, 5  # that are shown
 SEGMENT = 512  # tokens that an encoder reads together, the default of hat_units
-ENCODER = ("encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_attention_heads", "encoder_layers", "layer_norm_eps")
+# How settings begin that do not decide what an encoder computes, or that hat_units does not have.
+OF_TRAINING = ("extend_positions", "checkpoint_activations", "pooler_", "init", "sentence_queries", "span_pooling")
 
 
 def scores_of(path: Path, results: Path) -> dict[str, dict[str, Any]]:
@@ -64,14 +65,18 @@ def encoder_words(folder: str) -> dict[str, list[str]]:
         raise ValueError(
             f"--encoder {folder} is no folder of hat import --package: run hat import bert HF_DIR --package {folder}"
         )
-    settings = description["settings"]
-    if missing := next((name for name in (*ENCODER, "max_positions") if settings.get(name) is None), None):
-        raise ValueError(f"--encoder {folder}: its network has no {missing}, so it is no encoder such as hat_roberta")
-    positions = settings["max_positions"]
-    values = {name: settings[name] for name in ENCODER} | {"max_positions": positions}
-    values |= {"segment_length": min(SEGMENT, positions), "finetune_from_model": folder}
-    words = [(f"--{name.replace('_', '-')}", str(value)) for name, value in values.items()]
+    settings = {name: value for name, value in description["settings"].items() if not name.startswith(OF_TRAINING)}
+    if description["network"] != "hat_roberta" or not settings.get("no_hierarchy"):
+        raise ValueError(f"--encoder {folder} is a {description['network']}, and not an encoder without hierarchy")
+    settings |= {"arch": "hat_units", "segment_length": min(SEGMENT, settings["max_positions"])}
+    stated = {name: value for name, value in (settings | {"finetune_from_model": folder}).items() if value is not None}
+    words = [
+        [flag] if value is True else [flag, str(value)]
+        for name, value in stated.items()
+        if value is not False
+        for flag in [f"--{name.replace('_', '-')}"]
+    ]
     return {
         "preprocess": ["--bpe=null", "--bpe-dir=null", "--vocabulary", str(path / "bin")],
-        "train": [word for pair in words for word in pair],
+        "train": [word for each in words for word in each],
     }
