@@ -138,9 +138,8 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
                 "the first place of a row; pad on the right, as its tokenizer does"
             )
         if isinstance(self.core, UnitsEncoder) and (asked.states or asked.weights):
-            raise ValueError(
-                f"output_hidden_states, output_attentions: {self.config.network} encodes each turn by itself"
-            )
+            network = next(name for name, encoder in ENCODERS.items() if encoder is type(self.core))
+            raise ValueError(f"output_hidden_states, output_attentions: {network} encodes each turn by itself")
         with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
             encoded = self.core(tokens, role_ids, words=inputs_embeds)
         recorded: dict[str, Any] = {}
