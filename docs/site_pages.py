@@ -171,7 +171,8 @@ def recipes():
             "/model.pt"
         )
         tokens = recipe["preprocess"].get("max-source-tokens", "")
-        row = (train["arch"], tokens, size, train["max-update"], start, recipe_files.comment(path))
+        updates = train.get("max-update") or f"{train['max-epoch']} epochs"
+        row = (train["arch"], tokens, size, updates, start, recipe_files.comment(path))
         yield f"| `{name}` | {' | '.join(map(cell, row))} |"
 
 

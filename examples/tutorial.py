@@ -1,10 +1,12 @@
 """The data of the tutorials: 300 invented minutes of meetings, with all that a model can learn from them.
 
 Each document has facts: what a group decides, when and where it meets again, who leads the work, and what it costs.
-They stand in sentences of templates, between remarks without importance. All is drawn with one seed.
+They stand in sentences of templates, between remarks without importance. All is drawn with one seed. Documents with
+labels are longer, and of their own (`labels_task.py`).
 """
 
 import random
+import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,10 +135,6 @@ def summary(meeting: Minutes) -> dict[str, Any]:
     return {"text": meeting.text, "target": [meeting.fact(name).english for name in ("decision", "next")]}
 
 
-def label(meeting: Minutes) -> dict[str, Any]:
-    return {"text": meeting.text, "label": meeting.decision}
-
-
 def question(meeting: Minutes) -> dict[str, Any]:
     slot = list(QUESTIONS)[len(meeting.text) % len(QUESTIONS)]
     asked, fact = QUESTIONS[slot]
@@ -163,10 +161,10 @@ def transcript(meeting: Minutes) -> dict[str, Any]:
     }
 
 
+LABELS = "labels"
 #: Folder, the records that it has, and how many remarks a document has.
 FOLDERS: dict[str, tuple[Callable[[Minutes], dict[str, Any]], int]] = {
     "summaries": (summary, 8),
-    "labels": (label, 70),
     "questions": (question, 8),
     "translations": (translation, 4),
     "transcripts": (transcript, 16),
@@ -174,7 +172,11 @@ FOLDERS: dict[str, tuple[Callable[[Minutes], dict[str, Any]], int]] = {
 
 
 def write(folder: Path) -> None:
-    """Writes a folder with `train.jsonl`, `valid.jsonl` and `test.jsonl` for each tutorial; ValueError if it exists."""
+    """Writes a folder with `train.jsonl`, `valid.jsonl` and `test.jsonl` for each tutorial; ValueError if it exists.
+
+    The documents of labels are those of `labels_task.py`, which are longer.
+    """
+    labels = runpy.run_path(str(Path(__file__).with_name("labels_task.py")))
     with atomic_directory(folder) as made:
         for name, (record, remarks) in FOLDERS.items():
             draw = random.Random(name)  # the same in every run
@@ -182,3 +184,7 @@ def write(folder: Path) -> None:
             for split, number in SPLITS.items():
                 rows = [{"id": f"{split}-{n}", **record(minutes(draw, remarks))} for n in range(1, number + 1)]
                 (made / name / f"{split}.jsonl").write_bytes(b"".join(json_lines(rows)))
+        (made / LABELS).mkdir()
+        for split, number in SPLITS.items():
+            rows = labels["records"](split, number)
+            (made / LABELS / f"{split}.jsonl").write_bytes(b"".join(json_lines(rows)))

@@ -5,18 +5,19 @@ Legend: T tokens, S units, H heads, Q queries, K keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from ..modules.batch_layout import sentence_starts
 from ..modules.pooling_attention import PoolingAttention
 from ..modules.representative_tokens import RepresentativeLayer
 from ..modules.segments import SegmentLayer
+from ..modules.unit_heads import DocumentHead
 from ..networks.encoder import Encoder
 from .look import AttentionMap
 
@@ -30,7 +31,7 @@ class ShownAttention(NamedTuple):
         name: for the page.
         layers: number of the layer to its module. With the arguments of a call of the module, its `weights` returns the
             (1, H, Q, K) attention weights, whose rows sum to 1.
-        queries: "units", "tokens" of the source or "target tokens".
+        queries: "units", "tokens" of the source, "target tokens", or "document", one query.
         keys: "units", "tokens" or "cells", whose tokens the module's `middle_tokens` gives.
     """
 
@@ -52,14 +53,26 @@ class Recorder:
         tokens: (1, T) token ids.
         first_token: the model classifies the first token; also record its attention as the query "document".
         decoder: also record the attention of this decoder to the source.
+        heads: also record the gated attention of these heads.
     """
 
-    def __init__(self, encoder: Encoder, tokens: Tensor, first_token: bool = False, decoder: Any = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokens: Tensor,
+        first_token: bool = False,
+        decoder: Any = None,
+        heads: Iterable[nn.Module] = (),
+    ) -> None:
         self.unit, unit_of_token = units(encoder, tokens)
         self.unit_of_token = unit_of_token.cpu()  # (T,) the unit of each token, -1 for none
         self.num_units = int(self.unit_of_token.max()) + 1
         self.is_end = (tokens[0] == encoder.vocabulary.eos).cpu()  # (T,) the tokens that are </s>
         self._shown = [*([] if decoder is None else _of_decoder(decoder, self.unit)), *_of_encoder(encoder)]
+        gates = {number: each for number, each in enumerate(heads) if isinstance(each, DocumentHead)}
+        self._shown.append(
+            ShownAttention("gated attention", {i: each.attention for i, each in gates.items()}, "document")
+        )
         self._first_token = first_token
         self._weights: dict[tuple[int, str], dict[int, Tensor]] = {}  # by number of `_shown` and queries
         self._handles: list[Any] = []
@@ -92,7 +105,11 @@ class Recorder:
         maps = []
         for (number, queries), layers in sorted(self._weights.items(), key=lambda item: item[0]):
             shown = self._shown[number]
-            name = f"{shown.name}, from the first token" if queries == "document" else shown.name
+            name = (
+                f"{shown.name}, from the first token"
+                if (shown.queries, queries) == ("tokens", "document")
+                else shown.name
+            )
             weights = torch.stack(list(layers.values()))
             maps.append(AttentionMap(name, queries, tuple(layers), weights, shown.keys != "units"))
         return maps
@@ -107,6 +124,8 @@ class Recorder:
             of_tokens = of_tokens[module.middle_tokens(weights.size(-1)).clamp(max=len(of_tokens) - 1)]
         if shown.keys != "units":
             weights = summed(weights, of_tokens, self.num_units)
+        if shown.queries == "document":
+            return store(shown.queries, weights)
         if shown.queries == "target tokens":
             return store(shown.queries, weights[:, :-1])  # without </s>
         if shown.queries == "tokens":

@@ -11,9 +11,9 @@ from ..data.dictionary import EOS, SPECIAL, SPECIAL_IDS
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..modules.fields import options_of
 from ..networks import NETWORKS
-from ..networks.evidence import UNLIMITED
 from ..networks.hat import ENCODER_DECODERS
 from ..networks.roberta import DEFAULT_POSITIONS
+from ..networks.units import UNLIMITED
 
 KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
 TOKENS = SPECIAL_IDS | {"decoder_start_token_id": EOS}  # those of every dictionary
@@ -81,7 +81,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         if max_source_positions is not None:
             self.max_source_positions = max_source_positions
         elif network in NETWORKS and network not in ENCODER_DECODERS:
-            longest = UNLIMITED if network == "hat_evidence" else self._positions()
+            longest = UNLIMITED if network in ("hat_units", "hat_evidence") else self._positions()
             # Settings of another type are refused with their names when the network is built.
             self.max_source_positions = longest if isinstance(longest, int) else 1024
         self.num_roles = num_roles

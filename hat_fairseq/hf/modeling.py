@@ -29,8 +29,8 @@ from ..data.dictionary import PAD
 from ..modules.embedding import initialise, token_table
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from ..networks.evidence import EvidenceEncoder
 from ..networks.hat import ENCODER_DECODERS, HatEncoder
+from ..networks.units import UnitsEncoder
 from .adapters import save_heads_with_adapters
 from .config import HatConfig
 from .pretrained import LOSS, Asked, HatPreTrainedModel, ids_of, known_arguments
@@ -137,8 +137,9 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
                 "padding on the left, or a token that is left out: the segments of hierarchical_transformer count from "
                 "the first place of a row; pad on the right, as its tokenizer does"
             )
-        if isinstance(self.core, EvidenceEncoder) and (asked.states or asked.weights):
-            raise ValueError("output_hidden_states, output_attentions: hat_evidence encodes each turn by itself")
+        if isinstance(self.core, UnitsEncoder) and (asked.states or asked.weights):
+            network = next(name for name, encoder in ENCODERS.items() if encoder is type(self.core))
+            raise ValueError(f"output_hidden_states, output_attentions: {network} encodes each turn by itself")
         with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
             encoded = self.core(tokens, role_ids, words=inputs_embeds)
         recorded: dict[str, Any] = {}

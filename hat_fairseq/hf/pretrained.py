@@ -21,18 +21,15 @@ from ..kernels import PackedLinear, set_precision
 from ..modules.embedding import SinusoidalPositions, initialise, reset_table
 from ..modules.evidence import EvidenceHead
 from ..modules.heads import MaskedLMHead
+from ..modules.unit_heads import DocumentHead, UnitHead
 from ..networks.config import EncoderConfig
 from ..networks.encoder import Encoder
 from ..networks.ernie_sparse import ErnieSparseConfig
 from ..networks.hat import Decoder
 from .config import HasLoader, HatConfig, listed
 
-WITHOUT_INIT = (
-    nn.LayerNorm,
-    nn.RMSNorm,
-    SinusoidalPositions,
-    EvidenceHead,
-)  # of any model, whatever `init` of its config says
+# Of any model, whatever `init` of its config says.
+WITHOUT_INIT = (nn.LayerNorm, nn.RMSNorm, SinusoidalPositions, DocumentHead, EvidenceHead, UnitHead)
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 
 logger = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..analysis.recording import Recorder, segment_weights
+from ..data.dictionary import BOS
 from ..data.kinds import ChoiceKind, LabelledKind, Prediction
 from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
@@ -19,6 +20,8 @@ from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
 from ..model_folder import ModelFolder, is_model_folder
+from ..modules.batch_layout import safe_padding_mask
+from ..modules.unit_heads import DocumentHead
 from .loaded import Loaded
 from .loading import verb_of
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
@@ -32,6 +35,7 @@ class Predictor:
     def __init__(self, loaded: Loaded) -> None:
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
         self.kind: LabelledKind = labelled_kind(loaded.pipeline, loaded.paths[0])
+        self._unit_weights: dict[int, list[float]] = {}
         for path in filter(is_model_folder, loaded.paths):
             ModelFolder.open(path).check_has_classes(self.kind.names_labels)
 
@@ -93,6 +97,7 @@ class Predictor:
             elif details:
                 prediction.segments = self.kind.segments(record, rows, outputs, prediction)
             yield prediction
+        self._unit_weights.clear()
 
     def samples(self, rows: list[Encoded]) -> list[list[Tensor]]:
         """Returns the samples of a record, each the (T,) token ids of a row or of all rows."""
@@ -108,6 +113,7 @@ class Predictor:
         names, scores = list(self.kind.heads(len(self.loaded.labels))), []
         for model in self.models:
             encoded = model.encode(tokens)
+            self._keep_unit_weights(model, encoded, samples)
             each_head = {name: model.head_logits(name, encoded, tokens) for name in names}
             logits = self.kind.logits(each_head, tokens, counts)
             named = logits if isinstance(logits, dict) else {"": logits}
@@ -116,9 +122,21 @@ class Predictor:
         each_sample = [{name: mean[index] for name, mean in means.items()} for index in range(len(samples))]
         return [each.get("", each) for each in each_sample]
 
+    def _keep_unit_weights(self, model: Any, encoded: Any, samples: Sequence[Sequence[Tensor]]) -> None:
+        """Keeps the weights of gated attention until the prediction of the sample, by the row that they are of."""
+        for head in model.classification_heads.values():
+            if isinstance(head, DocumentHead):
+                padding = safe_padding_mask(encoded.spans_padding)
+                for (row,), own in zip(samples, head.unit_weights(encoded.spans, padding).tolist(), strict=True):
+                    self._unit_weights[id(row)] = own[: int(row.eq(BOS).sum())]
+
     def _weighted(self, encoded: Encoded) -> list[dict[str, Any]]:
         """The text of each segment of a row with its weight and its share; the whole text if the model has neither."""
-        recorder, weights = segment_weights(self.models[0], encoded.tokens.to(self.loaded.device)[None])
+        tokens = encoded.tokens.to(self.loaded.device)[None]
+        if (gate := self._unit_weights.pop(id(encoded.tokens), None)) is not None:
+            recorder, weights = Recorder(self.models[0].core, tokens), [{"weight": each} for each in gate]
+        else:
+            recorder, weights = segment_weights(self.models[0], tokens)
         if not weights:
             return [{"text": text_of(encoded.row.tokens, self.pipeline)}]
         texts = unit_texts(recorder, encoded.row, self.pipeline)

@@ -115,8 +115,11 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
         default, label = weighted_row(kind, prediction), label_line(prediction)
     number = _chunk(options, record, len(encoded), default)
     tokens = encoded[number].tokens.to(device)
-    with Recorder(net.core, tokens[None], net.core.reads_first_token) as recorder:
-        net.encode(tokens[None])
+    heads = net.classification_heads
+    with Recorder(net.core, tokens[None], net.core.reads_first_token, heads=heads.values()) as recorder:
+        states = net.encode(tokens[None])
+        for name in heads:
+            net.head_logits(name, states, tokens[None])
     look = _look(recorder, record, encoded, number, model.pipeline, options, notes, prediction=label)
     if not options.occlusion or recorder.num_units == 1:
         return look

@@ -19,7 +19,7 @@ from ..data.records_json import record_from_json
 from ..data.speakers import Said
 from ..data.transcripts import Transcript, check_text, of_text, of_turns, read_transcript
 from ..generation.settings import check_effect, packaged_options
-from ..networks.evidence import UNLIMITED
+from ..networks.units import UNLIMITED
 from ..weights.names import local_paths, push
 from ..workers import progress
 from .answers import Answers

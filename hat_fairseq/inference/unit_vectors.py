@@ -1,12 +1,12 @@
 """Cosines of questions with turns or sentences, their chunks, passages and surroundings, by the encoder of a model.
 
-The encoder is that of the network `hat_evidence` without its layers over units, such as the frozen MiniLM of `meeting`.
+The encoder is that of the network `hat_units` without its layers over units, such as the frozen MiniLM of `meeting`.
 A document is encoded once for each of these that a rule needs: for passages that overlap twice.
 
 Legend: Q questions, E channels.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
@@ -18,10 +18,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..data.record import Record
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
-from ..networks.evidence import EvidenceEncoder
+from ..networks.kept_vectors import KeptVectors
+from ..networks.units import UnitsEncoder
 from ..scoring.evidence_baselines import Reference
 from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
 from ..weights.names import local_paths
@@ -45,12 +47,12 @@ def load_encoder(path: str, references: str) -> Loaded:
     return loaded
 
 
-def encoder_of(loaded: Loaded) -> EvidenceEncoder:
-    """Returns the encoder of a model; ValueError for an ensemble, or for another network than hat_evidence."""
+def encoder_of(loaded: Loaded) -> UnitsEncoder:
+    """Returns the encoder of a model; ValueError for an ensemble, or for another network."""
     encoder = getattr(loaded.models[0], "core", None)
-    if len(loaded.models) > 1 or not isinstance(encoder, EvidenceEncoder):
+    if len(loaded.models) > 1 or not isinstance(encoder, UnitsEncoder):
         what = "an ensemble" if len(loaded.models) > 1 else loaded.architecture
-        raise ValueError(f"{loaded.paths[0]} is {what}; rules of vectors need one model with the network hat_evidence")
+        raise ValueError(f"{loaded.paths[0]} is {what}; rules of vectors need one model with the network hat_units")
     return encoder
 
 
@@ -60,7 +62,7 @@ def cosines_of(loaded: Loaded, references: Iterable[Reference]) -> list["UnitCos
     return [UnitCosines(encoder, *_tokens(loaded, encoder, reference)) for reference in references]
 
 
-def _tokens(loaded: Loaded, encoder: EvidenceEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:
+def _tokens(loaded: Loaded, encoder: UnitsEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:
     """Returns the ids of each question and of each unit."""
     record = replace(reference.record.without_gold(), turns=None, text=None, sentences=tuple(reference.texts))
     [[encoded]] = encode_documents([record], loaded)
@@ -80,7 +82,7 @@ class UnitCosines:
         questions, units: ids of each.
     """
 
-    def __init__(self, encoder: EvidenceEncoder, questions: list[Ids], units: list[Ids]) -> None:
+    def __init__(self, encoder: UnitsEncoder, questions: list[Ids], units: list[Ids]) -> None:
         self.encoder, self.questions, self.units = encoder, questions, units
         self.sizes = np.array(list(map(len, units)))
 
@@ -124,3 +126,21 @@ class UnitCosines:
         """Computes the (Q, number) cosines of the questions and other vectors."""
         cosines: Any = F.normalize(self.asked, dim=1) @ F.normalize(others, dim=1).T
         return np.asarray(cosines.double().cpu().numpy())
+
+
+@torch.no_grad()
+def vectors_of_texts(
+    path: str, references: str, splits: Mapping[str, Mapping[str, Record]]
+) -> dict[str, list[np.ndarray]]:
+    """Returns the vectors (N, E) of the sentences of each record of each split, each sentence encoded alone.
+
+    Those that the training of the model has kept in a file are taken from there. ValueError as `load_encoder`.
+    """
+    loaded = load_encoder(path, references)
+    encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
+    kept = KeptVectors(encoder.config.vectors)
+    for name, records in splits.items():
+        rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
+        of_rows = [kept.get([row], encoder, encoder.encode_alone, "units") for row in rows]
+        vectors[name] = [each.float().cpu().numpy() for (each,) in of_rows]
+    return vectors

@@ -163,6 +163,11 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         | poolingformer_flags("2-3", "question")
         | {"attention_window": 8, "pooling_window": 32},
     },
+    "hat_units": {
+        "hat_units": {},  # flags say everything
+        "hat_units_minilm": ROBERTA_MINILM,
+        "hat_units_tiny": ROBERTA_TINY | {"segment_length": 32},
+    },
     "hat_evidence": {
         "hat_evidence_minilm": ROBERTA_MINILM,
         "hat_evidence_tiny": ROBERTA_TINY | {"segment_length": 32},
@@ -200,7 +205,7 @@ def _sizes_for(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
 def _register(model: str, name: str, sizes: Sizes) -> None:
     def architecture(args: Namespace) -> None:
         defaults = _sizes_for(sizes, model, getattr(args, "encoder_attention", None))
-        if model in ("hat_roberta", "hat_evidence", "ernie_sparse"):
+        if model in ("hat_roberta", "hat_units", "hat_evidence", "ernie_sparse"):
             defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or DEFAULT_POSITIONS)
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:

@@ -1,6 +1,6 @@
 """fairseq's side of the encoder-only models.
 
-They are `hat_roberta`, `hat_evidence`, `ernie_sparse` and `hierarchical_transformer`.
+They are `hat_roberta`, `hat_units` with its former name `hat_evidence`, `ernie_sparse` and `hierarchical_transformer`.
 
 For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
 `sentence_prediction` and `sentence_ranking`. All start from fairseq's RoBERTa; `hat_roberta` with `--no-hierarchy`
@@ -130,9 +130,16 @@ class HatRobertaModel(EncoderModel):
     encoder_class = ENCODERS["hat_roberta"]
 
 
+@register_model("hat_units")
+class HatUnitsModel(EncoderModel):
+    """RoBERTa over the turns or sentences of documents, and heads over their vectors."""
+
+    encoder_class = ENCODERS["hat_units"]
+
+
 @register_model("hat_evidence")
 class HatEvidenceModel(EncoderModel):
-    """RoBERTa over each turn or sentence, and layers over these, which find evidence for questions."""
+    """The former name of `hat_units` with a head of evidence."""
 
     encoder_class = ENCODERS["hat_evidence"]
 

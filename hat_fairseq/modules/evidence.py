@@ -2,9 +2,8 @@
 
 A linear map of what words and vectors say (`modules.unit_features`) is the score with which a training begins. Beside
 it layers of an encoder read the states of all units for a question: products of the vectors of unit and question, the
-same features, and the place of the unit. N reads the neighbours of a unit, D all units of the document, as the
-segment-wise and the cross-segment layers of Chalkidis et al. 2022, section 3; but neighbours are a sliding window, so
-that a passage does not depend on where the document begins. All questions are independent of each other. O(Q N^2).
+same features, and the place of the unit; the layers are those of `modules.units`. All questions are independent of each
+other. O(Q N^2).
 
 There are two scores of a unit: is it part of a passage about the question, and is it one of the lines that the answer
 rests on? A third one is of the document: does anything in it answer the question?
@@ -21,39 +20,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import unit_features
-from .attention import FullAttention
 from .batch_layout import BatchLayout
 from .embedding import sines_and_cosines
 from .in_context import middles_of
-from .layers import EncoderLayer, LayerSizes
-from .sliding_window import SlidingWindowAttention
 from .unit_features import features_of_vectors, features_of_words, terms_of
+from .units import SCALE, UnitSizes, layers_over_units, places_of_units, reset_parts
 
-LAYERS = ("N", "D")
 OUTPUTS = ("passage", "line")  # the scores of a unit
-SCALE = 8.0  # of the channels of a vector of length 1 with some hundred of them
 RARE = -2.0  # the first bias of the scores: few units are evidence
-
-
-@dataclass(frozen=True)
-class EvidenceSizes:
-    """Numbers of the layers over turns or sentences; ValueError for other letters than those of `LAYERS`.
-
-    `neighbours`: units on either side that a layer N reads.
-    """
-
-    layout: str = "N|D"
-    neighbours: int = 12
-    dim: int = 32
-    ffn_dim: int = 64
-    attention_heads: int = 4
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        if wrong := [letter for letter in self.layout.split("|") if letter not in LAYERS]:
-            raise ValueError(
-                f"--evidence-layout {self.layout}: unknown layer {wrong[0]!r}; write N or D with | between"
-            )
 
 
 @dataclass(frozen=True)
@@ -92,26 +66,15 @@ class EvidenceHead(nn.Module):
     relative: Tensor
     answers: Tensor
 
-    def __init__(self, vector_dim: int, num_tokens: int, sizes: EvidenceSizes) -> None:
+    def __init__(self, vector_dim: int, num_tokens: int, sizes: UnitSizes) -> None:
         super().__init__()
         dim, outputs = sizes.dim, len(OUTPUTS)
-        layer_sizes = LayerSizes(
-            dim, sizes.ffn_dim, sizes.attention_heads, sizes.dropout, activation="gelu", normalize_before=True
-        )
         self.term_proj, self.linear = nn.Linear(vector_dim, 1), nn.Linear(unit_features.NUMBER, outputs)
         self.unit_proj, self.context_proj = nn.Linear(vector_dim, dim), nn.Linear(vector_dim, dim)
         self.question_proj = nn.Linear(vector_dim, dim)
         self.feature_proj, self.place_proj = nn.Linear(unit_features.NUMBER, dim), nn.Linear(3, dim)
-        self.dropout = nn.Dropout(min(1.0, 2 * sizes.dropout))  # of the vectors, which have many channels
-        self.layers = nn.ModuleList(
-            EncoderLayer(
-                layer_sizes,
-                SlidingWindowAttention(dim, sizes.attention_heads, 0.0, sizes.neighbours)
-                if letter == "N"
-                else FullAttention(dim, sizes.attention_heads, 0.0),
-            )
-            for letter in sizes.layout.split("|")
-        )
+        self.dropout = nn.Dropout(sizes.vector_dropout)
+        self.layers = layers_over_units(sizes)
         self.layer_norm, self.out_proj = nn.LayerNorm(dim), nn.Linear(dim, outputs)
         self.document_proj = nn.Linear(outputs + unit_features.NUMBER + dim, outputs)
         self.register_buffer("rarity", torch.ones(num_tokens))
@@ -121,10 +84,8 @@ class EvidenceHead(nn.Module):
         self._begin_as_a_regression()
 
     def reset_parameters(self) -> None:
-        """Initialises everything as the constructor does: each part by itself, parts before the modules around them."""
-        for module in [*self.modules()][:0:-1]:
-            if callable(reset := getattr(module, "reset_parameters", None)):
-                reset()
+        """Initialises everything as the constructor does."""
+        reset_parts(self)
         nn.init.ones_(self.rarity)
         nn.init.constant_(self.thresholds, -1.0)
         nn.init.zeros_(self.relative)
@@ -190,8 +151,7 @@ class EvidenceHead(nn.Module):
     def _places(self, x: Tensor) -> Tensor:
         """Embeds the number of each unit, its share of the document, and the length of the document."""
         count = len(x)
-        share = torch.arange(count, device=x.device) / max(1, count - 1)
-        features = torch.stack([share, share.square(), torch.full_like(share, count / 500)], dim=1)
+        (features,) = places_of_units(torch.tensor([count], device=x.device), count)
         return self.place_proj(features.to(x)) + sines_and_cosines(count, x.size(1), x.device).to(x)
 
 

@@ -94,7 +94,7 @@ class ClassificationHead(nn.Module):
     ) -> None:
         super().__init__()
         if level == "evidence":
-            raise ValueError("a head about evidence needs the network hat_evidence (--arch hat_evidence_minilm)")
+            raise ValueError("a head about evidence needs the network hat_units (--arch hat_units_minilm)")
         if level not in LEVELS:
             raise ValueError(f"a classification head of {level!r}: choose one of {', '.join(LEVELS)}")
         self.level = level

@@ -1,11 +1,11 @@
-"""The networks of the four papers and that of evidence, made of `modules`.
+"""The networks of the four papers and that over units, made of `modules`.
 
 They need torch only, no fairseq and no dictionary.
 
 config.py       the config of every encoder, and the table of its self-attentions
 encoder.py      the base of all encoders
 hat.py          HAT, the encoder-decoder
-roberta.py, ernie_sparse.py, hierarchical_transformer.py, evidence.py
+roberta.py, ernie_sparse.py, hierarchical_transformer.py, units.py, evidence.py
                 one encoder-only network each: its config, and its encoder
 encoder_with_heads.py
                 an encoder with a masked-LM head or classification heads

@@ -14,18 +14,19 @@ from torch import Tensor, nn
 
 from ..modules.batch_layout import representatives_at, safe_padding_mask, sentence_starts, span_means
 from ..modules.embedding import initialise
-from ..modules.evidence import evidence_scores
 from ..modules.heads import LinearMaskedLMHead, MaskedLMHead, paragraphs_of_tokens, pool
 from .encoder import EncoderOut, Vocabulary
 from .ernie_sparse import ErnieSparseEncoder
 from .evidence import EvidenceEncoder
 from .hierarchical_transformer import HierarchicalTransformerEncoder
 from .roberta import HatRobertaEncoder
+from .units import UnitsEncoder
 
-RobertaBased = HatRobertaEncoder | EvidenceEncoder | ErnieSparseEncoder
+RobertaBased = HatRobertaEncoder | UnitsEncoder | ErnieSparseEncoder
 HeadedEncoder = RobertaBased | HierarchicalTransformerEncoder
 ENCODERS: dict[str, type[HeadedEncoder]] = {
     "hat_roberta": HatRobertaEncoder,
+    "hat_units": UnitsEncoder,
     "hat_evidence": EvidenceEncoder,
     "ernie_sparse": ErnieSparseEncoder,
     "hierarchical_transformer": HierarchicalTransformerEncoder,
@@ -96,14 +97,12 @@ class EncoderWithHeads(nn.Module):
             of tokens.
         """
         head, vocabulary = self.classification_head(name), self.core.vocabulary
+        if isinstance(self.core, UnitsEncoder):
+            return self.core.head_logits(head, encoded, tokens)
         if head.level in ("document", "pair"):  # the documents of a pair are consecutive rows
             return head(self.core.document_state(head, encoded))
         if head.level == "token":
             return head(encoded.tokens)
-        if head.level == "evidence":
-            assert encoded.spans is not None
-            table = self.core.embed_tokens.weight
-            return evidence_scores(head, encoded.spans, tokens, table, vocabulary.bos, vocabulary.eos, vocabulary.pad)
         starts = sentence_starts(tokens, vocabulary.bos, vocabulary.pad)
         if head.level in ("paragraph", "paragraphs"):
             paragraphs, counts = paragraphs_of_tokens(tokens, starts, vocabulary.bos, vocabulary.eos, vocabulary.pad)
@@ -130,7 +129,7 @@ class EncoderWithHeads(nn.Module):
         if name not in heads and (not name or "." in name or hasattr(heads, name)):
             raise ValueError(f"a head cannot be called {name!r}: torch has no module of this name; choose another one")
         head = self.core.head(num_classes, inner_dim, level)
-        if level != "evidence":  # which has torch's initial weights
+        if not isinstance(self.core, UnitsEncoder):  # whose heads have initial weights of their own
             initialise(head, self.core.config.init)
         heads[name] = head.train(self.training)
         self.encoder.lm_head = None

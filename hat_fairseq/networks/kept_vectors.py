@@ -19,10 +19,11 @@ Ids = Sequence[int]
 
 
 class FrozenEncoder(Protocol):
-    """What the vectors are of: `networks.evidence.EvidenceEncoder`."""
+    """What the vectors are of: `networks.units.UnitsEncoder`."""
 
     config: Any
     embed_tokens: nn.Embedding
+    digest: bytes  # `digest_of` it; empty: to be computed
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the weights."""
@@ -54,7 +55,7 @@ class KeptVectors:
     ) -> list[Tensor]:
         """Returns (pieces, C) vectors of each text; `encode`, which has a `name`, computes those not kept yet."""
         if not self.encoder_digest:
-            self.encoder_digest = digest_of(encoder)
+            self.encoder_digest = encoder.digest or digest_of(encoder)
             self.vectors = self._stored(encoder.embed_tokens.embedding_dim)
             self.saved = self.count
         keys = [key_of(text, name) for text in texts]
@@ -142,7 +143,9 @@ def digest_of(encoder: FrozenEncoder) -> bytes:
     settings = {
         name: value
         for name, value in sorted(vars(config).items())
-        if name not in config.training_only and not name.startswith("evidence_") and "dropout" not in name
+        if name not in {*config.training_only, "no_words"}
+        and not name.startswith(config.of_heads)
+        and "dropout" not in name
     }
     digest = hashlib.sha256(repr(settings).encode())
     for name, tensor in encoder.state_dict().items():

@@ -27,7 +27,7 @@ from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.kinds.sequences import BYTES
 from ..data.options import Options
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
-from ..networks.evidence import UNLIMITED
+from ..networks.units import UNLIMITED
 from ..recipes import command as recipes
 from ..recipes import files
 from ..register import register

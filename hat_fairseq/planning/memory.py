@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ..networks.evidence import EvidenceEncoder
+from ..networks.units import UnitsEncoder
 
 VALUE_NEEDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
@@ -39,7 +39,7 @@ class Updates:
         with self._memory.fake, self._memory as memory:
             self.model, self._criterion = task.build_model(cfg.model).train(), task.build_criterion(cfg.criterion)
             for module in self.model.modules():
-                if isinstance(module, EvidenceEncoder):
+                if isinstance(module, UnitsEncoder):
                     module.cache = None  # of vectors, which are those of real weights
             memory.device = torch.device("cpu" if common.cpu else "cuda:0")
             for tensor in (*self.model.parameters(), *self.model.buffers()):

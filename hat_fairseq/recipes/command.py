@@ -1,7 +1,8 @@
 """Run a recipe: preprocess, train, generate or predict, or all of them.
 
-    hat recipe {preprocess,train,generate,predict} NAME [flags of the command ...]
+    hat recipe {import,preprocess,train,generate,predict,export} NAME [flags of the command ...]
     hat recipe run NAME [--root DIR] [--gpus N] all steps in turn; what is done is not done again
+    hat recipe run labels --root DIR            labels of your own documents; [--encoder FOLDER] [--json]
     DRY_RUN=1 hat recipe train NAME            only prints the command, ready to paste
     hat recipe list                            the recipes that there are
     hat recipe show NAME                       a recipe, merged with its bases
@@ -36,14 +37,24 @@ from .update import Flag, split, values_of
 PYTHON = (sys.executable, "-P", "-m")
 #: For each verb: the module and its first words, the sections it reads (a later one wins), its positional arguments.
 COMMANDS = {
+    "import": (("hat_fairseq.cli", "import"), ("import",), ("release",)),
     "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), ("reader",)),
     "train": (("hat_fairseq.cli", "train"), ("task", "train"), ("data",)),
     "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("model", "input")),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
+    "export": (("hat_fairseq.cli", "export"), ("export",), ("model",)),
 }
+OPTIONAL = ("import", "generate", "predict", "export")  # steps of `hat recipe run` that a recipe need not have
 SCORED = ("generate", "predict")  # verbs after which `hat score` runs, with the arguments `score` of the recipe
 #: Flags of `hat recipe run`, with the step that takes each.
-OF_RUN = {"root": "preprocess", "bpe-dir": "preprocess", "gpus": "train", "cpu": "train"}
+OF_RUN = {
+    "root": "preprocess",
+    "bpe-dir": "preprocess",
+    "encoder": "train",
+    "gpus": "train",
+    "cpu": "train",
+    "json": "predict",
+}
 TUTORIAL = "tutorial"  # what `copy` calls the data of the tutorials, and where it writes them
 LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
@@ -109,20 +120,36 @@ def run_all(name: str, extra: Sequence[str]) -> int:
 
     Data that are there are not made again, a training resumes, and results that are newer than the model stay.
     """
-    steps = steps_of(name, extra)
-    print(" &&\n".join(render(command) for commands in steps.values() for command in commands), flush=True)
+    flags, quiet = split(extra), "--json" in extra
+    steps = steps_of(name, [word for flag in flags if flag.name != "json" for word in flag.words])
+    say = sys.stderr if quiet else sys.stdout
+    print(" &&\n".join(render(command) for commands in steps.values() for command in commands), file=say, flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
     check_scores([command for commands in steps.values() for command in commands])
     for step, commands in steps.items():
         last = commands[1:] if step in SCORED else []  # scores are computed in seconds
         if is_done(step, commands[0]):
-            print(f"{step}: done already", flush=True)
+            print(f"{step}: done already", file=say, flush=True)
             commands = last
         for command in commands:
-            if status := run_to_the_end(command):
+            if status := run_to_the_end(command, quiet):
                 return status
+    if scored := next((steps[step][1] for step in SCORED if len(steps.get(step, ())) > 1), None):
+        show_labels(scored, quiet)
     return 0
+
+
+def show_labels(score: Sequence[str], as_json: bool) -> None:
+    """Prints what a recipe of labels has found, from the files of its command `hat score`."""
+    if "classification" not in score or "--baselines" not in score:
+        if as_json:
+            raise ValueError("--json is for the recipes labels and sentence_labels: leave it out")
+        return
+    from . import labels  # not above: it reads data, and `hat recipe list` is quick
+
+    results, scores = (Path(score[score.index(flag) + step]) for flag, step in (("--references", -1), ("--out", 1)))
+    print(*([labels.as_json(scores, results)] if as_json else labels.decisive(results)), sep="\n")
 
 
 def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
@@ -135,8 +162,27 @@ def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
             "write it into a copy (`hat recipe copy`)"
         )
     recipe = files.load(files.find(name))
-    steps = ["preprocess", "train", *(verb for verb in SCORED if recipe[verb])]
-    words = {step: [word for flag in flags if OF_RUN[flag.name] == step for word in flag.words] for step in steps}
+    steps = [step for step in COMMANDS if step not in OPTIONAL or recipe[step]]
+    if "root" in values_of(flags) and "/" in str(recipe["preprocess"].get("reader", "")):  # a folder of the user's own
+        flags = [
+            Flag("reader", each.values, ["--reader", *each.values]) if each.name == "root" else each for each in flags
+        ]
+    encoder = values_of(flags).get("encoder")
+    own = [flag for flag in flags if flag.name != "encoder"]
+    words = {
+        step: [word for flag in own if OF_RUN.get(flag.name, "preprocess") == step for word in flag.words]
+        for step in steps
+    }
+    from . import labels
+
+    if recipe["import"] and "reader" in values_of(flags):
+        words["preprocess"] += labels.words_of_ids(values_of(flags)["reader"])
+    if encoder is not None:
+        if not recipe["import"]:
+            raise ValueError(f"--encoder is for the recipes labels and sentence_labels: {name} has another start")
+        steps.remove("import")
+        for step, added in labels.encoder_words(encoder).items():
+            words[step] += added
     return {step: build_commands(step, name, words[step]) for step in steps}
 
 
@@ -145,15 +191,22 @@ def is_done(step: str, command: Sequence[str]) -> bool:
     if step == "train":
         return False
     out = Path(command[command.index("--out") + 1])
+    if step == "import":
+        return out.is_file()
+    if step == "export":
+        return False  # it replaces the folder
     if step == "preprocess":
         return (out / "manifest.json").is_file()
     model = Path(command[len((*PYTHON, *COMMANDS[step][0]))])
     return out.is_file() and model.is_file() and out.stat().st_mtime > model.stat().st_mtime
 
 
-def run_to_the_end(command: Sequence[str]) -> int:
-    """Runs a command and returns its status. It gets Ctrl-C itself and may save a checkpoint; SIGTERM is passed on."""
-    process = subprocess.Popen(command)
+def run_to_the_end(command: Sequence[str], quiet: bool = False) -> int:
+    """Runs a command and returns its status. It gets Ctrl-C itself and may save a checkpoint; SIGTERM is passed on.
+
+    `quiet`: what it prints goes to the standard error.
+    """
+    process = subprocess.Popen(command, stdout=sys.stderr if quiet else None)
     while True:
         try:
             return process.wait()
@@ -208,7 +261,8 @@ def copy_tutorial(folder: str = TUTORIAL, *more: str) -> int:
         )
     tutorial = runpy.run_path(str(files.EXAMPLES / "tutorial.py"))
     tutorial["write"](Path(folder))
-    print(f"wrote {folder}: {', '.join(tutorial['FOLDERS'])}, each with {sum(tutorial['SPLITS'].values())} documents")
+    names = [*tutorial["FOLDERS"], tutorial["LABELS"]]
+    print(f"wrote {folder}: {', '.join(names)}, each with {sum(tutorial['SPLITS'].values())} documents")
     return 0
 
 

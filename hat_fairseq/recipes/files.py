@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
 EXAMPLES = next((path for path in (PACKAGE / "examples", PACKAGE.parent / "examples") if path.is_dir()), PACKAGE)
 CONFIGS = next((path for path in (PACKAGE / "configs", PACKAGE.parent / "configs") if path.is_dir()), PACKAGE)
-SECTIONS = ("preprocess", "task", "train", "update", "generate", "predict")
+SECTIONS = ("import", "preprocess", "task", "train", "update", "generate", "predict", "export")
 #: Values that remove a flag.
 NOTHING = ("false", "null", "~", "")
 

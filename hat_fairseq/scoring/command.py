@@ -9,7 +9,7 @@ from typing import Any
 
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
-from hat_fairseq.scoring import bleu, evidence_score, labels, page_qa, qa, rouge
+from hat_fairseq.scoring import bleu, evidence_score, label_baselines, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Output
 
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
@@ -57,6 +57,7 @@ METRICS = {
     "classification": Metric(
         "compute accuracy, micro F1 and macro F1 of labels",
         labels.score,
+        label_baselines.add_arguments,
         references=f"{RECORDS}, or .jsonl with id and label(s)",
         gold=("label", "labels"),
     ),

@@ -128,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--encoder",
         metavar="MODEL",
         help="take the vectors of the baselines from this model: meeting, a folder of hat export, or a checkpoint of "
-        "hat_evidence, whose data are in the folder bin beside that of the references",
+        "hat_units, whose data are in the folder bin beside that of the references",
     )
 
 

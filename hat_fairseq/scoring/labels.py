@@ -18,6 +18,7 @@ from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
+from hat_fairseq.scoring.label_baselines import differences, few, fitted_of, warnings_of
 from hat_fairseq.scoring.report import Output, Report, Signature, bootstrap, check_counts, resampling
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it
@@ -123,7 +124,8 @@ def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, the signatures, and a table of classes for each system."""
     (wanted,) = args.references
     references = read_by_id(wanted, _labels)
-    output = Output([["", *FIGURES]])
+    output, golds = Output([["", *FIGURES]]), list(references.values())
+    systems = dict[str, list[Labels]]()
     for path in args.hypotheses:
         hypotheses = read_by_id(path, _predicted)
         check_joined(hypotheses, references, (path, wanted))
@@ -131,13 +133,19 @@ def score(args: argparse.Namespace) -> Output:
             hypotheses[identifier] = hypotheses[identifier] or (None,) * len(gold)
             if (count := len(hypotheses[identifier])) != len(gold):
                 raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
-        guesses, golds = [hypotheses[identifier] for identifier in references], list(references.values())
+        systems[path] = [hypotheses[identifier] for identifier in references]
+    fitted = fitted_of(args, list(references))
+    systems |= {each.title: list(each.labels) for each in fitted}
+    for path, guesses in systems.items():
         report = classification(guesses, golds, bootstrap_samples=args.bootstrap_samples, seed=args.seed)
         figures = {name: asdict(figure) for name, figure in report.scores.items()}
         rest = {name: value for name, value in report.to_json().items() if name not in ("scores", "signature")}
         output.record[path] = {"figures": figures, **rest, "signature": str(report.signature)}
         output.rows.append([path, *map(str, report.scores.values())])
         output.signatures.append(str(report.signature))
+        if path not in args.hypotheses:
+            continue
+        output.notes.extend(warnings_of(path, guesses, golds))
         table = [["class", "precision", "recall", "F1", "support", "predicted"]]
         for name, (*scores, support, predicted) in ((n, each.values()) for n, each in report.classes.items()):
             table.append([shown_label(name), *(f"{score:.2f}" for score in scores), str(support), str(predicted)])
@@ -145,7 +153,21 @@ def score(args: argparse.Namespace) -> Output:
         if report.missing:
             missing = f"{report.missing} of {report.elements} elements have no prediction and count as wrong"
             output.notes.append(f"{path}: {missing}")
+    _compare(output, systems, golds, fitted, args)
+    output.notes.extend(few(golds))
     return output
+
+
+def _compare(output: Output, systems: dict[str, Any], golds: list[Any], fitted: list[Any], args: Any) -> None:
+    """Adds the differences of accuracy to the first system, and how baselines were chosen."""
+    paired = differences(systems, golds, args.bootstrap_samples, args.seed) if fitted else {}
+    for name, difference in paired.items():
+        output.record[name]["accuracy minus the first"] = asdict(difference)
+    if paired:
+        rows = [[name, str(difference)] for name, difference in paired.items()]
+        output.more.extend(["", *aligned([[f"minus {next(iter(systems))}", "accuracy"], *rows])])
+    for each in fitted:
+        output.record[each.title]["C"] = each.strength
 
 
 def _predicted(fields: Fields) -> Labels:

@@ -31,7 +31,8 @@ from ..data.kinds.evidence import EvidenceKind
 from ..data.manifest import check_files
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
-from ..networks.evidence import UNLIMITED
+from ..models.fit_words import fit_words
+from ..networks.units import UNLIMITED
 from .evidence_dataset import EvidenceDataset
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
 from .row_dataset import RowDataset
@@ -163,8 +164,19 @@ class EncoderTask(PluginTask, FairseqTask):
         self.datasets[split] = dataset(
             self.kind, rows, self.dictionary.pad(), labels, self.label_dictionary, split, chunks
         )
-        if dataset is EvidenceDataset and split == "train" and self._model is not None:
-            self._model.classification_head(EVIDENCE).count_questions(self.datasets[split].questions())
+        if split == "train" and self._model is not None:
+            self._read_training_data(self.datasets[split])
+
+    def _read_training_data(self, dataset: Any) -> None:
+        """Sets what heads know of the training data before a training begins: rare questions, and words of labels."""
+        assert self._model is not None
+        heads: Any = self._model.classification_heads
+        for head in heads.values():
+            if isinstance(dataset, EvidenceDataset):
+                head.count_questions(dataset.questions())
+            elif getattr(head, "words", None) is not None and dataset.labels is not None:
+                samples = [dataset[index] for index in range(len(dataset))]
+                fit_words(head.words, [each["tokens"][0] for each in samples], [each["target"] for each in samples])
 
     def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""

@@ -15,7 +15,8 @@ from ..data.language import base_language
 from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..model_folder import CARD
-from ..networks.evidence import UNLIMITED
+from ..modules.words import Words
+from ..networks.units import UNLIMITED
 from .trained import Trained
 
 TABLE = "| | |\n|---|---|\n"  # the head of that of the facts
@@ -60,6 +61,7 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
     facts = {
         "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
         "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if half else 'fp32'}",
+        "words beside the network": words_of(model),
         "updates": f"{trained.updates:,}",
         longest: "any" if model.max_positions() == UNLIMITED else model.max_positions(),
         **{setting.replace("_", " "): getattr(pipeline.settings, setting) for setting in names},
@@ -99,6 +101,12 @@ class EarlierCard:
         facts = dict(re.findall(r"^\| (trained on|trained with) \| (.*) \|$", rows, re.MULTILINE))
         below = (below if table else before).strip()
         return cls(fields, facts, f"{below}\n" if below else "")
+
+
+def words_of(model: Any) -> str | None:
+    """Says how many terms of the training documents a head for labels knows; None for another model."""
+    counts = [int(module.fitted) for module in model.modules() if isinstance(module, Words)]
+    return f"{sum(counts):,} terms of its training documents" if any(counts) else None
 
 
 def scores_of(record: dict[str, Any]) -> str:

@@ -231,8 +231,8 @@ def test_kept_vectors_are_those_of_the_settings(flags: str, tmp_path: Path) -> N
     first = model.train().encode(rows).spans
     model.eval()  # writes
     expected = other.encode(rows).spans
-    assert (expected - first).abs().max() > 0.01
-    torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=2e-3)
+    assert (expected - first).abs().max() > 0.2
+    torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=0.1)  # kept ones may be bf16
 
 
 @pytest.mark.slow

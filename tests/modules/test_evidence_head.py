@@ -10,9 +10,10 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.evidence import EvidenceHead, EvidenceSizes, UnitsAndQuestions, parts_of
+from hat_fairseq.modules.evidence import EvidenceHead, UnitsAndQuestions, parts_of
 from hat_fairseq.modules.in_context import chunks_of, nearby_means
 from hat_fairseq.modules.unit_features import ROWS, best_nearby, smoothed
+from hat_fairseq.modules.units import UnitSizes
 
 WORDS, WIDTH = 30, 12
 LAYOUTS = [("N|D", 3), ("N", 1), ("D|N|N", 40), ("D", 12)]
@@ -20,9 +21,7 @@ LAYOUTS = [("N|D", 3), ("N", 1), ("D|N|N", 40), ("D", 12)]
 
 def head_of(layout: str, neighbours: int) -> EvidenceHead:
     head = (
-        EvidenceHead(WIDTH, WORDS, EvidenceSizes(layout, neighbours, dim=8, ffn_dim=12, attention_heads=2))
-        .double()
-        .eval()
+        EvidenceHead(WIDTH, WORDS, UnitSizes(layout, neighbours, dim=8, ffn_dim=12, attention_heads=2)).double().eval()
     )
     generator = torch.Generator().manual_seed(1)
     for parameter in head.parameters():

@@ -76,7 +76,7 @@ def test_malformed_recipes(configs):
     for text, message in (
         ("train: {lr: 1\n", r"new\.yaml:2: malformed YAML"),
         ("train:\n  lr: 1\n  lr: 2\n", r"new\.yaml:3: malformed YAML: 'lr' occurs twice"),
-        ("trian: {lr: 1}\n", r"new\.yaml: unknown section 'trian' \(known: base, preprocess, task, train"),
+        ("trian: {lr: 1}\n", r"new\.yaml: unknown section 'trian' \(known: base, import, preprocess, task, train"),
         ("train: [lr, 1]\n", r"new\.yaml: section 'train' must hold `flag: value` lines"),
         ("train: {optimizer: {lr: 1}}\n", r"new\.yaml: section 'train': 'optimizer' must be one value or a list"),
         ("base: [other.yaml]\n", r"new\.yaml: its base 'other.yaml' does not exist"),
@@ -200,7 +200,7 @@ def test_run_stops_at_a_failure_and_does_nothing_twice(configs, fails, tmp_path,
     made = {"preprocess": Path("d/manifest.json"), "train": Path("c.pt"), "predict": Path("r/test.jsonl")}
     called = []
 
-    def run(command):
+    def run(command, quiet=False):
         called.append(verb := command[4])
         if verb == fails:
             return 7

@@ -154,7 +154,7 @@ def test_rows_fit_the_models() -> None:
     """So that no model refuses rows that took hours to make. `hat preprocess` and the model count alike."""
     for name in SECTIONS:
         arrived, options = trained(name), options_of(name)
-        if options.kind == "evidence":  # rows of any length
+        if options.kind == "evidence" or arrived.arch.startswith("hat_units"):  # rows of any length
             continue
         if arrived.arch.startswith("hierarchical_transformer"):
             model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(arrived)})

@@ -144,7 +144,7 @@ def test_states_are_those_of_transformers(
         table = model.core.embed_positions.weight
         assert len(table) == 4098 and torch.equal(table[2 : 2 + POSITIONS], table[2 + POSITIONS : 2 + 2 * POSITIONS])
         assert model(tokens, features_only=True)[0].isfinite().all()
-    assert evidence[:2] == ["--arch", "hat_evidence_minilm"] and evidence[-2:] == ["--max-positions", str(POSITIONS)]
+    assert evidence[:2] == ["--arch", "hat_units_minilm"] and evidence[-2:] == ["--max-positions", str(POSITIONS)]
     tables = [model_of(flags, out, OFF).core.embed_positions.weight for flags in (evidence, flat)]
     assert torch.equal(*tables)
     *seq2seq, flag, positions = seq2seq

@@ -1,0 +1,115 @@
+"""Heads over the units of documents: the label of a document, and the label of each unit.
+
+The label of a document is computed from two means of its units: by the weights of gated attention, and the plain one.
+Beside this network stands a logistic regression over words (`modules.words`), because words and vectors know different
+things. The probabilities of a document are the means of those of the two paths. A training computes the loss of the
+network alone: the regression has seen the same documents and gives most of them the right label, so a loss of both
+would leave the network nothing to learn.
+
+The label of a unit is computed from its vector by a linear map, and by layers that read its neighbours and the
+document, whose part is 0 when a training begins.
+
+Legend: B documents, N units of the document with most, T tokens, E channels of the vectors, K classes.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .gated_attention import GatedAttention
+from .units import SCALE, UnitLayers, UnitSizes, reset_parts
+from .words import Words
+
+CHANNELS = 64  # of the gate, and of the hidden layer after the pooling
+
+
+class DocumentHead(nn.Module):
+    """Logits of the classes of documents.
+
+    Args:
+        num_classes: K; 1 for a number.
+        sizes: of the layers over units before the pooling, which may be none.
+        words: whether the linear path over words stands beside the network; a single class has none.
+    """
+
+    level = "document"
+
+    def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
+        super().__init__()
+        width = sizes.dim if sizes.letters else vector_dim
+        self.units = UnitLayers(vector_dim, sizes) if sizes.letters else None
+        self.attention = GatedAttention(width, CHANNELS)
+        self.dense, self.out_proj = nn.Linear(2 * width, CHANNELS), nn.Linear(CHANNELS, num_classes)
+        self.dropout = nn.Dropout(sizes.vector_dropout)
+        self.words = Words(num_classes) if words and num_classes > 1 else None
+
+    def reset_parameters(self) -> None:
+        """Initialises everything as the constructor does."""
+        reset_parts(self)
+
+    def forward(self, vectors: Tensor, padding: Tensor, tokens: Tensor) -> Tensor:
+        """Computes (B, K) logits; in evaluation, with words, logarithms of the means of both probabilities.
+
+        Args:
+            vectors, padding: (B, N, E) of the units, and the mask, in which no row is all True.
+            tokens: (B, T) ids.
+        """
+        logits = self.network(vectors, padding)
+        if self.words is None or self.training or not bool(self.words.fitted):
+            return logits
+        return mean_of_probabilities(logits.float(), self.words(tokens)).to(logits)
+
+    def network(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Computes the (B, K) logits of the network alone."""
+        x = self.states(vectors, padding)
+        mean = x.masked_fill(padding.unsqueeze(2), 0).sum(dim=1) / (~padding).sum(dim=1, keepdim=True)
+        pooled = torch.cat([self.attention(x, padding), mean.to(x)], dim=1)
+        return self.out_proj(F.relu(self.dense(self.dropout(pooled))))
+
+    def states(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Computes the states that are pooled: the vectors, or what the layers make of them."""
+        x = self.dropout(vectors.to(self.dense.weight)) * SCALE
+        return x if self.units is None else self.units(x, padding)
+
+    def unit_weights(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Returns the (B, N) weights of the gated attention, which say what decides."""
+        return self.attention.weights(self.states(vectors, padding), padding)[:, 0, 0]
+
+
+def mean_of_probabilities(first: Tensor, second: Tensor) -> Tensor:
+    """Maps two (B, K) logits -> the logarithms of the means of their probabilities."""
+    return torch.logaddexp(first.log_softmax(dim=1), second.log_softmax(dim=1)) - math.log(2)
+
+
+class UnitHead(nn.Module):
+    """Logits of the classes of units; `sizes`: of the layers over units, which may be none."""
+
+    level = "segment"
+
+    def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes) -> None:
+        super().__init__()
+        self.linear = nn.Linear(vector_dim, num_classes)
+        self.units = UnitLayers(vector_dim, sizes) if sizes.letters else None
+        self.out_proj = nn.Linear(sizes.dim, num_classes) if sizes.letters else None
+        self.dropout = nn.Dropout(sizes.vector_dropout)
+        self._begin_with_equal_classes()
+
+    def reset_parameters(self) -> None:
+        """Initialises everything as the constructor does."""
+        reset_parts(self)
+        self._begin_with_equal_classes()
+
+    def _begin_with_equal_classes(self) -> None:
+        for linear in filter(None, (self.linear, self.out_proj)):
+            nn.init.zeros_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, vectors: Tensor, padding: Tensor, tokens: Tensor) -> Tensor:
+        """Maps (B, N, E) vectors of the units and their mask, in which no row is all True -> (B, N, K) logits."""
+        x = self.dropout(vectors.to(self.linear.weight)) * SCALE
+        logits = self.linear(x)
+        if self.units is None or self.out_proj is None:
+            return logits
+        return logits + self.out_proj(self.units(x, padding))

@@ -1,0 +1,122 @@
+"""The heads of labels over units against their definitions in loops, and the regression over words beside them."""
+
+import pytest
+import torch
+import units_reference
+from helpers import assert_close
+from torch import Tensor
+
+from hat_fairseq.models.fit_words import fit_words
+from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead, mean_of_probabilities
+from hat_fairseq.modules.units import UnitSizes
+from hat_fairseq.modules.words import BITS, FILLER, Words, terms_of
+
+WIDTH, CLASSES = 12, 3
+LAYOUTS = [("none", 1), ("N|D", 3), ("N", 1), ("D|N", 40)]
+LENGTHS = [5, 1, 50, 2]
+HEADS = {DocumentHead: units_reference.label, UnitHead: units_reference.labels_of_units}
+
+
+def shaken(head: torch.nn.Module) -> torch.nn.Module:
+    generator = torch.Generator().manual_seed(1)
+    for parameter in head.parameters():
+        parameter.data = 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return head.double().eval()
+
+
+def drawn(lengths: list[int]) -> tuple[list[Tensor], Tensor, Tensor]:
+    """The vectors of documents, the same padded, and the mask."""
+    generator = torch.Generator().manual_seed(2)
+    each = [torch.randn(n, WIDTH, generator=generator, dtype=torch.float64).requires_grad_() for n in lengths]
+    counts = torch.tensor(lengths)
+    return each, torch.nn.utils.rnn.pad_sequence(each, batch_first=True), torch.arange(max(lengths)) >= counts[:, None]
+
+
+@pytest.mark.parametrize("layout, neighbours", LAYOUTS)
+@pytest.mark.parametrize("kind", HEADS)
+def test_logits_and_gradients_are_those_of_the_definition(kind: type, layout: str, neighbours: int) -> None:
+    head = shaken(kind(WIDTH, CLASSES, UnitSizes(layout, neighbours, dim=8, ffn_dim=12, attention_heads=2)))
+    vectors, padded, padding = drawn(LENGTHS)
+    found = head(padded, padding, torch.zeros(len(LENGTHS), 1))
+    parameters = dict(head.named_parameters())
+    expected = [HEADS[kind](parameters, each, layout, 2, neighbours) for each in vectors]
+    if kind is UnitHead:
+        found = torch.cat([row[: len(each)] for row, each in zip(found, vectors, strict=True)])
+        expected = [torch.cat(expected)]
+    expected = expected[0] if kind is UnitHead else torch.stack(expected)
+    assert_close(found, expected)
+    weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    wanted = [*vectors, *parameters.values()]
+    own, other = (torch.autograd.grad((x * weights).sum(), wanted) for x in (found, expected))
+    for first, second in zip(own, other, strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-6, atol=1e-7)
+
+
+def test_the_weights_of_the_gate_are_those_of_the_definition_and_sum_to_one() -> None:
+    head = shaken(DocumentHead(WIDTH, CLASSES, UnitSizes("none")))
+    vectors, padded, padding = drawn(LENGTHS)
+    found = head.attention.weights(8 * padded, padding)
+    assert_close(found.sum(dim=3), torch.ones(len(LENGTHS), 1, 1, dtype=torch.float64))
+    for row, each in zip(found, vectors, strict=True):
+        expected = units_reference.weights(dict(head.named_parameters()), 8 * each)
+        assert_close(row[0, 0, : len(each)], expected)
+
+
+DOCUMENTS = [
+    [0, 5, 6, 7, 2],
+    [0, 5, 6, 5, 6, 2],
+    [0, 7, 8, 3, 9, 2],
+    [0, 8, 9, 0, 5, 5, 2],
+    [0, 10, 2],
+    [0, 7, 8, 5, 2],
+]
+LABELS = [0, 0, 1, 1, 2, 1]
+
+
+def fitted(most: int = 50) -> Words:
+    words = Words(CLASSES, most)
+    fit_words(words, [torch.tensor(each) for each in DOCUMENTS], LABELS)
+    return words
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, [0, 5, 99, 6, 2, 1, 1], [0, 2], [0, 99, 2]])
+def test_features_of_words_are_those_of_the_definition(document: list[int]) -> None:
+    words = fitted()
+    places, values = words.features(torch.tensor(document))
+    names = [
+        str(int(each) - (1 << 2 * BITS)) if each >> 2 * BITS else f"{each >> BITS} {each & (1 << BITS) - 1}"
+        for each in words.terms[places].tolist()
+    ]
+    expected = units_reference.tf_idf(DOCUMENTS, document) if any(each >= 4 for each in document) else {}
+    assert dict(zip(names, values.tolist(), strict=True)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_words_that_few_documents_have_and_those_beyond_the_bound_are_left_out() -> None:
+    assert int(fitted().fitted) == len(fitted().terms[fitted().terms < FILLER]) > 3
+    few = fitted(3)
+    assert int(few.fitted) == 3 and (few.terms[1:] > few.terms[:-1]).all()
+    counts = {int(term): sum(int(term) in terms_of(torch.tensor(each))[0] for each in DOCUMENTS) for term in few.terms}
+    assert min(counts.values()) >= 3
+
+
+def test_a_training_reads_the_network_alone_and_a_prediction_the_mean_of_both() -> None:
+    head = DocumentHead(WIDTH, CLASSES, UnitSizes("none", dropout=0.0)).double()
+    _, padded, padding = drawn([2, 3])
+    tokens = torch.tensor([[0, 5, 6, 2], [0, 7, 8, 2]])
+    network = head.network(padded, padding)
+    assert_close(head.eval()(padded, padding, tokens), network)  # nothing is fitted
+    fit_words(head.words, [torch.tensor(each) for each in DOCUMENTS], LABELS)
+    assert_close(head.train()(padded, padding, tokens), network)
+    mean = (network.softmax(dim=1) + head.words(tokens).softmax(dim=1)) / 2
+    found = head.eval()(padded, padding, tokens)
+    assert_close(found.exp(), mean)
+    assert_close(mean_of_probabilities(found, found), found)
+
+
+@pytest.mark.parametrize("labels", [[1] * 6, [0, 0, 1, 1, 1, 1]])
+def test_labels_without_documents_get_no_probability_of_words(labels: list[int]) -> None:
+    words = Words(CLASSES, 50)
+    fit_words(words, [torch.tensor(each) for each in DOCUMENTS], labels)
+    assert bool(words.fitted) == (len({*labels}) > 1)
+    if words.fitted:
+        assert words(torch.tensor([[0, 5, 6, 2]])).softmax(dim=1)[0, 2] < 1e-4

@@ -1,0 +1,75 @@
+"""What `hat recipe run labels` adds to the other recipes: another encoder, documents without ids, and what it shows."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import write_lines
+
+from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import labels
+
+FIGURES = {"accuracy": {"mean": 50.0, "low": 40.0, "high": 60.0}}
+
+
+def test_the_scores_have_the_baselines_first_and_the_model_last(tmp_path: Path) -> None:
+    results, path = tmp_path / "test.jsonl", tmp_path / "test.score.json"
+    path.write_text(
+        json.dumps({str(results): {"figures": FIGURES, "documents": 9}, "words": {"figures": FIGURES, "documents": 9}})
+    )
+    expected = {"accuracy": 50.0, "low": 40.0, "high": 60.0, "n": 9}
+    assert json.loads(labels.as_json(path, results)) == {"words": expected, "model": expected}
+    assert [*labels.scores_of(path, results)] == ["words", "model"]
+
+
+def test_the_sentences_with_the_greatest_weights_are_named(tmp_path: Path) -> None:
+    segments = [{"text": f"s{number}", "weight": number / 10} for number in (1, 3, 0, 2)]
+    write_lines(tmp_path / "r.jsonl", [{"id": str(number), "label": "a", "segments": segments} for number in range(9)])
+    lines = [*labels.decisive(tmp_path / "r.jsonl")]
+    assert lines[:5] == [
+        "0: a. The sentences with the greatest weights:",
+        "  0.30  s3",
+        "  0.20  s2",
+        "  0.10  s1",
+        "  0.00  s0",
+    ]
+    assert sum("greatest weights" in line for line in lines) == labels.DOCUMENTS
+    write_lines(tmp_path / "none.jsonl", [{"id": "1", "label": "a"}])
+    assert [*labels.decisive(tmp_path / "none.jsonl")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("train.csv", "text,label\nA text.,a\n", ["--number-ids"]),
+        ("train.tsv", "id\ttext\tlabel\n1\tA text.\ta\n", []),
+        ("train.jsonl", '{"text": "A text.", "label": "a"}\n', ["--number-ids"]),
+        ("train.jsonl", '{"id": "1", "text": "A text.", "label": "a"}\n', []),
+        ("train.jsonl", "", ["--number-ids"]),
+        ("train.jsonl", "{", []),  # hat preprocess says what is wrong
+        ("test.csv", "text,label\nA text.,a\n", []),
+    ],
+)
+def test_documents_without_ids_are_numbered(name: str, text: str, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert labels.words_of_ids(str(tmp_path)) == expected
+
+
+def test_the_folder_is_what_is_preprocessed() -> None:
+    steps = recipes.steps_of("labels", ["--root", "mine", "--cpu"])
+    assert [*steps] == ["import", "preprocess", "train", "predict", "export"]
+    assert steps["preprocess"][0][5] == "mine" and "--cpu" in steps["train"][0]
+    assert steps["import"][0][5] == "minilm"
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "message"),
+    [
+        ("labels", ["--encoder", "absent"], "--encoder absent is no folder of hat import --package"),
+        ("imdb", ["--encoder", "x"], "--encoder is for the recipes labels and sentence_labels"),
+        ("labels", ["--lr", "1"], "`hat recipe run` takes"),
+    ],
+)
+def test_refusals(name: str, flags: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        recipes.steps_of(name, flags)
