@@ -190,7 +190,8 @@ class SegmentLayer(nn.Module):
 
 def reads_segments(layer: nn.Module) -> bool:
     """Returns whether the segment-wise part of a layer, if it has one, reads one segment at a time."""
-    return layer.segment_wise is None or isinstance(layer.segment_wise.self_attn, SegmentAttention)
+    inner = getattr(layer, "segment_wise", None)
+    return inner is None or isinstance(inner.self_attn, SegmentAttention)
 
 
 def run_in_groups(
