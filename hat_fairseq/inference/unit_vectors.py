@@ -130,15 +130,16 @@ class UnitCosines:
 
 @torch.no_grad()
 def vectors_of_texts(
-    path: str, references: str, splits: Mapping[str, Mapping[str, Record]]
+    path: str, references: str, splits: Mapping[str, Mapping[str, Record]], kept_in: str | None = None
 ) -> dict[str, list[np.ndarray]]:
     """Returns the vectors (N, E) of the sentences of each record of each split, each sentence encoded alone.
 
-    Those that the training of the model has kept in a file are taken from there. ValueError as `load_encoder`.
+    `kept_in`: a file of vectors that the training of the model has kept; those in it are not computed. ValueError as
+    `load_encoder`, and for a file of another encoder.
     """
     loaded = load_encoder(path, references)
     encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
-    kept = KeptVectors(encoder.config.vectors)
+    kept = KeptVectors.of(encoder, kept_in)
     for name, records in splits.items():
         rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
         of_rows = [kept.get([row], encoder, encoder.encode_alone, "units") for row in rows]

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -45,6 +45,21 @@ class KeptVectors:
         self.encoder_digest = b""  # of the encoder that the vectors are of
         self.saved = 0  # vectors in the file
         self._read()  # a wrong file is refused before the work begins
+
+    @classmethod
+    def of(cls, encoder: FrozenEncoder, path: str | None) -> Self:
+        """Reads the vectors of an encoder, to which others are added in memory alone.
+
+        ValueError for a file that is missing or of another encoder.
+        """
+        kept = cls(path)
+        if path is not None:
+            kept.encoder_digest = encoder.digest or digest_of(encoder)
+            kept.vectors = kept._stored(encoder.embed_tokens.embedding_dim)
+            if not kept.vectors:
+                raise ValueError(f"{path} has no vectors of this encoder: take the file that its training has kept")
+            kept.path = None
+        return kept
 
     def get(
         self,

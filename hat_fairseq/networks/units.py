@@ -128,7 +128,7 @@ class UnitsEncoder(RobertaEncoder):
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
         self.cache: KeptVectors | None = None  # in a training, also for its validation
-        self.digest = b""  # of its settings and weights, if there is a file of vectors; else computed when it is needed
+        self.digest = b""  # of its settings and weights, once they are loaded
         self.trains = False  # the mode that `train` was asked for, also of an encoder that is frozen
         self.register_load_state_dict_post_hook(forget_vectors)
         if config.freeze_encoder:
@@ -324,8 +324,7 @@ def forget_vectors(encoder: UnitsEncoder, _: object) -> None:
 
     That is known before the weights are packed for inference, so that baselines find the vectors of a training.
     """
-    if encoder.config.vectors is not None:
-        encoder.digest = digest_of(encoder)
+    encoder.digest = digest_of(encoder)
     encoder.__dict__.pop("in_training", None)
     if encoder.cache is not None:
         encoder.cache = KeptVectors(encoder.config.vectors)

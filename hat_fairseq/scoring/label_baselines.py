@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take the vectors of the baseline `vectors` from this model: a folder of hat export, or a checkpoint of "
         "hat_units, whose data are in the folder bin beside that of the references",
     )
+    parser.add_argument(
+        "--vectors", metavar="FILE", help="take those vectors of --encoder that its training has kept in this file"
+    )
 
 
 def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitted]:
@@ -54,7 +57,7 @@ def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitt
     ValueError for options without effect, or for files that are missing.
     """
     if args.baselines is None:
-        if name := next((each for each in ("train", "valid", "encoder") if getattr(args, each)), None):
+        if name := next((each for each in ("train", "valid", "encoder", "vectors") if getattr(args, each)), None):
             raise ValueError(f"--{name} has no effect without --baselines: remove it")
         return []
     (wanted,) = args.references
@@ -66,7 +69,7 @@ def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitt
     records["test"] = {name: records["test"][name] for name in identifiers}
     vectors = dict[str, list[np.ndarray]]()
     if any(NAMES[name].needs_vectors for name in names):
-        vectors = import_module(VECTORS).vectors_of_texts(args.encoder, wanted, records)
+        vectors = import_module(VECTORS).vectors_of_texts(args.encoder, wanted, records, args.vectors)
     documents = {
         name: documents_of(list(own.values()), path, vectors.get(name))
         for (name, own), path in zip(records.items(), splits.values(), strict=True)
@@ -98,6 +101,8 @@ def _has_key(path: str, key: str) -> bool:
 
 def names_of(args: argparse.Namespace, known: Mapping[str, object]) -> list[str]:
     """Returns the names of the baselines to compute; ValueError for one of other documents, or without an encoder."""
+    if args.vectors and not args.encoder:
+        raise ValueError("--vectors has no effect without --encoder: add it, or remove --vectors")
     if not args.baselines:
         return [name for name in known if args.encoder or not NAMES[name].needs_vectors]
     names = list(dict.fromkeys(args.baselines))

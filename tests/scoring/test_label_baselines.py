@@ -104,6 +104,8 @@ def test_rows_and_differences_beside_a_system(tmp_path: Path, capsys: pytest.Cap
         (["--baselines", "place"], "--baselines place is not for these references"),
         (["--baselines", "words", "--encoder", "x"], "--encoder has no effect without a baseline of vectors"),
         (["--baselines", "--train", "absent.jsonl"], "absent.jsonl"),
+        (["--vectors", "x"], "--vectors has no effect without --baselines"),
+        (["--baselines", "--vectors", "x"], "--vectors has no effect without --encoder"),
     ],
 )
 def test_refusals(flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
