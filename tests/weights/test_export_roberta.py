@@ -234,7 +234,8 @@ def test_labels_are_those_that_transformers_saved(kind: str, tmp_path: Path, fin
         if number == 1 and kind == "classification":  # a trainer may have sorted the names in another way
             saved_with(folder, kind, tmp_path / "other", id2label=dict(enumerate(before[::-1])))
             words = ["--path", tmp_path / "other", "--valid-subset", "test", "--batch-size", "2", "--cpu"]
-            wrong = run_command("hat", "validate", tuned.data / "bin", *words, check=False)
+            words += ["--user-dir", Path(hat_fairseq.__file__).parent]
+            wrong = run_command("fairseq-validate", tuned.data / "bin", *words, check=False)
             assert wrong.returncode and "other labels in the checkpoint, or in another order" in wrong.stderr
         if number == 0:  # whose classes have other names than those of the folder that it was made of
             with pytest.raises(ValueError, match="has other labels than"):
