@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 SHARDS = f"{WEIGHTS}.index.json"  # which tensor is in which file, of weights in several
 ORIGIN, GENERATION, CARD, BIN = "hat_fairseq.json", "generation_config.json", "README.md", "bin"
-OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
+#: What git, the Hub, and Python (which pip lets compile `modeling_hat.py`) put beside the files; nothing reads it here.
+OF_HUB = (".git", ".gitattributes", ".cache", "__pycache__")
 KEYS = ("updates", "namespaces", "cfg", "names", "fingerprints", "generation")  # of ORIGIN
 #: What `networks.build` takes, with the defaults of `hf.HatConfig`, which are not in the file.
 DESCRIPTION = {"network": "", "settings": {}, "vocab_size": 0, "source_vocab_size": None, "num_roles": 0, "heads": {}}

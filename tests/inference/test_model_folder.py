@@ -565,3 +565,18 @@ def test_a_folder_of_0_5_is_refused_by_name(config: dict[str, object], other: st
 def test_every_packaged_folder_is_what_its_manifest_says() -> None:
     for folder in (DEMO, DEMO.with_name("meeting_model")):
         check_files(folder)
+
+
+def test_what_python_compiles_beside_the_model_is_no_part_of_it(tmp_path: Path) -> None:
+    """pip compiles `modeling_hat.py` of the installed model demo."""
+    folder = tmp_path / "demo"
+    shutil.copytree(
+        Path(hat_fairseq.__file__).parent / "demo_model", folder, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    check_files(folder)
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__/modeling_hat.cpython-311.pyc").write_bytes(b"compiled")
+    check_files(folder)
+    (folder / "other.pyc").write_bytes(b"compiled")
+    with pytest.raises(ValueError, match=r"other\.pyc is a link, or not in manifest\.json"):
+        check_files(folder)
