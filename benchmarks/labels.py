@@ -45,8 +45,8 @@ def hat(*words: object) -> None:
 
 def documents_of(file: Path, work: Path) -> list[dict[str, Any]]:
     """Returns the ids of tokens and the vectors of each document, from DIR if they are there."""
-    if (kept := work / "vectors.pt").is_file():
-        return torch.load(kept, weights_only=True)
+    if (stored := work / "vectors.pt").is_file():
+        return torch.load(stored, weights_only=True)
     if not (work / "minilm").is_dir():
         hat("import", "minilm", "--package", work / "minilm")
     loaded = load(work / "minilm", precision="auto")
@@ -60,7 +60,7 @@ def documents_of(file: Path, work: Path) -> list[dict[str, Any]]:
             alone, context = torch.cat([*encoder.encode_alone([units])]), next(encoder.encode_in_context([units]))
         vectors = {"alone": alone.half(), "context": F.normalize(context, dim=1).half()}
         documents.append({"text": str(record.text), "label": str(record.label), "ids": tokens, **vectors})
-    torch.save(documents, kept)
+    torch.save(documents, stored)
     return documents
 
 

@@ -139,9 +139,9 @@ def vectors_of_texts(
     """
     loaded = load_encoder(path, references)
     encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
-    kept = KeptVectors.of(encoder, kept_in)
+    stored = KeptVectors.of(encoder, kept_in)
     for name, records in splits.items():
         rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
-        of_rows = [kept.get([row], encoder, encoder.encode_alone, "units") for row in rows]
+        of_rows = [stored.get([row], encoder, encoder.encode_alone, "units") for row in rows]
         vectors[name] = [each.float().cpu().numpy() for (each,) in of_rows]
     return vectors

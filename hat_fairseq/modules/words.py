@@ -71,9 +71,9 @@ class Words(nn.Module):
 
     def features(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the places of the known terms of (T,) ids, and their weights, of length 1 together."""
-        found, counts = terms_of(tokens)
-        places = torch.searchsorted(self.terms, found).clamp(max=len(self.terms) - 1)
-        known = self.terms[places] == found
+        own, counts = terms_of(tokens)
+        places = torch.searchsorted(self.terms, own).clamp(max=len(self.terms) - 1)
+        known = self.terms[places] == own
         places = places[known]
         values = (1 + counts[known].float().log()) * self.rarity[places].float()
         return places, F.normalize(values, dim=0)

@@ -52,14 +52,14 @@ class KeptVectors:
 
         ValueError for a file that is missing or of another encoder.
         """
-        kept = cls(path)
+        stored = cls(path)
         if path is not None:
-            kept.encoder_digest = encoder.digest or digest_of(encoder)
-            kept.vectors = kept._stored(encoder.embed_tokens.embedding_dim)
-            if not kept.vectors:
+            stored.encoder_digest = encoder.digest or digest_of(encoder)
+            stored.vectors = stored._stored(encoder.embed_tokens.embedding_dim)
+            if not stored.vectors:
                 raise ValueError(f"{path} has no vectors of this encoder: take the file that its training has kept")
-            kept.path = None
-        return kept
+            stored.path = None
+        return stored
 
     def get(
         self,

@@ -83,8 +83,8 @@ def _of_words(texts_of: Callable[[LabelledDocument], Sequence[str]]) -> Any:
 
 def terms(text: str) -> list[str]:
     """Returns the words of a text and the pairs of words; an empty text has one term of its own."""
-    found = words_of(text)
-    return [*found, *(f"{a} {b}" for a, b in zip(found, found[1:], strict=False))] or [""]
+    words = words_of(text)
+    return [*words, *(f"{a} {b}" for a, b in zip(words, words[1:], strict=False))] or [""]
 
 
 def _with_neighbours(train: Documents) -> Features:
