@@ -42,6 +42,7 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("hierarchical_transformer_tiny", {}),
     ("hierarchical_transformer_tiny", {"segment_by": "marker", "segment_length": 32}),
     ("hat_evidence_tiny", {}),
+    ("hat_units_tiny", {}),
     ("ernie_sparse_tiny", {}),
     ("ernie_sparse_lra_pathfinder", {"encoder_qkv_dim": 32, **BLOCKS}),
     ("bigbird_lra_listops", BLOCKS),  # with blocks of 64 documents this short have full attention
@@ -61,7 +62,7 @@ SEARCHES: list[dict[str, Any]] = [
 def small_model(arch: str, flags: dict[str, Any]) -> Any:
     """A model whose attention is sharp, so that an error anywhere changes the outputs; without dropout."""
     model = model_of(arch, **{**SIZES, **flags})
-    if arch == "hat_evidence_tiny":
+    if arch in ("hat_evidence_tiny", "hat_units_tiny"):
         model.register_classification_head("evidence", num_classes=1, level="evidence")
         model.classification_heads["evidence"].eval()  # its dropout has no flag
     with torch.no_grad():
