@@ -84,15 +84,15 @@ def build(name: str, chosen: Setting) -> Job:
         return model(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state
 
     forget_peak()
-    before = peak_memory()
+    before, last = peak_memory(), dict[str, Any]()
 
     def step() -> Facts:
-        states()
+        last["_states"] = states()[0, ::EVERY].clone()
         return {"tokens": chosen["length"]}
 
     def finish() -> Facts:
         above = peak_memory() - before
-        return {"bytes_above_weights": above, "_states": states()[0, ::EVERY].float().cpu().tolist()}
+        return {"bytes_above_weights": above, "_states": last["_states"].float().cpu().tolist()}
 
     return Job(step, {}, finish)
 
