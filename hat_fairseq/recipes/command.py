@@ -127,6 +127,8 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
     check_scores([command for commands in steps.values() for command in commands])
+    if (root := values_of(flags).get("root")) is not None:  # before a step has written anything
+        check_root(Path(root))
     for step, commands in steps.items():
         last = commands[1:] if step in SCORED else []  # scores are computed in seconds
         if is_done(step, commands[0]):
@@ -138,6 +140,12 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     if scored := next((steps[step][1] for step in SCORED if len(steps.get(step, ())) > 1), None):
         show_labels(scored, quiet)
     return 0
+
+
+def check_root(folder: Path) -> None:
+    """Raises ValueError for a folder without any file."""
+    if not (folder.is_dir() and any(folder.iterdir())):
+        raise ValueError(f"--root {folder} is no folder with files: give the one that the data are in")
 
 
 def show_labels(score: Sequence[str], as_json: bool) -> None:

@@ -63,7 +63,7 @@ def encoder_words(folder: str) -> dict[str, list[str]]:
     path = Path(folder)
     if not is_model_folder(path) or (description := ModelFolder.open(path).description) is None:
         raise ValueError(
-            f"--encoder {folder} is no folder of hat import --package: run hat import bert HF_DIR --package {folder}"
+            f"--encoder {folder} is no folder of hat import --package: run hat import HF_DIR --package {folder}"
         )
     settings = {name: value for name, value in description["settings"].items() if not name.startswith(OF_TRAINING)}
     if description["network"] != "hat_roberta" or not settings.get("no_hierarchy"):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import write_lines
+from commands import hat, write_lines
 
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import labels
@@ -73,3 +73,15 @@ def test_the_folder_is_what_is_preprocessed() -> None:
 def test_refusals(name: str, flags: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         recipes.steps_of(name, flags)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_folder_without_files_is_refused_before_any_step(
+    exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if exists:
+        (tmp_path / "mine").mkdir()
+    assert hat("recipe", "run", "labels", "--root", "mine") == 2
+    assert "--root mine is no folder with files" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"] * exists
