@@ -72,7 +72,7 @@ test-processors: setup  ## tests of kernels, generation and export with the inst
 	  env $$setting OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(PROCESSOR_TESTS) || exit 1; done
 
 lint: setup docs types  ## ruff, mypy, shellcheck; build the site
-	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff check --no-cache .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/shellcheck $(SCRIPTS)
 

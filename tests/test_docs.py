@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import make_lra
+
 from hat_fairseq import cli
 from hat_fairseq.recipes.command import COMMANDS, OF_RUN
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 from commands import TWO_PROCESSES, USER_DIR, write_lines
+from libreoffice_help_en_de import page_paths, read_page
 from releases import write_release
 
 from hat_fairseq.data.pipeline import TextPipeline
@@ -19,7 +20,6 @@ from hat_fairseq.data.records_json import record_from_json, record_to_json
 from hat_fairseq.inference.checkpoints import loaded_of
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
-from libreoffice_help_en_de import page_paths, read_page
 
 TASK = "--task document_to_text --max-source-positions 256 --max-target-positions 256 --cpu --num-workers 0"
 TRAIN = (

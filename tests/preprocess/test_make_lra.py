@@ -8,15 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import make_lra
 import numpy as np
+import pathfinder
 import pytest
+from listops import Limits, expressions
 from releases import SAMPLES
 
-import make_lra
-import pathfinder
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
-from listops import Limits, expressions
 
 SPLITS = ("train", "valid", "test")
 
