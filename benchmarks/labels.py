@@ -1,19 +1,22 @@
-"""Labels of long documents from kept vectors: heads, words and baselines over folds and seeds, one row each.
+"""What labels long documents best on a CPU: sentences with learned weights, words, or both?
 
-    python benchmarks/labels.py FILE --work DIR --out benchmarks/results/labels.csv.gz [--folds 5] [--seeds 3]
+    python benchmarks/labels.py drawn FILE --work DIR
+    python benchmarks/labels.py imdb FILE --test FILE --work DIR
 
-FILE has JSON lines with id, text and label. The vectors of its sentences are computed once, by the MiniLM of the extra
-`minilm`, and kept in DIR. A row of the table is a fold, a seed and a system: how many of the documents of the fold it
-labels right, of all and of those with more than 380 words. Systems: the network with gated attention over vectors
-alone, in context and both; words; the mean of both; and the baselines of `hat score classification --baselines`.
+FILE has JSON lines with id, text and label. Without `--test` each document is tested once, in one of five folds. The
+vectors of the sentences are computed once, by the MiniLM of the extra `minilm`, and kept in DIR. Each arm of the
+network (`head`) has three seeds a fold, or five without folds, and the settings of `hat recipe run labels`; its vectors
+are those of sentences alone, in the context of their document, or both. A regression over terms of tokens stands beside
+it, as in the recipe, and is measured by itself as `tokens`. The baselines of `hat score classification --baselines`
+(`rules`) choose their strength on an eighth of the training documents. A document is long with more than 380 words.
+
+`drawn` is the task of docs/tutorial_labels.md: 300 documents in which two sentences decide. `hyperpartisan` has the 645
+articles of SemEval-2019, task 4; `imdb` has 3,000 training and 3,000 test reviews (Maas et al. 2011).
 """
 
 import argparse
-import csv
-import gzip
-import io
-import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,34 +24,33 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from harness import RESULTS, record_of
+from study_table import Run, read_runs, write_runs
 from torch import Tensor
 
 from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.rows import row_of
+from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.models.fit_words import fit_words
 from hat_fairseq.modules.unit_heads import DocumentHead, mean_of_probabilities
 from hat_fairseq.modules.units import UnitSizes
+from hat_fairseq.networks import build
 from hat_fairseq.networks.units import UNIT_VECTORS
+from hat_fairseq.recipes.labels import OF_TRAINING
 from hat_fairseq.scoring.baselines import FIRST, OF_DOCUMENTS, LabelledDocument, baselines
 
-COLUMNS = ("fold", "seed", "system", "documents", "right", "long_documents", "long_right")
-EPOCHS, BATCH, LR, DECAY = 15, 8, 1e-3, 0.05  # those of configs/base/units.yaml
+EPOCHS, BATCH, LR, DECAY, DROPOUT = 15, 8, 1e-3, 0.05, 0.15  # those of configs/base/units.yaml
+Document = dict[str, Any]
 
 
-def hat(*words: object) -> None:
-    """Runs a command of `hat`; RuntimeError if it fails."""
-    if cli.main(list(map(str, words))):
-        raise RuntimeError(f"hat {' '.join(map(str, words))} failed")
-
-
-def documents_of(file: Path, work: Path) -> list[dict[str, Any]]:
-    """Returns the ids of tokens and the vectors of each document, from DIR if they are there."""
-    if (stored := work / "vectors.pt").is_file():
+def documents_of(file: Path, work: Path) -> list[Document]:
+    """Returns texts, labels, ids of tokens and vectors of documents, from DIR if they are there."""
+    if (stored := work / f"{file.stem}.pt").is_file():
         return torch.load(stored, weights_only=True)
-    if not (work / "minilm").is_dir():
-        hat("import", "minilm", "--package", work / "minilm")
+    if not (work / "minilm").is_dir() and cli.main(["import", "minilm", "--package", str(work / "minilm")]):
+        raise RuntimeError("hat import minilm failed")
     loaded = load(work / "minilm", precision="auto")
     loaded.pipeline.settings = replace(loaded.pipeline.settings, kind="classification")
     encoder, documents = units_encoder(work / "minilm"), []
@@ -59,17 +61,14 @@ def documents_of(file: Path, work: Path) -> list[dict[str, Any]]:
         with torch.no_grad():
             alone, context = torch.cat([*encoder.encode_alone([units])]), next(encoder.encode_in_context([units]))
         vectors = {"alone": alone.half(), "context": F.normalize(context, dim=1).half()}
-        documents.append({"text": str(record.text), "label": str(record.label), "ids": tokens, **vectors})
+        about = {"id": str(record.id), "text": str(record.text), "label": str(record.label)}
+        documents.append({**about, "ids": tokens, **vectors})
     torch.save(documents, stored)
     return documents
 
 
 def units_encoder(folder: Path) -> Any:
     """Returns the encoder of a folder as that of `hat_units`."""
-    from hat_fairseq.model_folder import ModelFolder
-    from hat_fairseq.networks import build
-    from hat_fairseq.recipes.labels import OF_TRAINING
-
     own = ModelFolder.open(folder)
     assert own.description is not None
     every = own.description["settings"].items()
@@ -80,89 +79,114 @@ def units_encoder(folder: Path) -> Any:
     return model.core
 
 
-def vectors_of(document: dict[str, Any], which: str) -> Tensor:
+def vectors_of(document: Document, which: str) -> Tensor:
     names = ("alone", "context") if which == "both" else (which,)
     return torch.cat([document[name].float() for name in names], dim=1)
 
 
-def batch(documents: list[dict[str, Any]], which: str) -> tuple[Tensor, Tensor]:
+def batch(documents: Sequence[Document], which: str) -> tuple[Tensor, Tensor]:
     vectors = [vectors_of(each, which) for each in documents]
     lengths = torch.tensor(list(map(len, vectors)))
     padded = torch.nn.utils.rnn.pad_sequence(vectors, batch_first=True)
     return padded, torch.arange(padded.size(1)) >= lengths[:, None]
 
 
-def trained(train: list[dict[str, Any]], gold: Tensor, classes: int, which: str, seed: int) -> DocumentHead:
+def trained(train: Sequence[Document], gold: Tensor, classes: int, which: str, seed: int) -> DocumentHead:
     """Trains the head of the recipe."""
     torch.manual_seed(seed)
-    head = DocumentHead(vectors_of(train[0], which).size(1), classes, UnitSizes("none", dropout=0.15))
+    head = DocumentHead(vectors_of(train[0], which).size(1), classes, UnitSizes("none", dropout=DROPOUT))
     optimizer = torch.optim.AdamW(head.parameters(), LR, weight_decay=DECAY)
     for _ in range(EPOCHS):
         for places in torch.randperm(len(train)).split(BATCH):
             logits = head.network(*batch([train[place] for place in places], which))
             optimizer.zero_grad()
             F.cross_entropy(logits, gold[places]).backward()
+            torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
             optimizer.step()
     return head.eval()
 
 
-def folds_of(labels: np.ndarray, folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def folds_of(documents: list[Document], test: list[Document] | None) -> Iterator[tuple[list[Document], list[Document]]]:
+    """Yields training and test documents: of five folds, or those of two files."""
+    if test is not None:
+        yield documents, test
+        return
     from sklearn.model_selection import StratifiedKFold
 
-    yield from StratifiedKFold(folds, shuffle=True, random_state=1).split(labels, labels)
+    labels = [each["label"] for each in documents]
+    for own, asked in StratifiedKFold(5, shuffle=True, random_state=1).split(labels, labels):
+        yield [documents[place] for place in own], [documents[place] for place in asked]
 
 
-def rows_of(documents: list[dict[str, Any]], folds: int, seeds: int) -> Iterator[dict[str, Any]]:
-    """Yields the rows of the table."""
-    names = sorted({each["label"] for each in documents})
-    gold = torch.tensor([names.index(each["label"]) for each in documents])
-    for fold, (own, test) in enumerate(folds_of(gold.numpy(), folds)):
-        known, asked = [documents[place] for place in own], [documents[place] for place in test]
-        is_long = np.array([len(each["text"].split()) > FIRST for each in asked])
+def scores_of(asked: Sequence[Document], labels: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Returns for each document by figure whether its label is right, and whether the document counts."""
+    scores = {}
+    for each, label in zip(asked, labels, strict=True):
+        right, is_long = float(label == each["label"]), float(len(each["text"].split()) > FIRST)
+        scores[each["id"]] = {"accuracy": (right, 1.0), "accuracy, long documents": (right * is_long, is_long)}
+    return scores
 
-        def row(seed: int, system: str, right: np.ndarray, fold: int = fold, is_long: np.ndarray = is_long) -> Any:
-            counts = (len(right), int(right.sum()), int(is_long.sum()), int(right[is_long].sum()))
-            return dict(zip(COLUMNS, (fold, seed, system, *counts), strict=True))
 
-        held = max(1, len(own) // 8)  # validation of the baselines
-        plain = [
-            LabelledDocument((each["text"],), (each["label"],), each["alone"].float().numpy()) for each in documents
-        ]
-        train, valid, wanted = ([plain[place] for place in part] for part in (own[held:], own[:held], test))
-        for each in baselines([*OF_DOCUMENTS], train, valid, wanted):
-            right = np.array([a == b.labels for a, b in zip(each.labels, wanted, strict=True)])
-            yield row(0, f"baseline: {each.title}", right)
-        words = DocumentHead(1, len(names), UnitSizes("none")).words
-        assert words is not None
-        fit_words(words, [each["ids"] for each in known], gold[own].tolist())
+def plain(document: Document) -> LabelledDocument:
+    return LabelledDocument((document["text"],), (document["label"],), document["alone"].float().numpy())
+
+
+def runs_of_fold(known: list[Document], asked: list[Document], fold: int, seeds: int) -> Iterator[Run]:
+    """Yields all runs of a fold: rules, the regression over tokens, and the network alone and beside it."""
+    names = sorted({each["label"] for each in known})
+    gold = torch.tensor([names.index(each["label"]) for each in known])
+
+    def run(train: str, arm: str, seed: int, labels: Sequence[str], seconds: float) -> Run:
+        about = {"train": train, "arm": arm, "seed": 100 * fold + seed, "cpu_seconds": round(seconds, 2)}
+        return {**about, "scores": scores_of(asked, labels)}
+
+    def labels_of(logits: Tensor) -> list[str]:
+        return [names[place] for place in logits.argmax(dim=1).tolist()]
+
+    held = len(known) // 8  # validation of the baselines
+    order = np.random.default_rng(fold).permutation(len(known))
+    train, valid = ([plain(known[place]) for place in part] for part in (order[held:], order[:held]))
+    for name in OF_DOCUMENTS:
+        begin = time.process_time()
+        (fitted,) = baselines([name], train, valid, [plain(each) for each in asked])
+        yield run("rules", fitted.title, 0, [label for (label,) in fitted.labels], time.process_time() - begin)
+    begin = time.process_time()
+    words = DocumentHead(1, len(names), UnitSizes("none")).words
+    assert words is not None
+    fit_words(words, [each["ids"] for each in known], gold.tolist())
+    with torch.no_grad():
         of_words = torch.cat([words(each["ids"][None]) for each in asked])
-        yield row(0, "words", (of_words.argmax(dim=1) == gold[test]).numpy())
-        for seed in range(seeds):
-            for which in UNIT_VECTORS:
-                head = trained(known, gold[own], len(names), which, seed)
-                with torch.no_grad():
-                    network = head.network(*batch(asked, which))
-                both = mean_of_probabilities(network, of_words)
-                for system, logits in ((f"gated, {which}", network), (f"gated, {which}, and words", both)):
-                    yield row(seed, system, (logits.argmax(dim=1) == gold[test]).numpy())
+    yield run("rules", "tokens", 0, labels_of(of_words), time.process_time() - begin)
+    for seed in range(1, seeds + 1):
+        for which in UNIT_VECTORS:
+            begin = time.process_time()
+            head = trained(known, gold, len(names), which, seed)
+            with torch.no_grad():
+                network = torch.cat([head.network(*batch([each], which)) for each in asked])
+            spent = time.process_time() - begin
+            yield run("head", which, seed, labels_of(network), spent)
+            yield run("head", f"{which}, tokens", seed, labels_of(mean_of_probabilities(network, of_words)), spent)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=("drawn", "hyperpartisan", "imdb"))
     parser.add_argument("file", type=Path)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--test", type=Path, help="test these documents instead of five folds")
+    parser.add_argument("--work", type=Path, required=True, help="keep vectors here")
+    parser.add_argument("--out", type=Path, default=RESULTS / "labels.csv.gz")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    text = io.StringIO()
-    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    for row in rows_of(documents_of(args.file, args.work), args.folds, args.seeds):
-        print(json.dumps(row), flush=True)
-        table.writerow(row)
-    args.out.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+    documents = documents_of(args.file, args.work)
+    test = documents_of(args.test, args.work) if args.test else None
+    machine = {name: value for name, value in record_of().items() if name in ("command", "device", "threads", "versions")}
+    runs: list[Run] = []
+    for fold, (known, asked) in enumerate(folds_of(documents, test)):
+        for run in runs_of_fold(known, asked, fold, 5 if test else 3):
+            runs.append({"task": args.task, **run, **machine})
+            right = [values["accuracy"][0] for values in run["scores"].values()]
+            print(fold, run["train"], run["arm"], run["seed"], f"{100 * float(np.mean(right)):.1f}", flush=True)
+    write_runs(args.out, [*(run for run in read_runs(args.out) if run["task"] != args.task), *runs])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ModernBERT in this package and in transformers: seconds and memory above the weights, with equal outputs.
+"""What does ModernBERT cost in this package and in transformers, with equal outputs?
 
     python benchmarks/modern_encoders.py --threads 2
 
@@ -7,7 +7,8 @@ Both have the same random weights with the shapes of ModernBERT-base: 22 layers 
 tokens on either side. One document without padding, in inference. `transformers` runs with its SDPA attention; in bf16
 its weights are bf16. `hat` is `hat_roberta` as `hat import` makes it, with `--precision fp32` or `bf16`. Memory is the
 peak of a process above what it holds with its model before the first document. The states of every 64th token are
-compared. 32,768 tokens are four times as many as ModernBERT was trained for, and time and memory are what count there.
+compared. 32,768 tokens are four times as many as ModernBERT was trained for, and time and memory are what count there;
+transformers would take a quarter of an hour for a document, and does not take part.
 """
 
 from typing import Any
@@ -29,7 +30,7 @@ SETTINGS: list[Setting] = [
     {"name": "{length} tokens", "length": 512, **SIZES},
     {"name": "{length} tokens", "length": 2048, **SIZES},
     {"name": "{length} tokens", "length": 8192, "rounds": 3, **SIZES},
-    {"name": "{length} tokens", "length": 32768, "rounds": 1, **SIZES},
+    {"name": "{length} tokens", "length": 32768, "rounds": 1, "contenders": ["hat", "hat bf16"], **SIZES},
 ]
 LARGEST = {"fp32": 1e-4, "bf16": 0.1}  # relative differences
 
@@ -98,7 +99,8 @@ def build(name: str, chosen: Setting) -> Job:
 
 
 def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
-    expected, told = torch.tensor(ends["transformers"]["_states"]), []
+    reference = next(iter(ends))  # transformers, or the first contender where it does not take part
+    expected, told = torch.tensor(ends[reference]["_states"]), []
     for name, end in ends.items():
         difference = float((torch.tensor(end["_states"]) - expected).abs().max() / expected.abs().max())
         if difference > LARGEST["bf16" if "bf16" in name else "fp32"]:

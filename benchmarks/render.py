@@ -74,6 +74,12 @@ LABELS: dict[str, dict[str, str]] = {
         "block-sparse": "`hat_roberta`, `--encoder-attention block-sparse`",
         "lsg": "LSG's local blocks of 128 in the layers of `hat_roberta`",
     },
+    "modern_encoders": {
+        "transformers": "ModernBERT (`transformers`), SDPA",
+        "hat": "`hat_roberta` of `hat import`",
+        "transformers bf16": "ModernBERT (`transformers`), SDPA, bf16",
+        "hat bf16": "`hat_roberta` of `hat import`, `--precision bf16`",
+    },
     "ablation": {
         "as it is": "the package",
         "query blocks": "full attention in blocks of queries -> SDPA",
@@ -261,7 +267,7 @@ def pretrained_articles(record: Record) -> str:
     return begin(record, seeds(record), machine(record)) + table(columns, rows)
 
 
-WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries")
+WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels")
 ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
     "evidence": [
@@ -314,6 +320,21 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("all", "HAT", "rules", "lead"),
         ("all", "HAT", "rules", "constant"),
     ],
+    **dict.fromkeys(
+        ("drawn", "hyperpartisan", "imdb"),
+        [
+            ("head", "alone, tokens", "rules", "words"),
+            ("head", "alone, tokens", "rules", "tokens"),
+            ("head", "alone, tokens", "rules", "mean of vectors"),
+            ("head", "alone, tokens", "head", "alone"),
+            ("head", "alone", "rules", "words"),
+            ("head", "alone", "rules", "mean of vectors"),
+            ("head", "both, tokens", "head", "alone, tokens"),
+            ("head", "context", "head", "alone"),
+            ("rules", "tokens", "rules", "words"),
+            ("rules", "words", "rules", "words, first 512 tokens"),
+        ],
+    ),
     **dict.fromkeys(
         ("articles", "papers"),
         [
@@ -596,7 +617,8 @@ OWN_TABLES = {
 }
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 # With tables of `interleaved`.
-TIMED = ("gpu", "long_encoders", "pretrained_length", "ablation", "training", "generation", "workers", "precision")
+TIMED = ("gpu", "long_encoders", "modern_encoders", "pretrained_length", "ablation", "training", "generation")
+TIMED += ("workers", "precision")
 
 
 def interleaved(record: Record) -> str:
@@ -618,7 +640,7 @@ def interleaved(record: Record) -> str:
 
 
 COLUMNS = ["setting", "contender", "parameters without tables", "parameters", "seconds", "times", "tokens/s"]
-COLUMNS += ["documents/s", "MB/s", "CPU seconds", "peak memory, GB"]
+COLUMNS += ["documents/s", "MB/s", "CPU seconds", "peak memory, GB", "above the weights, GB"]
 
 
 def label(record: Record, contender: str, setting: Record) -> str:
@@ -657,6 +679,8 @@ def figures(row: dict[str, float], process: Record) -> dict[str, str]:
     cells["CPU seconds"] = f"{row['cpu_median']:.2f}"
     if process["peak_bytes"] is not None:
         cells["peak memory, GB"] = f"{process['peak_bytes'] / 1e9:.2f}"
+    if "bytes_above_weights" in process:
+        cells["above the weights, GB"] = f"{process['bytes_above_weights'] / 1e9:.2f}"
     if "tables" in process:
         cells["parameters without tables"] = f"{(process['parameters'] - process['tables']) / 1e6:.1f}M"
     elif "parameters" in process:
