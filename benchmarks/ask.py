@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from study_table import series_of
 
 import hat_fairseq
 from hat_fairseq.data.records_json import read_records
@@ -167,13 +168,18 @@ def read(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, dict[tuple[str,
 
 
 def drawn(seeds: Sequence[dict[Any, tuple[float, int]]], documents: Sequence[Any], generator: Any) -> np.ndarray:
-    """(DRAWS + 1,) means, x 100: of all, then of drawn documents and seeds; the same documents for a seed's number."""
+    """(DRAWS + 1,) means, x 100: of all, then of drawn series of meetings and seeds.
+
+    Documents are domain and name. The same series are drawn for each seed of the generator.
+    """
     sums = np.array([[each.get(document, (0.0, 0))[0] for document in documents] for each in seeds])
     counts = np.array([seeds[0].get(document, (0.0, 0))[1] for document in documents])
-    chosen = generator.integers(len(documents), size=(DRAWS, len(documents)))
-    weights = np.zeros((DRAWS + 1, len(documents)))
+    series = list(dict.fromkeys(series_of(name) for _, name in documents))
+    chosen = generator.integers(len(series), size=(DRAWS, len(series)))
+    weights = np.zeros((DRAWS + 1, len(series)))
     weights[0] = 1
     np.add.at(weights[1:], (np.arange(DRAWS)[:, None], chosen), 1)
+    weights = weights[:, [series.index(series_of(name)) for _, name in documents]]
     by_seed = weights @ sums.T / (weights @ counts)[:, None]
     if len(seeds) == 1:
         return np.asarray(100 * by_seed[:, 0])

@@ -4,11 +4,12 @@
     python benchmarks/labels.py imdb FILE --test FILE --work DIR
 
 FILE has JSON lines with id, text and label. Without `--test` each document is tested once, in one of five folds. The
-vectors of the sentences are computed once, by the MiniLM of the extra `minilm`, and kept in DIR. Each arm of the
-network (`head`) has three seeds a fold, or five without folds, and the settings of `hat recipe run labels`; its vectors
-are those of sentences alone, in the context of their document, or both. A regression over terms of tokens stands beside
-it, as in the recipe, and is measured by itself as `tokens`. The baselines of `hat score classification --baselines`
-(`rules`) choose their strength on an eighth of the training documents. A document is long with more than 380 words.
+vectors of the sentences are computed once, by the MiniLM of the extra `minilm` with `--precision auto`, and kept in
+DIR. Each arm of the network (`head`) has three seeds a fold, or five without folds, and the settings of `hat recipe run
+labels`; its vectors are those of sentences alone, in the context of their document, or both. A regression over terms of
+tokens stands beside it, as in the recipe, and is measured by itself as `tokens`. The baselines of `hat score
+classification --baselines` (`rules`) choose their strength on an eighth of the training documents. A document is long
+with more than 380 words.
 
 `drawn` is the task of docs/tutorial_labels.md: 300 documents in which two sentences decide. `hyperpartisan` has the 645
 articles of SemEval-2019, task 4; `imdb` has 3,000 training and 3,000 test reviews (Maas et al. 2011).
@@ -32,6 +33,7 @@ from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.rows import row_of
+from hat_fairseq.kernels import choose_precision, set_precision
 from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.models.fit_words import fit_words
 from hat_fairseq.modules.unit_heads import DocumentHead, mean_of_probabilities
@@ -76,6 +78,7 @@ def units_encoder(folder: Path) -> Any:
     description = {"network": "hat_units", "settings": settings, "heads": {}}
     model = build(description | {"vocab_size": own.description["vocab_size"]}).eval()
     model.load_state_dict(own.tensors(), strict=False)
+    set_precision(model, choose_precision("auto", "cpu"))
     return model.core
 
 
@@ -179,7 +182,8 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     documents = documents_of(args.file, args.work)
     test = documents_of(args.test, args.work) if args.test else None
-    machine = {name: value for name, value in record_of().items() if name in ("command", "device", "threads", "versions")}
+    record = record_of()
+    machine = {name: record[name] for name in ("command", "device", "threads", "versions")}
     runs: list[Run] = []
     for fold, (known, asked) in enumerate(folds_of(documents, test)):
         for run in runs_of_fold(known, asked, fold, 5 if test else 3):

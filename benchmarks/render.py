@@ -10,12 +10,13 @@ import gzip
 import json
 import statistics
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from study_table import read_runs
+from study_table import read_runs, series_of
 
 Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
@@ -29,6 +30,10 @@ the log of a run on a GPU that was ended early.
 
 The experiments of version 0.5, with models from random weights, are finished: the commit 4fe126c0 has their page
 `benchmarks/experiments_0.5.md` with results and figures, the commit 0e4b36db7eb6 their scripts.
+
+Tables of differences have intervals of 95 % over test documents and trainings, where meetings of a series are drawn
+together, and beside each figure p: of a two-sided test that the difference is 0, by the same draws, adjusted by Holm's
+method for the differences of the table in that figure. With 2,000 draws p is at least 0.001 times their number.
 """
 INTERLEAVED = """
 In the questions below, the contenders run in turns, each in its own process. Seconds are the median [least, most] over
@@ -381,12 +386,27 @@ def cells_of(record: Record) -> dict[Cell, list[Record]]:
     return cells
 
 
-def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()) -> str:
+@dataclass(frozen=True)
+class Figure:
+    """A mean in percent, or a difference, with its interval and, of a difference, the p of a two-sided test of 0."""
+
+    mean: float
+    low: float
+    high: float
+    p: float | None = None
+
+    def __str__(self) -> str:
+        sign = "" if self.p is None else "+"
+        return f"{self.mean:{sign}.1f} [{self.low:{sign}.1f}, {self.high:{sign}.1f}]"
+
+
+def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()) -> Figure:
     """The mean of a figure over the trainings in percent, with its interval; or the difference from those of others.
 
     `others` have the same seeds; or they are rules, which have one run for each set of tested documents. The interval
-    has the 2.5 and 97.5 % quantiles of `DRAWS` draws of test documents and of trainings. Of n trainings that tested the
-    same documents each draw has n - 1, with replacement: with n, the variance would be too small by (n - 1) / n.
+    has the 2.5 and 97.5 % quantiles of `DRAWS` draws of test documents and of trainings. Documents of one series, such
+    as the meetings of one team, are drawn together. Of n trainings that tested the same documents each draw has n - 1,
+    with replacement: with n, the variance would be too small by (n - 1) / n.
     """
 
     def values(run: Record) -> np.ndarray:
@@ -401,26 +421,37 @@ def figure_of(runs: Sequence[Record], figure: str, others: Sequence[Record] = ()
             (other,) = [each for each in tested if each["seed"] == run["seed"]] or tested
             rows -= values(other) * [1, 0]
         trainings.setdefault(tuple(sorted(run["scores"])), []).append(rows * [100, 1])
-    folds = [np.stack(each) for each in trainings.values()]
-    total = sum(fold.mean(axis=0).sum(axis=0) for fold in folds)
-    drawn, begin, random = np.zeros((DRAWS, 2)), 0, np.random.default_rng(1)
-    chosen = draws_of(sum(fold.shape[1] for fold in folds))
-    for fold in folds:
-        count, documents, _ = fold.shape
+    folds = {names: np.stack(each) for names, each in trainings.items()}
+    total = sum(fold.mean(axis=0).sum(axis=0) for fold in folds.values())
+    drawn, random = np.zeros((DRAWS, 2)), np.random.default_rng(1)
+    place = {name: number for number, name in enumerate(dict.fromkeys(series_of(n) for names in folds for n in names))}
+    chosen = draws_of(len(place))
+    for names, fold in folds.items():
+        count = len(fold)
         times = random.multinomial(size := max(1, count - 1), [1 / count] * count, DRAWS) / size
-        weights = chosen[:, begin : begin + documents]
+        weights = chosen[:, [place[series_of(name)] for name in names]]
         drawn += np.stack([((times @ fold[:, :, part]) * weights).sum(axis=1) for part in (0, 1)], axis=1)
-        begin += documents
-    low, high = np.percentile(drawn[:, 0] / drawn[:, 1], [2.5, 97.5])
-    sign = "+" if others else ""
-    return f"{total[0] / total[1]:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+    means = drawn[:, 0] / drawn[:, 1]
+    low, high = np.percentile(means, [2.5, 97.5])
+    rarer = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    return Figure(total[0] / total[1], low, high, min(1.0, 2 * (rarer + 1) / (DRAWS + 1)) if others else None)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """The p of several tests adjusted by Holm's method (1979)."""
+    order = sorted(range(len(values)), key=lambda place: values[place])
+    adjusted, largest = [0.0] * len(values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = largest
+    return adjusted
 
 
 @cache
-def draws_of(documents: int) -> np.ndarray:
-    """How often each document is in each of 2,000 test sets, drawn as `hat score` draws them with seed 1."""
+def draws_of(units: int) -> np.ndarray:
+    """How often each document or series is in each of 2,000 test sets, drawn as `hat score` draws them with seed 1."""
     random = np.random.default_rng(1)
-    return np.stack([np.bincount(random.integers(0, documents, documents), minlength=documents) for _ in range(DRAWS)])
+    return np.stack([np.bincount(random.integers(0, units, units), minlength=units) for _ in range(DRAWS)])
 
 
 def arms(record: Record) -> str:
@@ -436,7 +467,8 @@ def arms(record: Record) -> str:
         rows.append([trained, escaped(arm), size, ", ".join(str(run["seed"]) for run in runs), *values, minutes])
     text = f"\n### {record['task']}\n\n" + ", ".join(sorted({machine(run) for run in record["runs"]})) + ".\n\n"
     text += table(["trained", "arm", "parameters trained", "seeds", *names, "CPU minutes of a run"], rows)
-    rows, missing = [], []
+    differences: list[tuple[str, int, list[Figure]]] = []
+    missing = []
     for *minuend, trained, arm in PAIRS[record["task"]]:
         one, other = cells.get((minuend[0], minuend[1]), []), cells.get((trained, arm), [])
         if trained != "rules":  # which have no seeds, but one run for each fold
@@ -444,11 +476,16 @@ def arms(record: Record) -> str:
             one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
         name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
         if one and other:
-            rows.append([name, len(one), *(figure_of(one, figure, other) for figure in names)])
+            differences.append((name, len(one), [figure_of(one, figure, other) for figure in names]))
         else:
             missing.append(name)
-    if rows:
-        text += "\n" + table(["difference", "seeds", *names], rows)
+    if differences:
+        tests = [holm([figures[place].p or 1.0 for *_, figures in differences]) for place in range(len(names))]
+        rows = [
+            [name, n, *(cell for pair in zip(figures, (f"{p:.3f}" for p in own), strict=True) for cell in pair)]
+            for (name, n, figures), *own in zip(differences, *tests, strict=True)
+        ]
+        text += "\n" + table(["difference", "runs", *(cell for name in names for cell in (name, "p"))], rows)
     text += learning_curves(cells) + different_texts(cells)
     return text + (f"\nNot run yet: {'; '.join(missing)}.\n" if missing else "")
 
@@ -491,9 +528,8 @@ def draw_pretrained_hierarchy() -> None:
         name = next(iter(next(iter(record["runs"][0]["scores"].values()))))
         for place, ((trained, _), runs) in enumerate(cells_of(record).items()):
             interval = figure_of(runs, name)
-            mean, low, high = (float(part.strip("[], ")) for part in interval.split())
-            axis.plot([low, high], [-place, -place], color=f"C{ORDER.index(trained)}")
-            axis.plot([mean], [-place], "o", color=f"C{ORDER.index(trained)}")
+            axis.plot([interval.low, interval.high], [-place, -place], color=f"C{ORDER.index(trained)}")
+            axis.plot([interval.mean], [-place], "o", color=f"C{ORDER.index(trained)}")
         labels = [arm if trained == "rules" else f"{arm} ({trained})" for trained, arm in cells_of(record)]
         axis.set_yticks([-place for place in range(len(labels))], labels)
         axis.set(xlabel=f"{record['task']}: {name}, %, with intervals over documents and trainings")
@@ -514,8 +550,8 @@ def draw_pretrained_length() -> None:
         names = {length: f"{arm}, {length} tokens" for length in LENGTHS} | {most: arm}
         for axis, quality in zip(axes[:2], ("average precision", "F1"), strict=True):
             runs = {length: cells[cell] for length, name in names.items() if (cell := ("head", name)) in cells}
-            rows = [[float(part.strip("[], ")) for part in figure_of(each, quality).split()] for each in runs.values()]
-            means, low, high = zip(*rows, strict=True)
+            rows = [figure_of(each, quality) for each in runs.values()]
+            means, low, high = ([getattr(row, part) for row in rows] for part in ("mean", "low", "high"))
             axis.fill_between(list(runs), low, high, color=f"C{color}", alpha=0.15)
             axis.plot(list(runs), means, "o-", color=f"C{color}", label=arm)
             axis.set(title=f"{quality}, %")

@@ -10,6 +10,7 @@ import fcntl
 import gzip
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +19,14 @@ from typing import Any
 Run = dict[str, Any]
 KEY = ("task", "train", "arm", "seed")
 COLUMNS = (*KEY, "document", "metric", "value", "weight")
+# Of AMI the four meetings of a team, of ICSI those of a group. The sessions of parliaments have other witnesses each.
+SERIES = re.compile(r"((?:ES|IS|TS)\d{4})[a-d]|(B[a-z]{2})\d{3}")
+
+
+def series_of(document: str) -> str:
+    """Returns the team or group whose meeting a document is, or the document itself: what intervals draw together."""
+    found = SERIES.fullmatch(document)
+    return next(filter(None, found.groups())) if found else document
 
 
 def key_of(run: Run) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,8 @@ import study_table
 import torch
 from commands import run_command
 from fairseq.data import Dictionary
+
+from hat_fairseq.networks.units import UNIT_VECTORS
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RECORDS = render.records()
@@ -195,7 +198,8 @@ def test_differences_are_of_arms_that_exist() -> None:
         arm for pairs in render.PAIRS.values() for _, one, other, arm in pairs for arm in (one, arm) if other != "rules"
     }
     names = {re.sub(r", \d+ tokens$", "", name) for name in names}
-    assert names <= {*pretrained_hierarchy.ARMS, *continued_pretraining.ARMS, *bert_summaries.ARMS}
+    of_labels = {name for which in UNIT_VECTORS for name in (which, f"{which}, tokens")}
+    assert names <= {*pretrained_hierarchy.ARMS, *continued_pretraining.ARMS, *bert_summaries.ARMS, *of_labels}
 
 
 def test_each_article_is_tested_once_and_counts_once() -> None:
@@ -210,9 +214,9 @@ def test_each_article_is_tested_once_and_counts_once() -> None:
         constant = torch.tensor([[1.0, 0.0]])
         runs.append({"seed": seed, "scores": {each.id: task.measure(constant, each, 0) for each in parts["test"]}})
     assert len({name for run in runs for name in run["scores"]}) == 60
-    assert render.figure_of(runs, "accuracy").startswith("66.7 [")
-    assert render.figure_of(runs, "accuracy, long").startswith("66.7 [")
-    assert render.figure_of(runs, "accuracy", runs) == "+0.0 [+0.0, +0.0]"
+    assert str(render.figure_of(runs, "accuracy")).startswith("66.7 [")
+    assert str(render.figure_of(runs, "accuracy, long")).startswith("66.7 [")
+    assert str(render.figure_of(runs, "accuracy", runs)) == "+0.0 [+0.0, +0.0]"
     with pytest.raises(ValueError, match="unpack"):
         render.figure_of(runs, "accuracy", runs[:4])
 
@@ -222,11 +226,35 @@ def test_an_interval_contains_the_variance_of_trainings() -> None:
         return {"seed": seed, "scores": {str(number): {"accuracy": [right, 1]} for number in range(50)}}
 
     runs = [run(seed, right) for seed, right in enumerate([1, 1, 1, 0, 0])]
-    assert render.figure_of(runs, "accuracy") == "60.0 [25.0, 100.0]"  # of four that are drawn
-    assert render.figure_of(runs[:1], "accuracy") == "100.0 [100.0, 100.0]"
-    assert render.figure_of(runs, "accuracy", runs[::-1]) == "+0.0 [+0.0, +0.0]"  # by their seeds
+    assert str(render.figure_of(runs, "accuracy")) == "60.0 [25.0, 100.0]"  # of four that are drawn
+    assert str(render.figure_of(runs[:1], "accuracy")) == "100.0 [100.0, 100.0]"
+    assert str(render.figure_of(runs, "accuracy", runs[::-1])) == "+0.0 [+0.0, +0.0]"  # by their seeds
     rule = run(1, 0)  # which has one run for the documents, whatever the seed
-    assert render.figure_of(runs[2:], "accuracy", [rule]).startswith("+33.3 [")
+    assert str(render.figure_of(runs[2:], "accuracy", [rule])).startswith("+33.3 [")
+
+
+def test_meetings_of_a_series_are_drawn_together() -> None:
+    def run(names: Sequence[str]) -> dict[str, Any]:
+        return {"seed": 1, "scores": {name: {"F1": [float(name < "F"), 1]} for name in names}}
+
+    series = render.figure_of([run([f"{team}{part}" for team in ("ES2004", "TS3003") for part in "abcd"])], "F1")
+    assert (series.low, series.high) == (0, 100)  # in a quarter of the draws each series is missing
+    alone = render.figure_of([run([f"{letter}_1" for letter in "ABCDGHIJ"])], "F1")
+    assert alone.low == 12.5 and alone.high == 87.5
+    meetings = ("Bmr006", "Bmr014", "covid_4", "covid_9")
+    assert [render.series_of(name) for name in meetings] == ["Bmr", "Bmr", "covid_4", "covid_9"]
+
+
+def test_a_difference_has_a_p_and_holm_adjusts_several() -> None:
+    def run(right: Sequence[int]) -> dict[str, Any]:
+        return {"seed": 1, "scores": {str(number): {"F1": [value, 1]} for number, value in enumerate(right)}}
+
+    better = render.figure_of([run([1] * 30)], "F1", [run([0] * 15 + [1] * 15)])
+    level = render.figure_of([run([0, 1] * 15)], "F1", [run([1, 0] * 15)])
+    assert better.p == pytest.approx(2 / (render.DRAWS + 1)) and level.p is not None and level.p > 0.5
+    assert render.figure_of([run([1, 0])], "F1").p is None
+    assert render.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert render.holm([0.4, 0.9]) == pytest.approx([0.8, 0.9]) and render.holm([0.8, 0.7]) == [1, 1]
 
 
 def test_a_head_of_documents_reads_each_unit() -> None:
