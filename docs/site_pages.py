@@ -6,6 +6,8 @@ becomes the result of the function NAME.
 
 import argparse
 import ast
+import importlib
+import inspect
 import json
 import logging
 import os
@@ -17,6 +19,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import dedent
 
 from markdown.extensions.toc import slugify
 
@@ -50,6 +53,8 @@ def on_files(files, config):
         files.append(File.generated(config, name, content=text))
     for name, make in LIVE_PAGES.items():
         files.append(File.generated(config, name, content=make()))
+    for verb in verbs():
+        files.append(File.generated(config, f"hat_{verb}.md", content="\n".join(verb_page(verb))))
     return files
 
 
@@ -121,14 +126,71 @@ def options(parser, level):
             yield from options(sub, level + 1)
 
 
+def verbs():
+    """All verbs, in the order of `hat --help`."""
+    return [verb for names in cli.GROUPS.values() for verb in names]
+
+
+def verb_page(verb):
+    """The page of a verb: its help, and those of its sub-commands."""
+    parser = argparse.ArgumentParser(f"hat {verb}", description=cli.verb_help(verb))
+    cli.import_verb(verb).add_arguments(parser)
+    return options(parser, 1)
+
+
 def commands():
-    """The options of all verbs, by the groups of `hat --help`."""
-    for title, verbs in cli.GROUPS.items():
-        yield from ("", f"## {title.capitalize()}")
-        for verb in verbs:
-            parser = argparse.ArgumentParser(f"hat {verb}", description=cli.verb_help(verb))
-            cli.import_verb(verb).add_arguments(parser)
-            yield from options(parser, 3)
+    """A table of all verbs, by the groups of `hat --help`."""
+    for title, names in cli.GROUPS.items():
+        yield from ("", f"## {title.capitalize()}", "", "| command | |", "|---|---|")
+        for verb in names:
+            yield f"| [hat {verb}](hat_{verb}.md) | {cell(cli.verb_help(verb))} |"
+
+
+def api():
+    """The public names of the package with their signatures and docstrings."""
+    for path, members in PUBLIC.items():
+        module, name = path.rsplit(".", 1)
+        found = getattr(importlib.import_module(module), name)
+        yield from ("", f"## {name}", "", f"`{path}`", "", *documented(found, name, path))
+        for member in members:
+            yield from ("", f"### {name}.{member}", "", *documented(getattr(found, member), member, f"{path}.{member}"))
+
+
+def documented(found, name, path):
+    """The signature and the docstring of something public; ValueError for one that has none."""
+    text = inspect.getdoc(found)
+    if not text:
+        raise ValueError(f"{path} has no docstring")
+    yield from ("```python", written(name, inspect.signature(found)), "```", "")
+    for part in re.split(r"\n(?=(?:Args|Returns|Raises|Attributes):\n)", text):
+        head, _, rest = part.partition(":\n")
+        if rest and head.isalpha():
+            part = f"**{head}**\n\n" + re.sub(r"^(\w[\w, *]*): ", r"- `\1`: ", dedent(rest), flags=re.MULTILINE)
+        yield from (part, "")
+
+
+def written(name, signature):
+    """A signature without `self`, a line for each parameter if it is long."""
+    parameters = [parameter(each) for each in signature.parameters.values() if each.name != "self"]
+    end = (
+        "" if signature.return_annotation in (signature.empty, "None") else f" -> {short(signature.return_annotation)}"
+    )
+    line = f"{name}({', '.join(parameters)}){end}"
+    return line if len(line) <= 80 else f"{name}(\n    " + ",\n    ".join(parameters) + f",\n){end}"
+
+
+def parameter(each):
+    stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+    text = stars + each.name + ("" if each.annotation is each.empty else f": {short(each.annotation)}")
+    if each.default is each.empty:
+        return text
+    return f"{text} = {json.dumps(each.default) if isinstance(each.default, str) else each.default}"
+
+
+def short(annotation):
+    """A type without the modules of its names."""
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
 
 
 def models():
@@ -176,5 +238,18 @@ def recipes():
         yield f"| `{name}` | {' | '.join(map(cell, row))} |"
 
 
-PARTS = {"commands": commands, "models": models, "readers": readers, "recipes": recipes}
+# What is public beside the commands: classes with the methods that are for users.
+PUBLIC = {
+    "hat_fairseq.load": (),
+    "hat_fairseq.inference.python.Model": (
+        *("generate", "predict", "ask", "embed", "encode_query", "encode_document", "encoder", "look", "push_to_hub"),
+    ),
+    "hat_fairseq.inference.answers.Answers": (),
+    "hat_fairseq.inference.answers.Question": (),
+    "hat_fairseq.inference.answers.Passage": (),
+    "hat_fairseq.inference.answers.Line": (),
+    "hat_fairseq.networks.build": (),
+    "hat_fairseq.register.register": (),
+}
+PARTS = {"api": api, "commands": commands, "models": models, "readers": readers, "recipes": recipes}
 LIVE_PAGES = {"look_page.html": live_look, "ask_page.html": live_ask}
