@@ -1,4 +1,17 @@
 #!/usr/bin/env bash
 # arXiv from BART-large (Rohde et al. 2021, Table 3).
-# Flags: configs/arxiv.yaml; the whole command: DRY_RUN=1 generate_scripts/arxiv.sh
-exec "$(dirname "$0")/../scripts/hat" recipe generate arxiv "$@"
+# Another split or model: hat recipe generate arxiv [FLAGS].
+set -euo pipefail
+hat generate checkpoints/arxiv/checkpoint_best.pt data-bin/arxiv \
+    --split test \
+    --out results/arxiv/test.jsonl \
+    --overwrite \
+    --batch-size 16 \
+    --beam 2 \
+    --lenpen 1 \
+    --min-len 72 \
+    --max-len-b 966
+hat score rouge \
+    --like files2rouge results/arxiv/test.jsonl \
+    --references data-bin/arxiv/text/test.jsonl \
+    --out results/arxiv/test.score.json

@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
 # WikiHop with ERNIE-Sparse (Liu et al. 2022, Tables 4 and 9).
-# Flags: configs/ernie_sparse_wikihop.yaml; the whole command: DRY_RUN=1 generate_scripts/ernie_sparse_wikihop.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict ernie_sparse_wikihop "$@"
+# Another split or model: hat recipe predict ernie_sparse_wikihop [FLAGS].
+set -euo pipefail
+hat predict checkpoints/ernie_sparse_wikihop/checkpoint_best.pt data-bin/ernie_sparse_wikihop \
+    --split valid \
+    --out results/ernie_sparse_wikihop/valid.jsonl \
+    --overwrite \
+    --batch-size 8
+hat score classification results/ernie_sparse_wikihop/valid.jsonl \
+    --references data-bin/ernie_sparse_wikihop/text/valid.jsonl \
+    --out results/ernie_sparse_wikihop/valid.score.json

@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
-# ListOps: the value of a nested expression, of 500 to 2,000 symbols.
-# Flags: configs/lra_listops.yaml; the whole command: DRY_RUN=1 generate_scripts/lra_listops.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict lra_listops "$@"
+# ListOps: the value of a nested expression, of 500 to 2,000 symbols. Long Range Arena.
+# Another split or model: hat recipe predict lra_listops [FLAGS].
+set -euo pipefail
+hat predict checkpoints/lra_listops/checkpoint_best.pt data-bin/lra_listops \
+    --split test \
+    --out results/lra_listops/test.jsonl \
+    --overwrite \
+    --batch-size 32
+hat score classification results/lra_listops/test.jsonl \
+    --references data-bin/lra_listops/text/test.jsonl \
+    --out results/lra_listops/test.score.json

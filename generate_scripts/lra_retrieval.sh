@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
-# Retrieval: does one paper cite the other? Two texts as bytes, each truncated to 4,000.
-# Flags: configs/lra_retrieval.yaml; the whole command: DRY_RUN=1 generate_scripts/lra_retrieval.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict lra_retrieval "$@"
+# Retrieval: does one paper cite the other? Two texts as bytes, each truncated to 4,000. Long Range Arena.
+# Another split or model: hat recipe predict lra_retrieval [FLAGS].
+set -euo pipefail
+hat predict checkpoints/lra_retrieval/checkpoint_best.pt data-bin/lra_retrieval \
+    --split test \
+    --out results/lra_retrieval/test.jsonl \
+    --overwrite \
+    --batch-size 32
+hat score classification results/lra_retrieval/test.jsonl \
+    --references data-bin/lra_retrieval/text/test.jsonl \
+    --out results/lra_retrieval/test.score.json

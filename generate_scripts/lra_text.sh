@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
-# Text: reviews of films as bytes, truncated to 1,000.
-# Flags: configs/lra_text.yaml; the whole command: DRY_RUN=1 generate_scripts/lra_text.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict lra_text "$@"
+# Text: reviews of films as bytes, truncated to 1,000. Long Range Arena.
+# Another split or model: hat recipe predict lra_text [FLAGS].
+set -euo pipefail
+hat predict checkpoints/lra_text/checkpoint_best.pt data-bin/lra_text \
+    --split test \
+    --out results/lra_text/test.jsonl \
+    --overwrite \
+    --batch-size 32
+hat score classification results/lra_text/test.jsonl \
+    --references data-bin/lra_text/text/test.jsonl \
+    --out results/lra_text/test.score.json

@@ -1,4 +1,13 @@
 #!/usr/bin/env bash
-# MultiNLI with HAT's encoder (Rohde et al. 2021, section 7, Table 8).
-# Flags: configs/mnli.yaml; the whole command: DRY_RUN=1 generate_scripts/mnli.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict mnli "$@"
+# MultiNLI with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on MNLI, as fairseq's example
+# for GLUE has them.
+# Another split or model: hat recipe predict mnli [FLAGS].
+set -euo pipefail
+hat predict checkpoints/mnli/checkpoint_best.pt data-bin/mnli \
+    --split valid \
+    --out results/mnli/valid.jsonl \
+    --overwrite \
+    --batch-size 32
+hat score classification results/mnli/valid.jsonl \
+    --references data-bin/mnli/text/valid.jsonl \
+    --out results/mnli/valid.score.json

@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
 # Natural Questions as Poolingformer answers them (Zhang et al. 2021, Table 2).
-# Flags: configs/natural_questions.yaml; the whole command: DRY_RUN=1 generate_scripts/natural_questions.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict natural_questions "$@"
+# Another split or model: hat recipe predict natural_questions [FLAGS].
+set -euo pipefail
+hat predict checkpoints/natural_questions/checkpoint_best.pt data-bin/natural_questions \
+    --split valid \
+    --out results/natural_questions/valid.jsonl \
+    --overwrite \
+    --batch-size 4
+hat score natural_questions results/natural_questions/valid.jsonl \
+    --references data-bin/natural_questions/text/valid.jsonl \
+    --out results/natural_questions/valid.score.json

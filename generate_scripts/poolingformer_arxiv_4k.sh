@@ -1,4 +1,17 @@
 #!/usr/bin/env bash
 # arXiv with Poolingformer, 4,096 tokens (Zhang et al. 2021, Table 4).
-# Flags: configs/poolingformer_arxiv_4k.yaml; the whole command: DRY_RUN=1 generate_scripts/poolingformer_arxiv_4k.sh
-exec "$(dirname "$0")/../scripts/hat" recipe generate poolingformer_arxiv_4k "$@"
+# Another split or model: hat recipe generate poolingformer_arxiv_4k [FLAGS].
+set -euo pipefail
+hat generate checkpoints/poolingformer_arxiv_4k/checkpoint_best.pt data-bin/poolingformer_arxiv_4k \
+    --split test \
+    --out results/poolingformer_arxiv_4k/test.jsonl \
+    --overwrite \
+    --batch-size 16 \
+    --beam 5 \
+    --lenpen 2 \
+    --min-len 72 \
+    --max-len-b 966
+hat score rouge \
+    --like files2rouge results/poolingformer_arxiv_4k/test.jsonl \
+    --references data-bin/poolingformer_arxiv_4k/text/test.jsonl \
+    --out results/poolingformer_arxiv_4k/test.score.json

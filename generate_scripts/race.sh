@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
-# RACE with HAT's encoder (Rohde et al. 2021, section 7, Table 8).
-# Flags: configs/race.yaml; the whole command: DRY_RUN=1 generate_scripts/race.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict race "$@"
+# RACE with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on RACE.
+# Another split or model: hat recipe predict race [FLAGS].
+set -euo pipefail
+hat predict checkpoints/race/checkpoint_best.pt data-bin/race \
+    --split test \
+    --out results/race/test.jsonl \
+    --overwrite \
+    --batch-size 8
+hat score classification results/race/test.jsonl \
+    --references data-bin/race/text/test.jsonl \
+    --out results/race/test.score.json

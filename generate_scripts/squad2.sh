@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
-# SQuAD 2.0 with HAT's encoder (Rohde et al. 2021, section 7, Table 8).
-# Flags: configs/squad2.yaml; the whole command: DRY_RUN=1 generate_scripts/squad2.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict squad2 "$@"
+# SQuAD 2.0 with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on SQuAD.
+# Another split or model: hat recipe predict squad2 [FLAGS].
+set -euo pipefail
+hat predict checkpoints/squad2/checkpoint_best.pt data-bin/squad2 \
+    --split valid \
+    --out results/squad2/valid.jsonl \
+    --overwrite \
+    --batch-size 32
+hat score squad results/squad2/valid.jsonl \
+    --references data-bin/squad2/text/valid.jsonl \
+    --out results/squad2/valid.score.json

@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
 # TyDi QA's primary tasks as Poolingformer does them (Zhang et al. 2021, Table 3).
-# Flags: configs/tydi_qa.yaml; the whole command: DRY_RUN=1 generate_scripts/tydi_qa.sh
-exec "$(dirname "$0")/../scripts/hat" recipe predict tydi_qa "$@"
+# Another split or model: hat recipe predict tydi_qa [FLAGS].
+set -euo pipefail
+hat predict checkpoints/tydi_qa/checkpoint_best.pt data-bin/tydi_qa \
+    --split valid \
+    --out results/tydi_qa/valid.jsonl \
+    --overwrite \
+    --batch-size 4
+hat score tydi_qa results/tydi_qa/valid.jsonl \
+    --references data-bin/tydi_qa/text/valid.jsonl \
+    --out results/tydi_qa/valid.score.json

@@ -1,4 +1,14 @@
 #!/usr/bin/env bash
 # WMT20 English-German, whole documents (Rohde et al. 2021, section 4.2, Table 7).
-# Flags: configs/wmt20_en_de.yaml; the whole command: DRY_RUN=1 generate_scripts/wmt20_en_de.sh
-exec "$(dirname "$0")/../scripts/hat" recipe generate wmt20_en_de "$@"
+# Another split or model: hat recipe generate wmt20_en_de [FLAGS].
+set -euo pipefail
+hat generate checkpoints/wmt20_en_de/checkpoint_best.pt data-bin/wmt20_en_de \
+    --split test \
+    --out results/wmt20_en_de/test.jsonl \
+    --overwrite \
+    --max-tokens 8192 \
+    --beam 4 \
+    --max-len-b 1023
+hat score bleu results/wmt20_en_de/test.jsonl \
+    --references data-bin/wmt20_en_de/text/test.jsonl \
+    --out results/wmt20_en_de/test.score.json

@@ -127,9 +127,6 @@ def allowed_flags(words: list[str]) -> set[str] | frozenset[str] | None:
         return verb_flags(*rest) | (fairseq_flags() if passed_on else frozenset())
     if program.startswith("fairseq-"):
         return fairseq_flags()
-    if words[0].startswith(("train_scripts/", "generate_scripts/")):
-        verb = (ROOT / words[0]).read_text(encoding="utf-8").rpartition(" recipe ")[2].split()[0]
-        return recipe_flags(verb)
     return None
 
 

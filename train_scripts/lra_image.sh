@@ -1,4 +1,35 @@
 #!/usr/bin/env bash
-# Image: the class of a grey picture of CIFAR-10, pixel by pixel.
-# Flags: configs/lra_image.yaml; the whole command: DRY_RUN=1 train_scripts/lra_image.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train lra_image "$@"
+# Image: the class of a grey picture of CIFAR-10, pixel by pixel. Long Range Arena.
+#
+# data:     data-bin/lra_image/bin, of hat recipe preprocess lra_image --root DIR (docs/datasets.md)
+# weights:  random
+# update:   256 documents x 1 = 256 documents an update, on 1 GPU; on other numbers, and with flags
+#           that replace these: hat recipe train lra_image --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/lra_image/bin \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task sequence_classification \
+    --arch ernie_sparse_lra_image \
+    --max-positions 1026 \
+    --save-dir checkpoints/lra_image \
+    --log-format json \
+    --log-file checkpoints/lra_image/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler cosine \
+    --criterion document_labels \
+    --best-checkpoint-metric accuracy \
+    --maximize-best-checkpoint-metric \
+    --adam-betas '(0.9, 0.98)' \
+    --adam-eps 1e-09 \
+    --lr-period-updates 35000 \
+    --dropout 0.3 \
+    --attention-dropout 0.2 \
+    --lr 5e-04 \
+    --batch-size 256 \
+    --max-update 35000 \
+    --warmup-updates 175 \
+    --distributed-world-size 1 \
+    --update-freq 1 \
+    "$@"

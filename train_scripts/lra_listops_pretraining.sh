@@ -1,4 +1,36 @@
 #!/usr/bin/env bash
-# Self-pretraining for ListOps of Long Range Arena.
-# Flags: configs/lra_listops_pretraining.yaml; the whole command: DRY_RUN=1 train_scripts/lra_listops_pretraining.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train lra_listops_pretraining "$@"
+# Self-pretraining for ListOps of Long Range Arena. Then: hat recipe train lra_listops --finetune-from-model
+# checkpoints/lra_listops_pretraining/checkpoint_best.pt --lr 1e-04
+#
+# data:     data-bin/lra_listops/bin/input0, of hat recipe preprocess lra_listops_pretraining --root DIR (docs/datasets.md)
+# weights:  random
+# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
+#           that replace these: hat recipe train lra_listops_pretraining --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/lra_listops/bin/input0 \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task masked_document_lm \
+    --arch ernie_sparse_lra_listops \
+    --max-positions 2002 \
+    --save-dir checkpoints/lra_listops_pretraining \
+    --log-format json \
+    --log-file checkpoints/lra_listops_pretraining/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler polynomial_decay \
+    --total-num-update 20000 \
+    --sample-break-mode eos \
+    --criterion masked_lm \
+    --weight-decay 0.01 \
+    --bf16 \
+    --tokens-per-sample 2002 \
+    --adam-betas '(0.9, 0.98)' \
+    --batch-size 32 \
+    --max-update 20000 \
+    --warmup-updates 1000 \
+    --mask-prob 0.1 \
+    --lr 1e-03 \
+    --distributed-world-size 1 \
+    --update-freq 1 \
+    "$@"

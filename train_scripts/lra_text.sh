@@ -1,4 +1,37 @@
 #!/usr/bin/env bash
-# Text: reviews of films as bytes, truncated to 1,000.
-# Flags: configs/lra_text.yaml; the whole command: DRY_RUN=1 train_scripts/lra_text.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train lra_text "$@"
+# Text: reviews of films as bytes, truncated to 1,000. Long Range Arena.
+#
+# data:     data-bin/lra_text/bin, of hat recipe preprocess lra_text --root DIR (docs/datasets.md)
+# weights:  random
+# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
+#           that replace these: hat recipe train lra_text --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/lra_text/bin \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task sequence_classification \
+    --arch ernie_sparse_lra_text \
+    --max-positions 1002 \
+    --save-dir checkpoints/lra_text \
+    --log-format json \
+    --log-file checkpoints/lra_text/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler inverse_sqrt \
+    --criterion document_labels \
+    --best-checkpoint-metric accuracy \
+    --maximize-best-checkpoint-metric \
+    --adam-betas '(0.9, 0.98)' \
+    --adam-eps 1e-09 \
+    --weight-decay 0.1 \
+    --dropout 0.1 \
+    --attention-dropout 0.1 \
+    --batch-size 32 \
+    --save-interval-updates 2000 \
+    --keep-interval-updates 1 \
+    --lr 0.0005590169943749475 \
+    --warmup-updates 8000 \
+    --max-update 20000 \
+    --distributed-world-size 1 \
+    --update-freq 1 \
+    "$@"

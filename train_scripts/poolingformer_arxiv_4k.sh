@@ -1,4 +1,39 @@
 #!/usr/bin/env bash
 # arXiv with Poolingformer, 4,096 tokens (Zhang et al. 2021, Table 4).
-# Flags: configs/poolingformer_arxiv_4k.yaml; the whole command: DRY_RUN=1 train_scripts/poolingformer_arxiv_4k.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train poolingformer_arxiv_4k "$@"
+#
+# data:     data-bin/poolingformer_arxiv_4k/bin, of hat recipe preprocess poolingformer_arxiv_4k --root DIR (docs/datasets.md)
+# weights:  bart.large/model.pt (docs/recipes.md says where from)
+# update:   8 GPUs x 1 document x 16 = 128 documents an update, on 8 GPUs; on other numbers, and with flags
+#           that replace these: hat recipe train poolingformer_arxiv_4k --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/poolingformer_arxiv_4k/bin \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task document_to_text \
+    --max-source-positions 4096 \
+    --save-dir checkpoints/poolingformer_arxiv_4k \
+    --log-format json \
+    --log-file checkpoints/poolingformer_arxiv_4k/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler polynomial_decay \
+    --total-num-update 15862 \
+    --criterion chunked_label_smoothed_cross_entropy \
+    --label-smoothing 0.1 \
+    --arch poolingformer_bart_large \
+    --finetune-from-model bart.large/model.pt \
+    --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 \
+    --weight-decay 0.01 \
+    --clip-norm 0.1 \
+    --dropout 0.1 \
+    --attention-dropout 0.1 \
+    --lr 2e-04 \
+    --bf16 \
+    --batch-size 1 \
+    --max-update 15862 \
+    --warmup-updates 1000 \
+    --checkpoint-activations \
+    --distributed-world-size 8 \
+    --update-freq 16 \
+    "$@"

@@ -1,4 +1,39 @@
 #!/usr/bin/env bash
 # PubMed from BART-large (Rohde et al. 2021, Table 3).
-# Flags: configs/pubmed.yaml; the whole command: DRY_RUN=1 train_scripts/pubmed.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train pubmed "$@"
+#
+# data:     data-bin/pubmed/bin, of hat recipe preprocess pubmed --root DIR (docs/datasets.md)
+# weights:  bart.large/model.pt (docs/recipes.md says where from)
+# update:   2 GPUs x 2 documents x 32 = 128 documents an update, on 2 GPUs; on other numbers, and with flags
+#           that replace these: hat recipe train pubmed --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/pubmed/bin \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task document_to_text \
+    --max-source-positions 3072 \
+    --save-dir checkpoints/pubmed \
+    --log-format json \
+    --log-file checkpoints/pubmed/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler polynomial_decay \
+    --total-num-update 30000 \
+    --criterion chunked_label_smoothed_cross_entropy \
+    --label-smoothing 0.1 \
+    --arch hat_bart_large \
+    --finetune-from-model bart.large/model.pt \
+    --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 \
+    --weight-decay 0.01 \
+    --clip-norm 0.1 \
+    --dropout 0.1 \
+    --attention-dropout 0.1 \
+    --lr 3e-05 \
+    --bf16 \
+    --extend-positions-from 512 \
+    --batch-size 2 \
+    --max-update 30000 \
+    --warmup-updates 900 \
+    --distributed-world-size 2 \
+    --update-freq 32 \
+    "$@"

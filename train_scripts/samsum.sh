@@ -1,4 +1,38 @@
 #!/usr/bin/env bash
 # SAMSum from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 5).
-# Flags: configs/samsum.yaml; the whole command: DRY_RUN=1 train_scripts/samsum.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train samsum "$@"
+#
+# data:     data-bin/samsum/bin, of hat recipe preprocess samsum --root DIR (docs/datasets.md)
+# weights:  checkpoints/cnn_dm/checkpoint_best.pt (docs/recipes.md says where from)
+# update:   8 documents x 4 = 32 documents an update, on 1 GPU; on other numbers, and with flags
+#           that replace these: hat recipe train samsum --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/samsum/bin \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task document_to_text \
+    --role-stream role \
+    --save-dir checkpoints/samsum \
+    --log-format json \
+    --log-file checkpoints/samsum/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler polynomial_decay \
+    --total-num-update 3000 \
+    --criterion chunked_label_smoothed_cross_entropy \
+    --label-smoothing 0.1 \
+    --arch hat_bart_large \
+    --finetune-from-model checkpoints/cnn_dm/checkpoint_best.pt \
+    --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 \
+    --weight-decay 0.01 \
+    --clip-norm 0.1 \
+    --dropout 0.1 \
+    --attention-dropout 0.1 \
+    --lr 3e-05 \
+    --bf16 \
+    --batch-size 8 \
+    --max-update 3000 \
+    --warmup-updates 90 \
+    --distributed-world-size 1 \
+    --update-freq 4 \
+    "$@"

@@ -1,4 +1,37 @@
 #!/usr/bin/env bash
 # XSum from BART-large (Rohde et al. 2021, Table 4).
-# Flags: configs/xsum.yaml; the whole command: DRY_RUN=1 train_scripts/xsum.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train xsum "$@"
+#
+# data:     data-bin/xsum/bin, of hat recipe preprocess xsum --root DIR (docs/datasets.md)
+# weights:  bart.large/model.pt (docs/recipes.md says where from)
+# update:   4 documents x 16 = 64 documents an update, on 1 GPU; on other numbers, and with flags
+#           that replace these: hat recipe train xsum --gpus N [FLAGS]
+set -euo pipefail
+fairseq-train data-bin/xsum/bin \
+    --user-dir "$(hat user-dir)" \
+    --seed 1 \
+    --task document_to_text \
+    --save-dir checkpoints/xsum \
+    --log-format json \
+    --log-file checkpoints/xsum/train.log \
+    --no-epoch-checkpoints \
+    --optimizer adam \
+    --lr-scheduler polynomial_decay \
+    --total-num-update 20000 \
+    --criterion chunked_label_smoothed_cross_entropy \
+    --label-smoothing 0.1 \
+    --arch hat_bart_large \
+    --finetune-from-model bart.large/model.pt \
+    --adam-betas '(0.9, 0.999)' \
+    --adam-eps 1e-08 \
+    --weight-decay 0.01 \
+    --clip-norm 0.1 \
+    --dropout 0.1 \
+    --attention-dropout 0.1 \
+    --lr 3e-05 \
+    --bf16 \
+    --batch-size 4 \
+    --max-update 20000 \
+    --warmup-updates 500 \
+    --distributed-world-size 1 \
+    --update-freq 16 \
+    "$@"

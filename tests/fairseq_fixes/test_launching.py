@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY, run_command
+from commands import run_command
 
 from hat_fairseq.fairseq_fixes.launching import check_world_size, started_processes
 
@@ -47,12 +47,11 @@ def test_a_run_has_the_processes_that_it_is_meant_for() -> None:
 
 @pytest.mark.slow
 def test_torchrun_starts_a_recipe_and_has_to_start_as_many_as_it_says(ami: Path, tmp_path: Path, monkeypatch) -> None:
-    """torchrun --no-python train_scripts/NAME.sh, two processes on the CPU."""
-    monkeypatch.setenv("PYTHON", sys.executable)
+    """torchrun --no-python hat recipe train NAME, two processes on the CPU."""
     (tmp_path / "data-bin").mkdir()
     (tmp_path / "data-bin/ami_small").symlink_to(ami)
-    script = REPOSITORY / "train_scripts/ami_small.sh"
-    launcher = ["torchrun", "--standalone", "--nproc-per-node", 2, "--no-python", script, "--cpu"]
+    words = [Path(sys.executable).parent / "hat", "recipe", "train", "ami_small"]
+    launcher = ["torchrun", "--standalone", "--nproc-per-node", 2, "--no-python", *words, "--cpu"]
     flags = ["--max-update", 2, "--batch-size", 1, "--no-save", "--disable-validation"]
     flags += ["--log-format", "json", "--log-interval", 1]
     result = run_command(*launcher, "--gpus", 2, *flags, cwd=tmp_path)

@@ -1,8 +1,8 @@
 """`hat recipe` and the scripts that call it, as processes: what they print, run and refuse."""
 
 import os
+import runpy
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +14,13 @@ from hat_fairseq import cli
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 
-HAT = REPOSITORY / "scripts/hat"
+HAT = Path(sys.executable).parent / "hat"
 
 
 def run(*arguments, cwd, **environment):
     """Runs a command as a user does: from anywhere, without PYTHONPATH."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables |= {"PYTHON": sys.executable, **environment}
+    variables |= environment
     return subprocess.run([*map(str, arguments)], cwd=cwd, env=variables, capture_output=True, text=True)
 
 
@@ -29,7 +29,7 @@ def words_of(text):
 
 
 def test_dry_run_prints_commands_to_paste(tmp_path, monkeypatch, capsys):
-    done = run("bash", REPOSITORY / "train_scripts/cnn_dm.sh", "--no-hierarchy", cwd=tmp_path, DRY_RUN="1")
+    done = run(HAT, "recipe", "train", "cnn_dm", "--no-hierarchy", cwd=tmp_path, DRY_RUN="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# 4 documents x 16 = 64 documents an update\n")
     assert words_of(done.stdout) == recipes.build_commands("train", "cnn_dm", ["--no-hierarchy"])[0]
@@ -128,30 +128,19 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
         assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
 
 
-def test_the_scripts_find_hat(tmp_path):
-    """In a checkout with a `.venv`, from another directory: $PYTHON, then PATH, then .venv, else one line."""
-    checkout, bin_dir = tmp_path / "checkout", tmp_path / "bin"
-    for folder in ("train_scripts", "scripts", ".venv/bin"):
-        (checkout / folder).mkdir(parents=True)
-    for name in ("train_scripts/ami.sh", "scripts/hat"):
-        shutil.copy(REPOSITORY / name, checkout / name)
-    bin_dir.mkdir()
-    for program in ("bash", "dirname"):
-        (bin_dir / program).symlink_to(str(shutil.which(program)))
-    say = '#!/bin/sh\necho "$0" "$@"\n'
-
-    def started_with(**environment):
-        variables = {"PATH": str(bin_dir), "PYTHON": "", **environment}
-        return run(checkout / "train_scripts/ami.sh", "--lr", "2", cwd=tmp_path, **variables)
-
-    missing = started_with()
-    assert missing.returncode == 2 and "make setup" in missing.stderr and missing.stderr.count("\n") == 1
-    for place in (checkout / ".venv/bin/hat", bin_dir / "hat"):  # the later one wins
-        place.write_text(say)
-        place.chmod(0o755)
-        assert started_with().stdout == f"{place} recipe train ami --lr 2\n"
-    python = Path(shutil.copy(place, bin_dir / "python"))
-    assert started_with(PYTHON=str(python)).stdout == f"{python} -P -m hat_fairseq.cli recipe train ami --lr 2\n"
+def test_the_scripts_of_the_papers_are_what_the_recipes_run():
+    """`python scripts/write_recipe_scripts.py` writes them anew."""
+    written = runpy.run_path(str(REPOSITORY / "scripts/write_recipe_scripts.py"))["scripts"]()
+    files = [path for folder in ("train_scripts", "generate_scripts") for path in (REPOSITORY / folder).iterdir()]
+    assert {str(path.relative_to(REPOSITORY)): path.read_text() for path in files} == {
+        str(path): text for path, text in written.items()
+    }
+    for path, text in written.items():
+        words = words_of(text.partition("pipefail")[2])
+        if path.parent.name == "train_scripts":
+            command = recipes.build_commands("train", path.stem)[0]
+            assert words == ["fairseq-train", command[5], "--user-dir", "$(hat user-dir)", *command[6:], "$@"]
+        assert os.access(REPOSITORY / path, os.X_OK)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ multiple choice from what the recipe for pre-training has left. Of recipes that 
 """
 
 import json
+import os
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import torch
 import transformers
 from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
-from commands import hat, read_lines, recipe_sections
+from commands import REPOSITORY, environment, hat, read_lines, recipe_sections, run_command
 from releases import write_release
 from sentencepiece_model import write_model
 from tokenizers_on_the_spot import write_tokenizer
@@ -178,6 +180,22 @@ def test_the_pretrained_encoder_is_what_fine_tuning_starts_from(workspace: Path,
     new = set(re.findall(r"^  ([a-z_]+\.\S+)$", log, re.MULTILINE))
     assert new and all(tensor.startswith("classification_heads.") for tensor in new), new
     assert "sentence_attn" in (workspace / "race.train.log").read_text()  # from RoBERTa it is new
+
+
+def test_the_script_of_an_experiment_runs_as_it_stands(workspace: Path, warm: WarmPython) -> None:
+    name = "lra_listops"
+    run_recipe(name, workspace, warm)
+    path = environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for file in (workspace / f"checkpoints/{name}").glob("*.pt"):
+        file.unlink()
+    results = [workspace / f"results/{name}/test.{ending}" for ending in ("jsonl", "score.json")]
+    for file in results:
+        file.unlink()
+    small = f"{ENCODER} --encoder-layers 2 --max-update 2 --cpu --num-workers 0".split()
+    script = REPOSITORY / f"train_scripts/{name}.sh"
+    run_command("bash", script, *small, "--distributed-world-size", 1, cwd=workspace, env=path)
+    run_command("bash", REPOSITORY / f"generate_scripts/{name}.sh", cwd=workspace, env=path)
+    assert all(file.is_file() for file in results)
 
 
 @pytest.mark.parametrize("name", sorted(FROM_BART | CHAINED))

@@ -1,4 +1,0 @@
-#!/usr/bin/env bash
-# Whole AMI meetings, up to 12,373 tokens: HAT's hierarchy on Poolingformer's encoder.
-# Flags: configs/ami_small_long.yaml; the whole command: DRY_RUN=1 generate_scripts/ami_small_long.sh
-exec "$(dirname "$0")/../scripts/hat" recipe generate ami_small_long "$@"

@@ -1,4 +1,0 @@
-#!/usr/bin/env bash
-# Hyperpartisan news with a Hierarchical Attention Transformer (Chalkidis et al. 2022).
-# Flags: configs/hyperpartisan.yaml; the whole command: DRY_RUN=1 train_scripts/hyperpartisan.sh
-exec "$(dirname "$0")/../scripts/hat" recipe train hyperpartisan "$@"
