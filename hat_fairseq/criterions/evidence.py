@@ -39,7 +39,7 @@ ANSWER_SHARE = 0.3
 RECALL = 0.9  # of the questions with an answer, at the threshold of answers
 BINS = 1000  # of probabilities of an answer
 NAMES = {"passage": ("average_precision", "evidence_f1"), "line": ("line_average_precision", "line_f1")}
-ANSWERS = "_answers"  # (2, BINS) questions without and with an answer by their probability; not shown
+ANSWERS = "_answers"  # (2, BINS) questions without and with an answer by their probability; not printed
 
 
 @register_criterion("evidence", dataclass=FairseqDataclass)

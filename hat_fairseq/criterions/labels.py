@@ -31,7 +31,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negatives; not shown
+COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negatives; not printed
 
 #: (N, K) logits of the distributions that a loss sums over, -inf where no probability is, and their weight in it.
 Distributions = list[tuple[Tensor, float]]

@@ -1,7 +1,7 @@
 """Blocks: a long computation maps a function over blocks of its input, and keeps the result of each as one file.
 
 The name of the file is a digest of what the result is made of, and the file appears by a rename. So a run that was
-killed goes on where it was: what it has finished is not done again, unless the input, an option, a version or a source
+killed resumes: what it has finished is not done again, unless the input, an option, a version or a source
 changed.
 """
 

@@ -32,7 +32,7 @@ class Columns:
 
     @cached_property
     def key_of(self) -> Mapping[str, str]:
-        """Returns the key of each column; an empty one for a column that is left out."""
+        """Returns the key of each column; an empty one for a column that is dropped."""
         return {column: key for key, column in (pair.split("=", 1) for pair in self.pairs)}
 
     def check_for(self, what: str) -> None:
@@ -67,7 +67,7 @@ class Columns:
     def renamed_row(self, row: dict[str, Any], where: str) -> dict[str, Any]:
         """Returns a row with the keys of records; ValueError for a column of the name of another one's key.
 
-        An object of which a column such as `translation.en` is a part is left out.
+        An object of which a column such as `translation.en` is a part is dropped.
         """
         values = {column: value for column in self.key_of if (value := value_at(row, column)) is not ABSENT}
         divided = {column.partition(".")[0] for column in values if column not in row}

@@ -144,10 +144,10 @@ class Settings:
         typed=("--roles text", "--roles none"),
     )
     max_source_tokens: int | None = option(
-        None, "the greatest number of tokens of a source, with markers and </s>", least=3
+        None, "the maximum number of tokens of a source, with markers and </s>", least=3
     )
     max_target_tokens: int | None = option(
-        None, "the greatest number of tokens of a target, with separators and </s>", group=TARGETS, least=2
+        None, "the maximum number of tokens of a target, with separators and </s>", group=TARGETS, least=2
     )
     long_source: str = option(
         "error", "refuse a longer source, truncate it, drop its last sentences, or divide it into chunks", POLICIES
@@ -167,10 +167,10 @@ class Settings:
         group=ROWS,
     )
     segment_length: int = option(
-        128, "the greatest number of tokens of a packed segment, with its marker and a </s>", group=ROWS, least=3
+        128, "the maximum number of tokens of a packed segment, with its marker and a </s>", group=ROWS, least=3
     )
-    max_segments: int | None = option(None, "the greatest number of segments in a row", group=ROWS, least=1)
-    window_overlap: int = option(128, "the greatest number of tokens that two windows share", group=WINDOWS, least=0)
+    max_segments: int | None = option(None, "the maximum number of segments in a row", group=ROWS, least=1)
+    window_overlap: int = option(128, "the maximum number of tokens that two windows share", group=WINDOWS, least=0)
 
     def __post_init__(self) -> None:
         for item in options_of(type(self)):

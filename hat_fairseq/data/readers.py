@@ -326,7 +326,7 @@ def _stem(path: Path) -> str:
 
 
 def _check_others(folder: Path, used: Collection[Path]) -> None:
-    """Names what is left out of a folder; ValueError for what somebody may expect to be read: it is called so."""
+    """Names the files of a folder that are not read; ValueError for one whose name ends as data do."""
     others = [path for path in filter(_may_be_data, sorted(folder.iterdir())) if not {path, *_inside(path)} & {*used}]
     for path in others:
         is_called_so = _LIKE_SPLIT.fullmatch(_stem(path)) is not None

@@ -2,7 +2,7 @@
 
 Clean, learn and encode map functions of `stages.py` over blocks of records; binarize maps those of `binarize.py` over
 lines of the text files. So order and bytes of the result do not depend on the number of processes, and a killed run
-goes on where it was.
+resumes.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Speakers are voices, `<v Name>`, or `Name: ` where most cues begin so and the names return. Cues of one speaker are
 joined up to the end of a sentence, over pauses of `PAUSE` seconds at most. Captions that roll show each line twice, of
-which the second is left out: only cues of two lines or more roll.
+which the second is dropped: only cues of two lines or more roll.
 """
 
 import re
@@ -38,7 +38,7 @@ class _Cue:
 
 
 def turns_of_cues(lines: list[str], is_vtt: bool, counts: Counter[str]) -> list[Said]:
-    """Returns the turns of the lines of a file; counts what is left out or joined.
+    """Returns the turns of the lines of a file; counts what is dropped or joined.
 
     ValueError for cues that hold data of programs, such as JSON.
     """

@@ -1,7 +1,7 @@
 """Transcripts of what people say: subtitles, JSON or a table of turns, and plain text in three layouts.
 
 SubRip (`.srt`) and WebVTT (`.vtt`) are read by `subtitles.py`, and plain text by `speakers.py`. A plain text of one
-line is running text, without turns. Whatever is left out is counted: by names that people can read.
+line is running text, without turns. Whatever is dropped is counted, under names that people can read.
 """
 
 import re

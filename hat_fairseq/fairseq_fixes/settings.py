@@ -315,7 +315,7 @@ def _is_literal(text: Any, kind: Any, length: int | None = None) -> bool:
 def build_amp(original: Callable[..., Any], self: Any, cfg: Any, params: Any, optimizer: Any, **kwargs: Any) -> None:
     """Builds the optimizer of `--amp`; on a CPU the loss is not scaled, because bf16 has the range of fp32.
 
-    An update whose gradients are not finite is left out, as on a GPU.
+    An update whose gradients are not finite is skipped, as on a GPU.
     """
     original(self, cfg, params, optimizer, **kwargs)
     if next(iter(optimizer.params)).device.type == "cpu":

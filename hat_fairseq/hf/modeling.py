@@ -9,7 +9,7 @@
     HatForMaskedLM                  with the masked-LM head
 
 Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens out (segments of one length: at the end
-of a row only); <pad> is left out without it.
+of a row only); without it, <pad> is masked.
 
 Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
 """
@@ -134,7 +134,7 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
         real = tokens.ne(PAD)
         if getattr(self.core.config, "segment_by", None) == "length" and bool((real[:, 1:] & ~real[:, :-1]).any()):
             raise ValueError(
-                "padding on the left, or a token that is left out: the segments of hierarchical_transformer count from "
+                "padding on the left, or a token that is masked: the segments of hierarchical_transformer count from "
                 "the first place of a row; pad on the right, as its tokenizer does"
             )
         if isinstance(self.core, UnitsEncoder) and (asked.states or asked.weights):

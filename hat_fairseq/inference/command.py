@@ -89,12 +89,12 @@ def add_splitter(
 
 def add_batches(parser: argparse.ArgumentParser) -> None:
     """Declares the sizes of batches."""
-    text = f"the greatest number of samples in a batch (default: {BATCH_SIZE}, with at most {BATCH_TOKENS} tokens "
+    text = f"the maximum number of samples in a batch (default: {BATCH_SIZE}, with at most {BATCH_TOKENS} tokens "
     text += "if they are several)"
     group = parser.add_argument_group("batches")
     group.add_argument("--batch-size", type=int, metavar="N", help=text)
     group.add_argument(
-        "--max-tokens", type=int, metavar="N", help="the greatest number of tokens in a batch, with padding"
+        "--max-tokens", type=int, metavar="N", help="the maximum number of tokens in a batch, with padding"
     )
 
 

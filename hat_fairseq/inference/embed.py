@@ -363,7 +363,7 @@ class Embedder:
         """Computes the (C,) vectors of texts by themselves, each one row; an empty text has one, too.
 
         Args:
-            longest: tokens of a row with markers; what is beyond is left out, and counted. None: as the model reads.
+            longest: tokens of a row with markers; what is beyond is truncated, and counted. None: as the model reads.
             shows: says how far it is.
         """
         limit = min(longest or self.loaded.longest, self.loaded.longest)

@@ -1,6 +1,6 @@
 """Write texts for documents.
 
-The result has one document a line, in the order of the input. A run that was stopped goes on where it was.
+The result has one document a line, in the order of the input. A run that was stopped resumes.
 """
 
 import argparse

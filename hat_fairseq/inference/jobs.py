@@ -1,6 +1,6 @@
 """Results of batches by workers, for the commands of inference.
 
-A killed run goes on where it was: batches whose files are there are not computed again, unless a record, a model or an
+A killed run resumes: batches whose files are there are not computed again, unless a record, a model or an
 option has changed. The result does not depend on the workers.
 """
 

@@ -89,7 +89,7 @@ def look_at(model: DocumentToText | Predictor, record: Record, options: LookOpti
 
 
 def _has_one_output(model: DocumentToText | Predictor) -> bool:
-    """Whether there is one text or one label, which may change where a unit is left out."""
+    """Whether there is one text or one label, which may change where a unit is removed."""
     return isinstance(model, DocumentToText) or (model.kind.head_level == "document" and model.kind.names_labels)
 
 

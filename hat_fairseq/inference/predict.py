@@ -1,6 +1,6 @@
 """Predict documents with a fine-tuned encoder: labels, choices, or answers to questions.
 
-The input is raw, or a split of preprocessed data, whose records are read. A run that was stopped goes on where it was.
+The input is raw, or a split of preprocessed data, whose records are read. A run that was stopped resumes.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The definition of what kernels compute: the reference of the tests. Analysis takes attention weights from it.
 
-Kernels of windows and blocks compute `attention` under a mask. Dropout is left out.
+Kernels of windows and blocks compute `attention` under a mask. They have no dropout.
 
 Legend: B rows, H heads, N heads of keys and values, T queries, K keys, E channels of a head, V symbols.
 """

@@ -49,8 +49,8 @@ class HierarchicalTransformerConfig(EncoderConfig):
         "the layers, with | between them: S attends within segments (or as --encoder-attention says), D between "
         "segments, SD is both",
     )
-    segment_length: int = option(128, "the greatest number of tokens of a segment", least=1)
-    max_segments: int = option(32, "the greatest number of segments of a document", least=1)
+    segment_length: int = option(128, "the maximum number of tokens of a segment", least=1)
+    max_segments: int = option(32, "the maximum number of segments of a document", least=1)
     segment_by: str = option(
         "length",
         "divide documents into segments of --segment-length tokens each, or at every <s> in the input",

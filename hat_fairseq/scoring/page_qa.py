@@ -223,7 +223,7 @@ def _figures(
 ) -> tuple[Interval, dict[str, dict[str, Any]]]:
     """The mean best F1 (x 100) over languages without English, and all figures of each language.
 
-    In each resampled test set a language has its own threshold, and one without any resampled question is left out.
+    In each resampled test set a language has its own threshold, and one without any resampled question is skipped.
     """
     curves = {}
     for language in sorted(set(languages)):

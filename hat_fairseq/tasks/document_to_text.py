@@ -39,7 +39,7 @@ from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 logger = logging.getLogger(__name__)
 
 ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score -> in the log
-SHORT = "_short_hypotheses"  # in percent; not shown
+SHORT = "_short_hypotheses"  # in percent; not printed
 MAX_SHORT = 50.0  # more are a warning
 UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that is generated as <unk> is no match
 

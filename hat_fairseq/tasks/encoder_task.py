@@ -43,7 +43,7 @@ class EncoderTaskConfig(PluginTaskConfig):
     data: str = field(default=MISSING, metadata={"help": "the bin directory that hat preprocess wrote"})
     max_positions: Optional[int] = field(
         default=None,
-        metadata={"help": "the greatest number of tokens of a row, with </s> (default: what the model takes)"},
+        metadata={"help": "the maximum number of tokens of a row, with </s> (default: what the model takes)"},
     )
 
 

@@ -76,7 +76,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: Token
 def as_roberta(
     weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe
 ) -> tuple[dict[str, Tensor], dict[str, Any], list[str]]:
-    """Returns BERT's weights and settings as those of transformers' RoBERTa, and lines that say what is left out."""
+    """Returns BERT's weights and settings as those of transformers' RoBERTa, and lines that say what is skipped."""
     report = []
     weights = {_name(name): tensor for name, tensor in weights.items()}
     for prefix, what in LEFT_OUT.items():
@@ -104,7 +104,7 @@ def as_roberta(
 def in_order(
     weights: dict[str, Tensor], vocab_size: int, tokenizer: TokenizerBpe
 ) -> tuple[dict[str, Tensor], list[str]]:
-    """Returns weights whose rows of tokens are in the order of the dictionary, and lines that say what is left out."""
+    """Returns weights whose rows of tokens are in the order of the dictionary, and lines that say what is skipped."""
     rows = [row for row in tokenizer.rows if row is not None]
     unused = vocab_size - len(rows)
     lines = [f"left out, {unused} rows of the embedding for which the vocabulary has no entry"] if unused else []

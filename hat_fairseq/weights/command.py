@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "encoders: write a folder for hat embed, as hat export does, of a model without hierarchy and labels"
     parser.add_argument("--package", type=Path, metavar="DIR", help=text)
-    text = "with --package: the greatest number of tokens of a document; beyond that of the weights, positions are "
+    text = "with --package: the maximum number of tokens of a document; beyond that of the weights, positions are "
     text += "copied and attention has windows (default, and at least: that of the weights)"
     parser.add_argument("--max-positions", type=int, metavar="N", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace the files of --out and --package")

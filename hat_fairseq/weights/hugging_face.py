@@ -110,7 +110,7 @@ def gpt2_ids(merges: Iterable[str]) -> dict[str, int]:
 def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: str = "vocab.json") -> list[str]:
     """Returns the symbols of dict.txt in order, for token rows `ids` (vocab.json, or what `source` names).
 
-    A final `<mask>` is left out, as in the dict.txt of fairseq's BART: the tasks that use it add it. Tokens that the
+    A final `<mask>` is omitted, as in the dict.txt of fairseq's BART: the tasks that use it add it. Tokens that the
     BPE never writes (`madeupword0000`) keep their names. ValueError if no fairseq dictionary can have these rows.
     """
     tokens = sorted(ids, key=lambda token: ids[token])

@@ -2,7 +2,7 @@
 
 A rule maps modules of a release to modules here, weights and biases alike; `{}` stands for the number of a layer. Two
 names on the right are the halves of a tensor (three: its thirds), in their order; two on the left are joined to one.
-Every tensor of a release is named by a rule, or by what is left out; every tensor of the model is made by a rule, or is
+Every tensor of a release has a rule, or is declared to be skipped; every tensor of the model is made by a rule, or is
 declared to be zeros. All else is an error that names the tensor as the release does.
 """
 
@@ -43,7 +43,7 @@ class Table:
 
 
 def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> dict[str, tuple[str, Tensor]]:
-    """Returns for each of our names the tensor, and what the release calls it; adds lines on what is left out."""
+    """Returns for each of our names the tensor, and what the release calls it; adds lines on what is skipped."""
     by_name: dict[str, tuple[str, Tensor]] = {}
     left_out: dict[str, list[str]] = {}
     for name, tensor in weights.items():

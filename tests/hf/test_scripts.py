@@ -53,12 +53,12 @@ def test_left_padding_of_segments_of_one_length_is_refused() -> None:
     tokens = documents([17, 9])
     tokens[1] = tokens[1].roll(8)
     with pytest.raises(
-        ValueError, match="padding on the left, or a token that is left out: the segments of hierarchical_transformer"
+        ValueError, match="padding on the left, or a token that is masked: the segments of hierarchical_transformer"
     ):
         model(tokens)
     left_out = torch.ones_like(tokens)
     left_out[0, 4] = 0
-    with pytest.raises(ValueError, match="or a token that is left out: the segments of hierarchical_transformer"):
+    with pytest.raises(ValueError, match="or a token that is masked: the segments of hierarchical_transformer"):
         model(documents([17, 17]), attention_mask=left_out)
     model(torch.cat([tokens[:1], torch.full_like(tokens[:1], PAD)]))  # a row of nothing else has no side
 

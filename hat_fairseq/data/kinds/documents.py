@@ -203,7 +203,7 @@ def _clean_roles(record: Document, source: Sequence[str], settings: Settings, co
 
 
 def _with_clean_references(record: Document, counts: Counter[str]) -> Document:
-    """The document with the sentences of its other references that show something; one without any is left out."""
+    """The document with the sentences of its other references that show something; one without any is dropped."""
     if not record.other_references:
         return record
     references = [_normalised(each, counts) for each in record.other_references]

@@ -63,7 +63,7 @@ class AnswerOptions:
     """Settings for choosing spans; ValueError if a whole number is below 1, or a threshold is NaN."""
 
     n_best: int = field(default=20, metadata={"help": "list at most this many answers"})
-    max_answer_length: int = field(default=30, metadata={"help": "the greatest number of tokens of an answer"})
+    max_answer_length: int = field(default=30, metadata={"help": "the maximum number of tokens of an answer"})
 
     def __post_init__(self) -> None:
         for item in fields(self):
