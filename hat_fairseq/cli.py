@@ -57,6 +57,9 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
 OUTPUTS = ("out", "json", "html", "page", "pages", "png")  # options that name what is written
+# What only the extra `train` installs, by the names that are imported.
+OF_TRAIN = {name: name for name in ("fairseq", "hydra", "omegaconf", "bitarray", "cffi", "Cython")}
+OF_TRAIN |= {"fairseq_cli": "fairseq", "sklearn": "scikit-learn", "scipy": "scikit-learn"}
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -86,7 +89,7 @@ def import_verb(verb: str) -> ModuleType:
     try:
         return importlib.import_module(f"{PACKAGE}.{VERBS[verb]}")
     except ImportError as error:
-        if is_fairseq_missing(error):
+        if missing_for_training(error):
             raise
         raise ValueError(f"`hat {verb}` cannot be loaded ({error}); `hat doctor` says what to install") from error
 
@@ -179,18 +182,19 @@ def refuse_dash(args: argparse.Namespace, closed: Sequence[str] = ()) -> None:
         raise ValueError("--out -: the standard output is closed")
 
 
-def is_fairseq_missing(error: Exception) -> bool:
-    """Returns whether an import failed because fairseq, or a package that comes with it, is not installed."""
+def missing_for_training(error: Exception) -> str | None:
+    """Returns the package of the extra `train` that an import has not found; None for another error."""
     package = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
-    names = "fairseq", "fairseq_cli", "hydra", "omegaconf"
-    return package in names and importlib.util.find_spec("fairseq") is None
+    return OF_TRAIN[package] if package in OF_TRAIN and importlib.util.find_spec(package) is None else None
 
 
 def describe(error: Exception) -> str:
     """Returns one line of printable characters for `error`, without the number that OSError prints."""
-    if is_fairseq_missing(error):
-        text = "this needs fairseq, which is not installed: pip install 'hat_fairseq[train]', or the command that "
-        text += "`hat doctor` prints"
+    if package := missing_for_training(error):
+        way_out = "pip install 'hat_fairseq[train]', or the command that `hat doctor` prints"
+        if package == "scikit-learn":
+            way_out = "pip install scikit-learn"
+        text = f"this needs {package}, which is not installed: {way_out}"
     elif isinstance(error, OSError) and error.strerror:
         is_full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         where = error.filename or ("the standard output or a temporary file" if is_full else "")

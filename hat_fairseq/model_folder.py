@@ -54,6 +54,8 @@ AUTO_MAP = {name: f"{LOADER.stem}.{own}" for name, own in CLASSES.items()}
 TOKENIZER, TOKENIZER_MAP = "tokenizer_config.json", {"AutoTokenizer": (f"{LOADER.stem}.HatTokenizer", None)}
 SAVED_BY_TRANSFORMERS = "transformers_version"  # a key of config.json
 OTHER_PROBLEMS = ("regression", "multi_label_classification")  # values of problem_type without one label of several
+#: What a description or weights that do not fit end in where a network is built.
+BUILDING = AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError
 
 
 def is_model_folder(path: str | Path) -> bool:
@@ -159,6 +161,11 @@ class ModelFolder:
     def part(self, name: str) -> Fields:
         """Returns an object of `origin`; an empty one without it."""
         return Fields(self.origin.record.get(name, {}), f"{self.origin.where}: {name}")
+
+    def no_model(self, error: Exception) -> ValueError:
+        """Returns the error for a folder whose network cannot be built."""
+        cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
+        return ValueError(f"{self.path}: no model can be built from it ({cause})")
 
     def tensors(self) -> dict[str, Tensor]:
         """Reads the weights under all names that they have in a checkpoint, and the fingerprints.

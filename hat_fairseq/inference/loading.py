@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, fingerprint
 from ..data.files import check_lfs
@@ -19,8 +18,8 @@ from ..data.kinds.evidence import EvidenceKind
 from ..data.options import SPLITTERS, OptionError, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision
-from ..model_folder import FINGERPRINT, ModelFolder, is_model_folder
-from ..networks import NETWORKS, build
+from ..model_folder import BUILDING, FINGERPRINT, ModelFolder, is_model_folder
+from ..networks import build, fill, without_training
 from ..suggestions import did_you_mean
 from ..weights.names import NAMES, local_paths
 from .loaded import Data, Loaded, check_labels, make_ready
@@ -138,18 +137,10 @@ def load_folder(folder: ModelFolder) -> Loaded:
             raise ValueError(f"the table of the source has {size} rows, and its dictionary {len(source)} symbols")
         dictionaries = {"source": source, "target": target, "role": roles, "label": classes}
         check_fingerprints(recorded, dictionaries, folder.path)
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
-        raise ValueError(f"{folder.path}: no model can be built from it ({cause})") from error
+    except BUILDING as error:
+        raise folder.no_model(error) from error
     name = description["network"]
     return Loaded([str(folder.path)], [model], pipeline, source, target, roles, longest, labels, name)
-
-
-def without_training(description: dict[str, Any]) -> dict[str, Any]:
-    """Returns a description without settings of the training, which name files that a model writes."""
-    dropped = getattr(NETWORKS.get(description["network"]), "training_only", ())
-    settings = {name: value for name, value in description["settings"].items() if name not in dropped}
-    return description | {"settings": settings}
 
 
 def pipeline_of(folder: ModelFolder) -> TextPipeline:
@@ -159,17 +150,6 @@ def pipeline_of(folder: ModelFolder) -> TextPipeline:
     if heads == [ClassificationKind.head_level] and not isinstance(pipeline.kind, LabelledKind):
         pipeline.settings = replace(pipeline.settings, kind=ClassificationKind.name)
     return pipeline
-
-
-def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Loads the tensors; a table that is used twice may be there under one of its names. RuntimeError for others."""
-    names: dict[nn.Parameter, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(parameter, []).append(name)
-    for shared in names.values():
-        if stored := [tensors[name] for name in shared if name in tensors]:
-            tensors |= dict.fromkeys(shared, stored[0])
-    model.load_state_dict(tensors)
 
 
 def labels_of(folder: ModelFolder, kind: Kind) -> tuple[list[str], Dictionary | None]:

@@ -17,7 +17,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from .encoder import Vocabulary
 from .encoder_with_heads import ENCODERS, EncoderWithHeads
@@ -48,3 +48,22 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     for head_name, head in description["heads"].items():
         model.add_head(head_name, head["classes"], head["inner_dim"], head["level"])
     return model
+
+
+def without_training(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a description without settings of the training, which name files that a model writes."""
+    dropped = getattr(NETWORKS.get(description["network"]), "training_only", ())
+    settings = {name: value for name, value in description["settings"].items() if name not in dropped}
+    return {**description, "settings": settings}
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Loads the tensors; a table that is used twice may be there under one of its names. RuntimeError for others."""
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    known = dict(tensors)
+    for shared in names.values():
+        if stored := [known[name] for name in shared if name in known]:
+            known |= dict.fromkeys(shared, stored[0])
+    model.load_state_dict(known)

@@ -63,7 +63,7 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
         "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if half else 'fp32'}",
         "words beside the network": words_of(model),
         "updates": f"{trained.updates:,}",
-        longest: "any" if model.max_positions() == UNLIMITED else model.max_positions(),
+        longest: "any" if trained.longest == UNLIMITED else trained.longest,
         **{setting.replace("_", " "): getattr(pipeline.settings, setting) for setting in names},
         **({} if languages_of(pipeline) else dict.fromkeys(("source language", "target language"))),
         "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),

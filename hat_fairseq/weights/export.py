@@ -52,7 +52,7 @@ from . import bart, roberta, vector_settings
 from .card import card
 from .hugging_face import write_weights
 from .names import local_path
-from .trained import ROLES, Trained
+from .trained import ROLES, Packaged, Trained, is_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +100,7 @@ def main(args: argparse.Namespace) -> int:
         if read.resolve().is_relative_to(args.out.resolve()):
             raise ValueError(f"--out {args.out} is also an input of this command; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
-        trained = Trained.load(model, data)
+        trained = load(model, args.data)
         if stated and not trained.writes_texts:
             raise ValueError(f"{flag(next(iter(stated)))} is for models that write texts; remove it")
         packaged = packaged_options(model) if trained.writes_texts else {}
@@ -110,6 +110,13 @@ def main(args: argparse.Namespace) -> int:
     print(*lines, sep="\n")
     print(f"wrote {args.out}")
     return 0
+
+
+def load(model: Path, data: Path | None) -> Trained:
+    """Loads a model with its data; through fairseq unless it is a whole folder with the data in it."""
+    if data is None and is_whole(folder := ModelFolder.open(model)):
+        return Packaged.of(folder)
+    return Trained.load(model, data or ModelFolder.open(model).data)
 
 
 def check_classes(folder: ModelFolder) -> None:
@@ -141,7 +148,7 @@ def write_folder(
         scores: what `hat score --out` wrote, for the card.
     """
     rename, config = layout(trained)
-    state, generation = trained.model.state_dict(), generation or {}
+    state, generation = trained.state(), generation or {}
     weights = {own: tensor for own, tensor in state.items() if not own.endswith(FINGERPRINT)}
     names = {own: rename(first) for own, first in first_names(weights).items()}
     tensors = {names[own]: stored(own, tensor, half) for own, tensor in weights.items()}
@@ -244,7 +251,7 @@ def write_data(folder: Path, trained: Trained, uses_roles: bool) -> str:
         copy = folder / BIN / path.relative_to(trained.data)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    pipeline, has_mask = TextPipeline.load(trained.data), "<mask>" in trained.task.source_dictionary
+    pipeline, has_mask = TextPipeline.load(trained.data), trained.has_mask
     pipeline.save(folder / BIN)
     tokenizer = {"tokenizer_class": "HatTokenizer", "auto_map": TOKENIZER_MAP, "limit": trained.positions[0]}
     tokenizer |= {"uses_roles": uses_roles, "has_mask": has_mask}

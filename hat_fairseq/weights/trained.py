@@ -1,14 +1,24 @@
 """A trained model that is to be written as a folder: its network's configuration, and the settings of its training."""
 
 from argparse import Namespace
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from omegaconf import OmegaConf
+from torch import Tensor
 
-from ..data.files import check_lfs
-from ..model_folder import ModelFolder, is_model_folder
+from ..data.files import Fields, check_lfs
+from ..model_folder import (
+    BUILDING,
+    DESCRIPTION,
+    FINGERPRINT,
+    MANIFEST,
+    SAVED_BY_TRANSFORMERS,
+    TOKENIZER,
+    ModelFolder,
+    is_model_folder,
+)
+from ..networks import NETWORKS, build, fill, without_training
 
 ROLES = "encoder.embed_segments.weight"
 
@@ -53,6 +63,19 @@ class Trained:
         return next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
 
     @property
+    def longest(self) -> Any:
+        """Returns the longest input, of a model that writes texts with the longest output."""
+        return self.model.max_positions()
+
+    @property
+    def has_mask(self) -> bool:
+        return "<mask>" in self.task.source_dictionary
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns the weights and the fingerprints of dictionaries under their names in a checkpoint."""
+        return dict(self.model.state_dict())
+
+    @property
     def writes_texts(self) -> bool:
         return hasattr(self.model, "decoder")
 
@@ -73,14 +96,18 @@ class Trained:
     @property
     def training_only(self) -> tuple[str, ...]:
         """Returns the names of the settings of the model that belong to its training, such as a file that is kept."""
-        return getattr(getattr(self.model, "config", None), "training_only", ())
+        return getattr(self.config, "training_only", ())
+
+    @property
+    def config(self) -> Any:
+        """Returns the configuration of the network; None for a model of fairseq itself."""
+        return getattr(self.model, "config", None)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Returns the configuration of the model as JSON has it."""
-        config = self.model.config
-        left_out = self.training_only
-        values = {n: value for n, value in asdict(config).items() if not n.startswith("_") and n not in left_out}
+        dropped = self.training_only
+        values = {n: value for n, value in asdict(self.config).items() if not n.startswith("_") and n not in dropped}
         return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
 
     @property
@@ -118,9 +145,80 @@ class Trained:
         return {"namespaces": namespaces, "cfg": recorded}
 
 
+@dataclass(frozen=True)
+class Packaged(Trained):
+    """A whole folder of `hat export`, which is written again without fairseq.
+
+    Attributes:
+        fingerprints: tensors by name, of the dictionaries.
+    """
+
+    folder: ModelFolder
+    fingerprints: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: ModelFolder) -> Self:
+        """Builds the network of a folder; ValueError for files that have changed."""
+        tensors, sections = folder.tensors(), folder.part("cfg")
+        cfg = {name: Namespace(**sections.get(name, dict)) for name in ("task", "model", "criterion")}
+        fingerprints = {name: tensors.pop(name) for name in [*tensors] if name.endswith(FINGERPRINT)}
+        try:
+            model = build(without_training(folder.description or {}))
+            fill(model, tensors)
+        except BUILDING as error:
+            raise folder.no_model(error) from error
+        return cls(model, cfg, None, folder.origin.get("updates", int), folder.data, folder, fingerprints)
+
+    @property
+    def network(self) -> str:
+        return str(self.stated()["network"])
+
+    @property
+    def config(self) -> Any:
+        return NETWORKS[self.network].from_args(Namespace(**self.stated()["settings"]))
+
+    @property
+    def longest(self) -> Any:
+        return self.positions if self.writes_texts else self.model.core.max_tokens
+
+    @property
+    def has_mask(self) -> bool:
+        return Fields.read(self.folder.path / TOKENIZER).record.get("has_mask") is True
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        stated = self.stated()
+        return tuple(stated[f"max_{side}_positions"] for side in ("source", "target")[: 1 + self.writes_texts])
+
+    def stated(self) -> dict[str, Any]:
+        """Returns the description in config.json as it is there."""
+        config = self.folder.config
+        stated = config.get("description", dict) if "description" in config else config.record
+        return {name: value for name, value in stated.items() if name in DESCRIPTION}
+
+    def description(self) -> dict[str, Any]:
+        return self.stated() | {"settings": self.settings}
+
+    def state(self) -> dict[str, Tensor]:
+        return {**self.model.state_dict(), **self.fingerprints}
+
+    def recorded(self) -> dict[str, Any]:
+        own = {name: dict(vars(section)) for name, section in self.cfg.items()}
+        own["model"] = {name: value for name, value in own["model"].items() if name not in self.training_only}
+        return {"namespaces": list(self.folder.origin.texts("namespaces")), "cfg": own}
+
+
+def is_whole(folder: ModelFolder) -> bool:
+    """Returns whether a folder is as `hat export` wrote it, with a network of this package."""
+    as_written = (folder.path / MANIFEST).is_file() and SAVED_BY_TRANSFORMERS not in folder.config
+    return as_written and bool(folder.origin.record) and folder.description is not None
+
+
 def portable(section: Any) -> dict[str, Any]:
     """Returns settings as plain data, without paths of this machine."""
     plain: Any = vars(section)
     if not isinstance(section, Namespace):
+        from omegaconf import OmegaConf
+
         plain = OmegaConf.to_container(section, resolve=True, enum_to_str=True)
     return {name: value for name, value in plain.items() if name != "data" and not str(value).startswith("/")}

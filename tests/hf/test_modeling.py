@@ -14,10 +14,9 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from hat_fairseq.generation.shared_memory import SharedMemoryGenerator
-from hat_fairseq.inference.loading import without_training
 from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.model_folder import ModelFolder
-from hat_fairseq.networks import NETWORKS
+from hat_fairseq.networks import NETWORKS, without_training
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 from hat_fairseq import hf  # noqa: E402

@@ -324,8 +324,12 @@ import sys
 from hat_fairseq import cli
 P, checkpoint, out = sys.argv[1:]
 sys.stderr = sys.stdout
-for words in (["export", P, "--out", f"{out}/E"], ["export", checkpoint, "--data", f"{P}/bin", "--out", f"{out}/E"],
-              ["import", "bert", P, "--out", f"{out}/b.pt"], ["plan", "ami_small"]):
+for words in (
+    ["export", P, "--data", f"{P}/bin", "--out", f"{out}/E"],
+    ["export", checkpoint, "--data", f"{P}/bin", "--out", f"{out}/E"],
+    ["average", checkpoint, checkpoint, "--out", f"{out}/a.pt"],
+    ["plan", "ami_small"],
+):
     assert cli.main(words) == 2, words
 """
 

@@ -17,7 +17,20 @@ TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "--no-python
 WITHOUT_LOCKS = (sys.executable, str(REPOSITORY / "tests/support/without_locks.py"))  # before a command
 # Before a command that gets signals: nohup and a shell's background have their processes ignore some of them.
 HEEDING = ("env", "--default-signal=INT,HUP")
-ABSENT = ("fairseq", "fairseq_cli", "omegaconf", "hydra")  # from an environment without fairseq
+# What only the extra `train` installs: an environment without it lacks these.
+ABSENT = (
+    "fairseq",
+    "fairseq_cli",
+    "omegaconf",
+    "hydra",
+    "antlr4",
+    "bitarray",
+    "cffi",
+    "Cython",
+    "cython",
+    "scipy",
+    "sklearn",
+)
 TINY_TRAINING = (
     "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
     "--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
