@@ -20,7 +20,8 @@ PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
 STAMP := $(VENV)/.setup-done
-EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,minilm,lra,docs
+EXTRAS := minilm,data,look
+GROUPS := fairseq test bench docs lint
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 # Two files at a time, of up to 1.6 GB of memory each; Python's own flags without those for a debugger. No ninja: torch
@@ -145,7 +146,7 @@ endif
 .PHONY: install-packages build-fairseq
 install-packages:
 	@echo "setup: 5/6 hat_fairseq (editable) and what it and fairseq need"
-	$(INSTALL) -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]'
+	$(INSTALL) -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]' $(addprefix --group ,$(GROUPS))
 
 build-fairseq:
 	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds, beside 5/6)"

@@ -41,7 +41,7 @@ TRIAL = (
     "recipe generate ami_small --min-len 1 --max-len-b 20 --score=null",
 )
 REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
-DEVELOPER_EXTRAS = ("test", "bench", "docs", "lint")
+TRAIN = "train"  # the extra of fairseq and what it imports
 
 # Programs that print one line about what they import. fairseq's other compiled modules (libbase, libnat) are linked to
 # the torch they were built with; nothing here imports them.
@@ -90,9 +90,10 @@ def pip(*arguments: str) -> str:
 
 
 def build_fairseq(*remove: str) -> str:
-    """Returns the command that builds fairseq, after removing the distributions `remove`."""
+    """Returns the command that builds fairseq without torchaudio, after removing the distributions `remove`."""
     first = shlex.join([sys.executable, "-m", "pip", "uninstall", "-y", *remove]) + " && " if remove else ""
-    return first + pip(*FAIRSEQ_FLAGS.split(), FAIRSEQ)
+    needs = [name + specifier for name, specifier in imports_of_fairseq()]
+    return first + pip(*needs) + " && " + pip(*FAIRSEQ_FLAGS.split(), FAIRSEQ)
 
 
 def run(program: str) -> tuple[bool, str]:
@@ -119,9 +120,15 @@ def requirements() -> list[tuple[str, str, str | None]]:
         lines = metadata.requires("hat_fairseq") or []
     by_name = {}  # type: dict[str, tuple[str, str, str | None]]
     for match in filter(None, map(REQUIREMENT.match, lines)):
-        if PROJECT.is_file() or match[3] not in DEVELOPER_EXTRAS:
+        if match[1] not in ("hat_fairseq", "hat-fairseq"):  # `all` names the other extras
             by_name.setdefault(match[1], (match[1], match[2], match[3]))
     return list(by_name.values())
+
+
+def imports_of_fairseq() -> list[tuple[str, str]]:
+    """Returns (name, specifier) of what the extra `train` requires beside fairseq."""
+    all_of_extra = [(name, specifier) for name, specifier, extra in requirements() if extra == TRAIN]
+    return [each for each in all_of_extra if "".join(each) != FAIRSEQ]
 
 
 def satisfies(version: str, specifier: str) -> bool:
@@ -136,13 +143,17 @@ def satisfies(version: str, specifier: str) -> bool:
 
 
 def check_requirements() -> Iterator[Finding]:
-    """Yields a finding for each requirement, and for each package of an extra that is installed."""
+    """Yields a finding for each requirement, and for each package of an extra that is installed.
+
+    Beside fairseq the packages that it imports are required.
+    """
+    needed = {name for name, _ in imports_of_fairseq()} if importlib.util.find_spec("fairseq") else set()
     for name, specifier, extra in requirements():
         repair = pip(name + specifier) + (f" && {build_fairseq()}" if name == "torch" else "")
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
-            if extra is None:
+            if extra is None or name in needed:
                 yield Finding(name, PROBLEM, "not installed", repair)
             continue
         if satisfies(version, specifier):
@@ -159,7 +170,7 @@ def check_extras() -> Iterator[Finding]:
     if "hat-fairseq" not in packages:
         return
     missing = {extra for name, _, extra in requirements() if name.lower().replace("_", "-") not in packages}
-    names = sorted(filter(None, missing.difference({"train"}, DEVELOPER_EXTRAS)))
+    names = sorted(filter(None, missing.difference({TRAIN, "all"})))
     if names:
         advice = f"{pip('hat_fairseq[NAME]')}; docs/installation.md says what each is for"
         yield Finding("extras", NOTE, f"optional, not installed: {', '.join(names)}", advice)

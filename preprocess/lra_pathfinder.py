@@ -50,7 +50,7 @@ def _pixels(path: Path) -> bytes:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ValueError(f'{path} needs the package pillow: pip install "hat_fairseq[lra]"') from error
+        raise ValueError(f'{path} needs the package pillow: pip install "hat_fairseq[data]"') from error
     try:
         with Image.open(path, formats=["PNG"]) as image:
             if (image.mode, image.size) != ("L", (SIZE, SIZE)):

@@ -52,7 +52,7 @@ def test_stored_outputs(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_runs(path: Path, warm: WarmPython, tmp_path: Path) -> None:
     for name in MODULES.get(path.stem, ()):
-        pytest.importorskip(name, reason="pip install 'hat_fairseq[test]'")
+        pytest.importorskip(name, reason="make setup")
     command = sys.executable, REPOSITORY / "tests/support/notebooks.py", path
     done = run_command(*command, cwd=tmp_path, env=environment(PATH=warm.programs), timeout=1500)
     notebook, written = read(path), json.loads(done.stdout.splitlines()[-1])

@@ -138,10 +138,25 @@ def test_make_bench_runs_what_the_page_shows() -> None:
     assert [name for name in timed[1].split() if not (ROOT / f"benchmarks/{name}.py").is_file()] == []
 
 
-def test_constraints_pin_what_the_project_requires() -> None:
+def groups() -> dict[str, list[str]]:
+    """The requirements of developers; groups inside of others are listed themselves."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    return {name: [each for each in lines if isinstance(each, str)] for name, lines in listed.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "specifier"),
+    [(name, specifier) for name, specifier, _ in doctor.requirements()]
+    + sorted({re.match(r"([\w.-]+)(.*)", line).groups() for lines in groups().values() for line in lines}),
+)
+def test_constraints_pin_what_the_project_requires(name: str, specifier: str) -> None:
+    assert doctor.satisfies(pins()[normalised(name)], specifier)
+
+
+def test_fairseq_is_the_same_everywhere() -> None:
+    """The extra `train` and the group `fairseq`, which is for builds without torchaudio; the doctor builds it, too."""
     pinned = pins()
-    for name, specifier, _ in doctor.requirements():
-        assert doctor.satisfies(pinned[normalised(name)], specifier), f"{name}: {pinned[normalised(name)]}, {specifier}"
+    assert [doctor.FAIRSEQ, *groups()["fairseq"]] == PROJECT["optional-dependencies"]["train"]
     assert doctor.FAIRSEQ.split("==") == ["fairseq-fixed", pinned["fairseq-fixed"]]
     assert {"pip", "setuptools", "wheel"} <= pinned.keys() and "torchaudio" not in pinned
 
@@ -167,6 +182,22 @@ def test_docstrings_of_public_functions_begin_with_a_verb() -> None:
                 if not re.fullmatch(r"[A-Z][a-z]+s", word) or word in nouns:
                     others.append(f"{relative(path)}:{node.lineno} {word}")
     assert others == []
+
+
+EXTRA = re.compile(r"(?:hat_fairseq(?:-[\w.-]+\.whl)?|\.|wheel with `)\[([a-z-]+(?:,[a-z-]+)*)\]")
+
+
+def test_pages_and_messages_name_extras_that_exist() -> None:
+    known, pages = PROJECT["optional-dependencies"].keys(), [ROOT / "CHANGELOG.md", ROOT / "docs/upgrading.md"]
+    named = [
+        (relative(path), extra)
+        for path in FILES
+        if path not in pages
+        for names in EXTRA.findall(path.read_text(encoding="utf-8").replace('\\"', '"'))
+        for extra in names.split(",")
+    ]
+    assert len(named) > 20 and [each for each in named if each[1] not in known and each[0] != "pyproject.toml"] == []
+    assert len(known) == 7
 
 
 SKIPS = """

@@ -134,7 +134,7 @@ def _zstandard(file: BinaryIO, path: Path) -> Any:
         import pyarrow
     except ImportError as error:
         raise ValueError(
-            f'{path} is compressed with Zstandard, which needs the package pyarrow: pip install "hat_fairseq[tables]", '
+            f'{path} is compressed with Zstandard, which needs the package pyarrow: pip install "hat_fairseq[data]", '
             "or unpack the file"
         ) from error
     return pyarrow.CompressedInputStream(file, "zstd")

@@ -31,9 +31,7 @@ class SentencePieceBpe(Lossless):
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError as error:
-            raise ValueError(
-                f'{model} needs the package sentencepiece: pip install "hat_fairseq[sentencepiece]"'
-            ) from error
+            raise ValueError(f'{model} needs the package sentencepiece: pip install "hat_fairseq[data]"') from error
         try:
             self._processor = SentencePieceProcessor(model_file=str(model))
             self._processor.id_to_piece([*range(self._processor.piece_size())])  # fails where one is not UTF-8

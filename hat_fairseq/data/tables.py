@@ -149,7 +149,7 @@ def read_arrow(path: Path, is_parquet: bool) -> Rows:
         import pyarrow
         from pyarrow import ipc, parquet
     except ImportError as error:
-        raise ValueError(f'{path} needs the package pyarrow: pip install "hat_fairseq[tables]"') from error
+        raise ValueError(f'{path} needs the package pyarrow: pip install "hat_fairseq[data]"') from error
     number = 0
     for file in _files_of_dataset(path) if path.is_dir() else [path]:
         note_input(file)

@@ -67,7 +67,7 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
         package = "sacremoses" if name == "moses" else name
         raise ValueError(
             f"the word tokenizer {name} needs the package {package}: pip install {package}, "
-            'or everything for translation: pip install "hat_fairseq[translation]"'
+            'or all packages for data: pip install "hat_fairseq[data]"'
         ) from error
 
     def tokenize(text: str) -> str:

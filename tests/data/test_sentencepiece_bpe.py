@@ -205,5 +205,5 @@ def test_a_damaged_model_and_a_missing_package(model: Path, tmp_path: Path, monk
         with pytest.raises(ValueError, match="is not a complete sentencepiece model: "):
             SentencePieceBpe(damaged)
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ValueError, match=r'package sentencepiece: pip install "hat_fairseq\[sentencepiece\]"'):
+    with pytest.raises(ValueError, match=r'package sentencepiece: pip install "hat_fairseq\[data\]"'):
         SentencePieceBpe(model)

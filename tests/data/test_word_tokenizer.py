@@ -128,4 +128,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError) as error:
             word_tokenizer(name, "eo")  # not made before
         assert f"the word tokenizer {name} needs the package {package}: pip install {package}, " in str(error.value)
-        assert 'pip install "hat_fairseq[translation]"' in str(error.value)
+        assert 'pip install "hat_fairseq[data]"' in str(error.value)

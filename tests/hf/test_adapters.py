@@ -12,8 +12,8 @@ from torch import Tensor
 
 from hat_fairseq.kernels import Linear, cpu_precisions
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
-peft = pytest.importorskip("peft", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
+peft = pytest.importorskip("peft", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 from hat_fairseq.hf.modeling import HEAD  # noqa: E402
 

@@ -7,7 +7,7 @@ from commands import REPOSITORY
 @pytest.mark.slow
 def test_the_table_of_calls() -> None:
     for name in ("transformers", "peft"):
-        pytest.importorskip(name, reason="pip install 'hat_fairseq[test]'")
+        pytest.importorskip(name, reason="make setup")
     import transformers_calls
 
     table = transformers_calls.table()

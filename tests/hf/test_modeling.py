@@ -18,7 +18,7 @@ from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.networks import NETWORKS, without_training
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 LENGTHS = [40, 23, 9, 30]

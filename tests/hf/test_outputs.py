@@ -11,7 +11,7 @@ from helpers import assert_close
 from hf_models import ENCODERS, WRITERS, encoder, filled, roles_of, variants, writer
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 LENGTHS = [17, 9, 12]

@@ -10,7 +10,7 @@ from test_tokenizer import SENTENCES, bpe_of, exported
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 IDS = torch.tensor([[0, 5, 6, 2]])

@@ -17,7 +17,7 @@ from torch import nn
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 LENGTHS = [17, 9, 12, 5]
@@ -112,7 +112,7 @@ if accelerator.is_main_process:
 @pytest.mark.parametrize("name", ["hat", "segments"])
 def test_two_processes_train_as_one(name: str, tmp_path: Path) -> None:
     """Data parallel over gloo, by accelerate: the gradients are those of the whole batch in this process."""
-    pytest.importorskip("accelerate", reason="pip install 'hat_fairseq[test]'")
+    pytest.importorskip("accelerate", reason="make setup")
     config = encoder(name, {})[1]
     torch.manual_seed(1)
     hf.HatForSequenceClassification(config).save_pretrained(tmp_path / "model")

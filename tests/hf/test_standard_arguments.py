@@ -11,7 +11,7 @@ import torch
 from building import PAD, documents, targets
 from hf_models import encoder, writer
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 TOKENS, TARGETS = documents([17, 9, 12]), targets(3, 8)

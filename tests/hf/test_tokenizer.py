@@ -21,7 +21,7 @@ from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.data.text import escape_control_tokens
 from hat_fairseq.weights.names import DEMO
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq.hf import HatTokenizer  # noqa: E402
 
 TEXT = "Dr. No – naïve – said: “naïf”. It's 5 % of <s> and <\\pad>! 会議は終わった。次は?  \u2028 x@@ y@@z @@ end"

@@ -23,7 +23,7 @@ from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.text import escape_control_tokens
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase  # noqa: E402
 
 from hat_fairseq import hf  # noqa: E402

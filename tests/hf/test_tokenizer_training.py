@@ -19,8 +19,8 @@ from hat_fairseq.data.dictionary import EOS, PAD, Dictionary
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
-pytest.importorskip("accelerate", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
+pytest.importorskip("accelerate", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 SIZES = {"encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_layers": 2, "dropout": 0.0}
@@ -250,7 +250,7 @@ def test_datasets_map_in_two_processes(
     folders: dict[str, Path], articles: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     """The same rows as in one, and a second script finds them in the cache of the first."""
-    datasets = pytest.importorskip("datasets", reason="pip install 'hat_fairseq[test]'")
+    datasets = pytest.importorskip("datasets", reason="make setup")
     texts, titles = [" ".join(article["paragraphs"]) for article in articles], [each["title"] for each in articles]
     table = datasets.Dataset.from_dict({"text": texts, "title": titles})
     tokenizer, _ = loaded(folders["text"])

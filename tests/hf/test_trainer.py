@@ -18,8 +18,8 @@ from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
-pytest.importorskip("accelerate", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
+pytest.importorskip("accelerate", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 SIZES = {"encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_layers": 2, "dropout": 0.0}

@@ -11,8 +11,8 @@ from torch import Tensor
 from hat_fairseq.kernels import cpu_precisions
 from hat_fairseq.models.fit_words import fit_words
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
-peft = pytest.importorskip("peft", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
+peft = pytest.importorskip("peft", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 SIZES = {"encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_layers": 2, "encoder_attention_heads": 4}

@@ -14,7 +14,7 @@ from small_peers import assert_refused, small_peer
 from hat_fairseq import cli
 from hat_fairseq.weights.bart import architecture_flags
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 
 ROWS, POSITIONS = 61, 24
 SIZES = {

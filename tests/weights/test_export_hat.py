@@ -25,7 +25,7 @@ from hat_fairseq.model_folder import BIN
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 
 register()  # checkpoints hold types that it lets torch load
 GENERATION = {"beam": 4, "max_len_b": 40, "min_len": 3, "lenpen": 0.8, "no_repeat_ngram_size": 3}

@@ -22,7 +22,7 @@ from hat_fairseq.weights.export import purpose_of
 from hat_fairseq.weights.hugging_face import read_weights
 from hat_fairseq.weights.trained import Trained
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq import hf  # noqa: E402
 
 register()  # checkpoints hold types that it lets torch load

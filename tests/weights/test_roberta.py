@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hat_fairseq import cli
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 
 ROWS, POSITIONS = 61, 26  # 24 tokens
 TOKENS = documents([24, 17, 1, 9], vocabulary=ROWS - 1)

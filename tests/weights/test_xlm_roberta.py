@@ -18,7 +18,7 @@ from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from hat_fairseq.weights.rename import meta_model
 from hat_fairseq.weights.roberta import start_flags
 
-transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+transformers = pytest.importorskip("transformers", reason="make setup")
 
 LONGEST = 300  # tokens
 
