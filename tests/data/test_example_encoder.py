@@ -226,8 +226,9 @@ def test_the_longest_part_gives_way() -> None:
         )
 
 
-def test_what_cannot_be_encoded() -> None:
-    for task, example, settings, error, message in [
+@pytest.mark.parametrize(
+    ("task", "example", "settings", "error", "message"),
+    [
         (
             "classification",
             LabelledText("a", text="x"),
@@ -266,9 +267,13 @@ def test_what_cannot_be_encoded() -> None:
             LongInputError,
             "leaves no room for both",
         ),
-    ]:
-        with pytest.raises(error, match=message):
-            pipeline(LearnedBpe([]), **{"kind": task, **settings}).encode(example)
+    ],
+)
+def test_what_cannot_be_encoded(
+    task: str, example: Any, settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        pipeline(LearnedBpe([]), **{"kind": task, **settings}).encode(example)
 
 
 def slots_of(row: Row, segment_length: int) -> int:

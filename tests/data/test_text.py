@@ -18,8 +18,9 @@ from hat_fairseq.data.text import (
 )
 
 
-def test_every_kind_of_replacement_is_counted() -> None:
-    for text, clean, counted in [
+@pytest.mark.parametrize(
+    ("text", "clean", "counted"),
+    [
         ("a\r\nb\nc", "a b c", {"line_breaks_to_space": 2}),
         ("a\rb", "a b", {"carriage_returns_to_space": 1}),
         ("a\tb", "a b", {"tabs_to_space": 1}),
@@ -29,10 +30,12 @@ def test_every_kind_of_replacement_is_counted() -> None:
         (" a   b    c ", "a b c", {"runs_of_spaces_shortened": 2}),
         ("naïve e\u0301 日本 🙂", "naïve e\u0301 日本 🙂", {}),
         ("\r\n\x00 ", "", {"line_breaks_to_space": 1, "control_characters_removed": 1, "runs_of_spaces_shortened": 1}),
-    ]:
-        counts: Counter[str] = Counter()
-        assert normalise(text, counts) == clean
-        assert counts == counted
+    ],
+)
+def test_every_kind_of_replacement_is_counted(text: str, clean: str, counted: dict[str, int]) -> None:
+    counts: Counter[str] = Counter()
+    assert normalise(text, counts) == clean
+    assert counts == counted
 
 
 def test_any_text_ends_on_one_line_that_python_and_fairseq_split_alike() -> None:

@@ -45,8 +45,9 @@ def test_nothing_but_spaces_changes(pages: list[dict[str, list[str]]]) -> None:
 
 
 @pytest.mark.slow
-def test_running_text() -> None:
-    for name, language, words, text in [
+@pytest.mark.parametrize(
+    ("name", "language", "words", "text"),
+    [
         ("moses", "en", 'I can \'t ( really ) say : " no " , sorry .', 'I can\'t (really) say: "no", sorry.'),
         ("moses", "de", "„ Ja “ , sagte sie .", "„Ja“, sagte sie."),
         (
@@ -70,8 +71,10 @@ def test_running_text() -> None:
         ),
         ("moses", "cs", "V roce 1990 jich bylo 15 .", "V roce 1990 jich bylo 15."),
         ("jieba", "zh", "他 用 Microsoft Word 2010 写 书 。", "他用Microsoft Word 2010写书。"),
-    ]:
-        assert word_tokenizer(name, language).detokenize(words) == text
+    ],
+)
+def test_running_text(name: str, language: str, words: str, text: str) -> None:
+    assert word_tokenizer(name, language).detokenize(words) == text
 
 
 @pytest.mark.slow

@@ -58,8 +58,9 @@ def test_words_are_drawn_where_a_forbidden_one_has_all_probability(step: int, op
     assert all(map(torch.equal, *steps))
 
 
-def test_training_has_the_criterion_of_its_task() -> None:
-    for flags, criterion in (
+@pytest.mark.parametrize(
+    ("flags", "criterion"),
+    [
         ("--task document_to_text --arch hat_transformer_tiny", "chunked_label_smoothed_cross_entropy"),
         ("--task document_to_text --arch hat_transformer_tiny --criterion=cross_entropy", "cross_entropy"),
         ("--task masked_document_lm --arch hat_roberta_tiny", "masked_lm"),
@@ -67,10 +68,15 @@ def test_training_has_the_criterion_of_its_task() -> None:
         ("--task question_answering --arch hat_roberta_tiny", "answer_spans"),
         ("--task document_question_answering --arch hat_roberta_tiny", "document_answers"),
         ("--task translation --arch transformer", "cross_entropy"),
-    ):
-        args = options.parse_args_and_arch(options.get_training_parser(), ["data", *flags.split()])
-        assert args.criterion == criterion
-        assert not criterion.startswith("chunked") or args.label_smoothing == 0  # the flags of the criterion are there
+    ],
+)
+def test_training_has_the_criterion_of_its_task(flags: str, criterion: str) -> None:
+    args = options.parse_args_and_arch(options.get_training_parser(), ["data", *flags.split()])
+    assert args.criterion == criterion
+    assert not criterion.startswith("chunked") or args.label_smoothing == 0  # the flags of the criterion are there
+
+
+def test_generation_has_a_criterion_of_fairseq() -> None:
     args = options.parse_args_and_arch(options.get_generation_parser(), ["data", "--task", "document_to_text"])
     assert args.criterion == "cross_entropy"
 

@@ -288,11 +288,14 @@ def test_a_text_ends_where_the_positions_of_the_decoder_end() -> None:
     assert {len(each["tokens"]) for each in hypotheses} == {9}
 
 
-def test_options_without_a_meaning_are_refused() -> None:
-    """fairseq ignores unknown names and numbers that make no sense."""
+def test_options_have_fairseqs_defaults() -> None:
     assert parse_generation_options('{"beam": 4, "max_len_b": 30}', "--generation") == {"beam": 4, "max_len_b": 30}
     assert vars(GenerationConfig()).items() >= DEFAULTS.items()
-    for text, message in (
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ('{"beem": 2}', "--generation: unknown generation option 'beem'; known are .*beam"),
         ("{beam: 2}", "--generation {beam: 2}: not JSON"),
         ("[4]", "--generation .4.: expected a JSON object"),
@@ -300,9 +303,15 @@ def test_options_without_a_meaning_are_refused() -> None:
         ('{"min_len": -1}', "min_len must be at"),
         ('{"temperature": -0.5}', "temperature must be more than 0, not -0.5"),
         ('{"temperature": 0}', "temperature must be more than 0, not 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            parse_generation_options(text, "--generation")
+    ],
+)
+def test_options_without_a_meaning_are_refused(text: str, message: str) -> None:
+    """fairseq ignores unknown names and numbers that make no sense."""
+    with pytest.raises(ValueError, match=message):
+        parse_generation_options(text, "--generation")
+
+
+def test_options_of_a_search_that_contradict_it_are_refused() -> None:
     for searching in (partial(generate, SharedMemoryGenerator), partial(our_search, max_len_b=15)):
         with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
             searching([confident()], documents([5]), min_len=20)

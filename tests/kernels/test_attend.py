@@ -59,25 +59,36 @@ def test_on_a_gpu_a_mask_is_added_to_the_scores() -> None:
     assert on_gpu.shape == mask.shape and on_gpu.dtype is torch.bfloat16 and on_gpu.stride() == (80, 80, 16, 1)
 
 
-def test_the_fastest_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("length", "keys", "dtype", "dropout", "gradients", "own", "wanted"),
+    [
+        (511, 512, torch.float32, 0.1, True, False, None),
+        (512, 512, torch.float32, 0.1, True, False, "attention_in_chunks"),
+        (128, 2048, torch.bfloat16, 0.1, True, False, "attention_in_chunks"),
+        (256, 256, torch.bfloat16, 0.0, False, True, "attention_of_rows"),
+        (256, 256, torch.float32, 0.0, False, True, None),
+        (2, 2, torch.bfloat16, 0.0, False, False, "step_attention"),  # as many keys, but not of the queries' tokens
+        (1, 1, torch.bfloat16, 0.0, False, True, "step_attention"),
+        (attention.MAX_STEP_QUERIES + 1, 64, torch.bfloat16, 0.0, False, False, None),
+        (256, 256, torch.bfloat16, 0.0, True, True, None),
+    ],
+)
+def test_the_fastest_kernel_is_chosen(
+    length: int,
+    keys: int,
+    dtype: torch.dtype,
+    dropout: float,
+    gradients: bool,
+    own: bool,
+    wanted: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for kernel in ("attention_in_chunks", "attention_of_rows", "step_attention"):
         monkeypatch.setattr(attention, kernel, lambda *_, kernel=kernel: kernel)
-    fp32, bf16 = torch.float32, torch.bfloat16
-    for length, keys, dtype, dropout, gradients, own, wanted in [
-        (511, 512, fp32, 0.1, True, False, None),
-        (512, 512, fp32, 0.1, True, False, "attention_in_chunks"),
-        (128, 2048, bf16, 0.1, True, False, "attention_in_chunks"),
-        (256, 256, bf16, 0.0, False, True, "attention_of_rows"),
-        (256, 256, fp32, 0.0, False, True, None),
-        (2, 2, bf16, 0.0, False, False, "step_attention"),  # as many keys, but not of the queries' tokens
-        (1, 1, bf16, 0.0, False, True, "step_attention"),
-        (attention.MAX_STEP_QUERIES + 1, 64, bf16, 0.0, False, False, None),
-        (256, 256, bf16, 0.0, True, True, None),
-    ]:
-        q, k = torch.zeros(1, 1, length, 8, dtype=dtype), torch.zeros(1, 1, keys, 8, dtype=dtype)
-        with torch.set_grad_enabled(gradients):
-            out = attend(q, k, k, torch.ones(1, 1, 1, keys).bool(), dropout, self_attention=own)
-        assert (out if isinstance(out, str) else None) == wanted, (length, keys, dtype, dropout)
+    q, k = torch.zeros(1, 1, length, 8, dtype=dtype), torch.zeros(1, 1, keys, 8, dtype=dtype)
+    with torch.set_grad_enabled(gradients):
+        out = attend(q, k, k, torch.ones(1, 1, 1, keys).bool(), dropout, self_attention=own)
+    assert (out if isinstance(out, str) else None) == wanted, (length, keys, dtype, dropout)
 
 
 def in_one_row(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

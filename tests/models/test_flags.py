@@ -61,6 +61,7 @@ def test_the_longest_document_is_max_positions_or_that_of_the_task() -> None:
 ENDS = "least", "most"
 BART = f"hat_bart_base {TINY}"
 ATTENTION = f"{BART} --encoder-attention"
+ROBERTA = f"hat_roberta_base {TINY_ENCODER}"
 ERNIE = f"ernie_sparse_base {TINY_ENCODER} --sparse-block 4 --sparse-random 1 --max-positions 140"
 REFUSED = [
     (f"{BART} --decoder-embed-dim 48", "--encoder-embed-dim 24 and --decoder-embed-dim 48 must be equal"),
@@ -142,25 +143,29 @@ def test_every_number_has_bounds(network: str) -> None:
                 assert [inherited.metadata[end] for end in ENDS] == [each.metadata[end] for end in ENDS], name
 
 
-def test_flags_without_effect_that_recipes_may_leave_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """They are not refused: a recipe's layers meet another attention, and checkpoints of older versions have them."""
-    roberta = f"hat_roberta_base {TINY_ENCODER}"
-    for words, logged in (
+@pytest.mark.parametrize(
+    ("words", "logged"),
+    [
         (f"{BART} --no-hierarchy --hierarchical-encoder-layers 2", "--hierarchical-encoder-layers 2"),
         (f"{BART} --no-hierarchy --span-pooling mean", "--span-pooling mean"),
-        (f"{roberta} --no-hierarchy --sentence-queries bos", "--sentence-queries bos"),
-        (f"{roberta} --sentence-queries bos --span-pooling mean", ""),
+        (f"{ROBERTA} --no-hierarchy --sentence-queries bos", "--sentence-queries bos"),
+        (f"{ROBERTA} --sentence-queries bos --span-pooling mean", ""),
         (f"{BART} --no-hierarchy", ""),
         (f"{ATTENTION} full --encoder-attention-layers 1", "--encoder-attention-layers 1"),
         (f"{ATTENTION} window --encoder-attention-layers 1", ""),
-    ):
-        caplog.clear()
-        arch, _, flags = words.partition(" ")
-        build(arch, flags)
-        other = "--no-hierarchy" if "--no-hierarchy" in flags else "--encoder-attention full"
-        assert {record.getMessage() for record in caplog.records} == (
-            {f"{logged} has no effect with {other}"} if logged else set()
-        )
+    ],
+)
+def test_flags_without_effect_that_recipes_may_leave_are_logged(
+    words: str, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are not refused: a recipe's layers meet another attention, and checkpoints of older versions have them."""
+    caplog.clear()
+    arch, _, flags = words.partition(" ")
+    build(arch, flags)
+    other = "--no-hierarchy" if "--no-hierarchy" in flags else "--encoder-attention full"
+    assert {record.getMessage() for record in caplog.records} == (
+        {f"{logged} has no effect with {other}"} if logged else set()
+    )
 
 
 def test_documents_that_are_too_long_are_refused() -> None:

@@ -84,8 +84,9 @@ def test_passages_and_answers_of_tydi_qa_are_the_bytes_of_the_article(tmp_path: 
     assert answers == 6
 
 
-def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles() -> None:
-    for text, aliases, expected in (
+@pytest.mark.parametrize(
+    ("text", "aliases", "expected"),
+    [
         ("In New  York, new york's NEW-YORK", ["New York"], ["New  York", "new york", "NEW-YORK"]),
         ("New York City of York", ["York", "The New York City", "New York"], ["New York City", "York"]),
         ("Yorkshire; snow_york", ["York"], ["york"]),
@@ -96,10 +97,14 @@ def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles(
         ("He lived in İstanbul.", ["İstanbul"], ["İstanbul"]),
         ("हिन्दी भाषा है, हिन्द", ["हिन्दी"], ["हिन्दी"]),
         ("Beyonce\u0301 sings", ["Beyonce\u0301"], ["Beyonce\u0301"]),
-    ):
-        answers = find_answers(text, aliases)
-        assert [answer.text for answer in answers] == expected
-        assert all(text[answer.start : answer.end] == answer.text for answer in answers)
+    ],
+)
+def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles(
+    text: str, aliases: list[str], expected: list[str]
+) -> None:
+    answers = find_answers(text, aliases)
+    assert [answer.text for answer in answers] == expected
+    assert all(text[answer.start : answer.end] == answer.text for answer in answers)
 
 
 def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(tmp_path: Path) -> None:

@@ -72,8 +72,9 @@ def test_a_flag_may_stand_for_the_value_of_another(configs):
     assert longer["total-num-update"] == "7" and longer["dir"] == "r/new-2"
 
 
-def test_malformed_recipes(configs):
-    for text, message in (
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("train: {lr: 1\n", r"new\.yaml:2: malformed YAML"),
         ("train:\n  lr: 1\n  lr: 2\n", r"new\.yaml:3: malformed YAML: 'lr' occurs twice"),
         ("trian: {lr: 1}\n", r"new\.yaml: unknown section 'trian' \(known: base, import, preprocess, task, train"),
@@ -83,10 +84,12 @@ def test_malformed_recipes(configs):
         ("task: {data: d, a: '{max-update}'}\n", r"'{max-update}': --max-update has no value to put there"),
         ("task: {data: d, a: '{b}', b: '{a}'}\n", "--[ab] has no value to put there"),
         ("train: {lr: 1}\n", r"recipe 'new' cannot train: it has no 'data' in section task or train"),
-    ):
-        configs(text)
-        with pytest.raises(ValueError, match=message):
-            built("train")
+    ],
+)
+def test_malformed_recipes(text, message, configs):
+    configs(text)
+    with pytest.raises(ValueError, match=message):
+        built("train")
 
 
 def test_predicting_and_scoring_are_two_commands(configs):
@@ -134,8 +137,9 @@ REMOVED += "update: {batch-size: 8, max-tokens: null, gpus: 1}"
 TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 131072, gpus: 8}"
 
 
-def test_update_freq_follows_from_what_an_update_sees(configs):
-    for text, extra, freq, gpus, description in (
+@pytest.mark.parametrize(
+    ("text", "extra", "freq", "gpus", "description"),
+    [
         (UPDATE, "", "8", "2", "2 GPUs x 4 documents x 8 = 64 documents an update"),
         (UPDATE, "--gpus 1", "16", "1", "4 documents x 16 = 64 documents an update"),
         (UPDATE, "--gpus=4 --batch-size 16", "1", "4", "4 GPUs x 16 documents x 1 = 64 documents an update"),
@@ -148,17 +152,20 @@ def test_update_freq_follows_from_what_an_update_sees(configs):
         (UPDATE, "--update-max-tokens 64 --max-tokens 16", "2", "2", "2 GPUs x 16 tokens x 2 = 64 tokens an update"),
         ("task: {data: d}\ntrain: {batch-size: 4}", "--gpus 2", None, "2", ""),
         (REMOVED, "", "2", "1", "4 documents x 2 = 8 documents an update"),
-    ):
-        configs(text)
-        command = recipes.build_commands("train", "new", extra.split())[0]
-        flags = values_of(split(command))
-        assert (flags.get("update-freq"), flags["distributed-world-size"]) == (freq, gpus)
-        assert update.describe(command) == description
-        assert not {"gpus", "update-batch-size", "update-max-tokens"} & flags.keys()
+    ],
+)
+def test_update_freq_follows_from_what_an_update_sees(text, extra, freq, gpus, description, configs):
+    configs(text)
+    command = recipes.build_commands("train", "new", extra.split())[0]
+    flags = values_of(split(command))
+    assert (flags.get("update-freq"), flags["distributed-world-size"]) == (freq, gpus)
+    assert update.describe(command) == description
+    assert not {"gpus", "update-batch-size", "update-max-tokens"} & flags.keys()
 
 
-def test_updates_that_cannot_be_had(configs):
-    for text, extra, message in (
+@pytest.mark.parametrize(
+    ("text", "extra", "message"),
+    [
         (UPDATE, "--gpus 3", r"an update of 64 documents is not a multiple of 3 GPUs x 4$"),
         (UPDATE, "--update-max-tokens 8193 --max-tokens 1024", r"of 8,193 tokens is not a multiple of 2 GPUs x 1,024$"),
         (UPDATE, "--gpus 0", "--gpus must be a whole number above 0, not '0'"),
@@ -169,10 +176,12 @@ def test_updates_that_cannot_be_had(configs):
         (UPDATE + "\n  ", "--update-batch-size 8 --update-max-tokens 8", "in documents or in tokens: .* not both"),
         ("task: {data: d, update-freq: 2, batch-size: 1}\nupdate: {batch-size: 4}", "", "--update-freq follows from"),
         ("task: {data: d}\nupdate: {batch_size: 4, gpu: 1}", "", "section 'update': unknown 'gpu'"),
-    ):
-        configs(text)
-        with pytest.raises(ValueError, match=message):
-            recipes.build_commands("train", "new", extra.split())
+    ],
+)
+def test_updates_that_cannot_be_had(text, extra, message, configs):
+    configs(text)
+    with pytest.raises(ValueError, match=message):
+        recipes.build_commands("train", "new", extra.split())
 
 
 EVERY = """

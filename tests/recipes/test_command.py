@@ -108,10 +108,9 @@ def test_a_copy_in_another_folder_is_the_same_recipe(tmp_path, monkeypatch, caps
     assert words[5:8] == ["documents/", "--out", "data-bin/mine"]
 
 
-def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ami.yaml").write_text("")
-    for words, message in (
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         ("train arxvi", f"no recipe 'arxvi' in {files.CONFIGS}; did you mean arxiv?"),
         ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}; `hat recipe list` shows them"),
         ("train", "`hat recipe train` needs the name of a recipe; `hat recipe list` shows them"),
@@ -122,10 +121,14 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
         ("copy ami", "ami.yaml exists: remove or rename it first"),
         ("copy arxiv mine.yaml", "`hat recipe copy` takes the name of a recipe only: remove 'mine.yaml'"),
         ("predict pubmed", "recipe 'pubmed' cannot predict: it has no section 'predict'"),
-    ):
-        assert cli.main(["recipe", *words.split()]) == 2
-        output, error = capsys.readouterr()
-        assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
+    ],
+)
+def test_errors_are_one_line(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ami.yaml").write_text("")
+    assert cli.main(["recipe", *words.split()]) == 2
+    output, error = capsys.readouterr()
+    assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
 
 
 def test_the_scripts_of_the_papers_are_what_the_recipes_run():

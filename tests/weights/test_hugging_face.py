@@ -4,6 +4,7 @@ import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -121,22 +122,27 @@ def test_weights_that_are_not_numbers(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.fault("Security", "sizes of 10^12, 0 or -1 in `config.json`", "one line at once, exit 2")
-def test_sizes_for_which_no_model_can_be_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Refused at once, not after a model of that size has been built."""
-    folder = release(tmp_path / "hf")
-    config = json.loads((folder / "config.json").read_text())
-    for change, words in (
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
         ({"vocab_size": 10**12}, "config.json says vocab_size 1000000000000"),
         ({"hidden_size": 10**12}, "no model can be built with --arch hierarchical_transformer"),
         ({"num_attention_heads": 5}, "no model can be built with --arch hierarchical_transformer"),
         ({"num_attention_heads": 0}, "no model can be built with --arch hierarchical_transformer"),
         ({"encoder_layout": {"0": {"sentence_encoder": "false"}}}, "encoder_layout must say true or false"),
         ({"max_sentences": -1}, "no model can be built with --arch hierarchical_transformer"),
-    ):
-        (folder / "config.json").write_text(json.dumps(config | change))
-        assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
-        message = capsys.readouterr().err
-        assert words in message and message.count("\n") == 1, change
+    ],
+)
+def test_sizes_for_which_no_model_can_be_built(
+    change: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused at once, not after a model of that size has been built."""
+    folder = release(tmp_path / "hf")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1, change
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
