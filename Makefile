@@ -41,7 +41,7 @@ PROCESSOR_TESTS := tests/kernels tests/generation tests/test_old_checkpoints.py 
   tests/weights/test_export_roberta.py::test_every_head_is_exported
 PRODUCT := import torch; from hat_fairseq.kernels import check_precision; \
   print("torch", torch.backends.cpu.get_cpu_capability(), flush=True); check_precision("int8", "cpu")
-SCRIPTS = $(filter-out %.py,$(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh))
+SCRIPTS = $(filter-out %.py,$(wildcard .ci/* scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh))
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 

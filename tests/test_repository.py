@@ -200,6 +200,34 @@ def test_pages_and_messages_name_extras_that_exist() -> None:
     assert len(known) == 7
 
 
+TRIES = """
+import pathlib, pytest
+@pytest.mark.parametrize("number", range({flaky}))
+def test_that_passes_the_second_time(number):
+    mark = pathlib.Path(f"{{number}}.tried")
+    was_there = mark.exists()
+    mark.touch()
+    assert was_there
+@pytest.mark.parametrize("number", range({broken}))
+def test_that_never_passes(number): assert False
+def test_that_passes(): pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flaky", "broken", "passes"), [(1, 0, True), (2, 0, True), (1, 1, False), (3, 0, False)], ids=str
+)
+def test_few_tests_get_a_second_try(flaky: int, broken: int, passes: bool, tmp_path: Path) -> None:
+    (tmp_path / "test_tries.py").write_text(TRIES.format(flaky=flaky, broken=broken), encoding="utf-8")
+    options = {"check": False, "cwd": tmp_path, "env": environment(PYTHON=sys.executable)}
+    run_command(sys.executable, "-m", "pytest", "-q", "--rootdir", tmp_path, tmp_path, **options)
+    again = run_command("bash", ROOT / ".ci/second-try", tmp_path, **options)
+    assert (again.returncode == 0) == passes
+    assert len(re.findall(r"^ci: second try: test_tries\.py::test_that_", again.stderr, re.M)) == flaky + broken
+    assert ("at most 2 are tried again" in again.stderr) == (flaky + broken > 2)
+
+
 SKIPS = """
 import pytest
 @pytest.mark.skipif(True, reason="apt-get install something")
