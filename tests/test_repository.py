@@ -15,7 +15,7 @@ from hat_fairseq import doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]
-HOUSE += [".ci/run", ".pre-commit-config.yaml", ".gitignore", "Dockerfile", ".dockerignore"]
+HOUSE += ["CITATION.cff", ".pre-commit-config.yaml", ".gitignore", "Dockerfile", ".dockerignore"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # In pieces, so that this file does not contain what it looks for.
@@ -30,7 +30,7 @@ PRIVATE = [
 ]
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|\bissues? #?\d")
 FOLDERS = "hat_fairseq preprocess configs scripts train_scripts generate_scripts examples benchmarks"
-FOLDERS += " docs tests .ci"
+FOLDERS += " docs tests .ci .github"
 
 
 def text_files() -> list[Path]:
@@ -109,13 +109,15 @@ def test_modules_that_docstrings_name_exist() -> None:
 
 
 def test_version_is_the_same_everywhere() -> None:
-    top = re.search(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    top = re.search(
+        r"^## (\d+\.\d+\.\d+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     # the latest release: an "(unreleased)" heading is passed over
     assert top is not None and top[1] == PROJECT["version"] == hat_fairseq.__version__
 
 
 def test_every_target_is_explained() -> None:
-    page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     targets = ("setup", "help", "demo", "test", "test-all", "lint", "docs", "bench", "clean")
     assert [target for target in targets if f"`make {target}`" not in page] == []
 
