@@ -43,6 +43,7 @@ LONGEST = (
     "weights/test_export_hat.py",
     "tasks/test_labelled_training.py",
     "test_page_commands.py",
+    "test_base_install.py",
     "planning/test_plan.py",
     "fairseq_fixes/test_settings.py",
     "inference/test_faults.py",

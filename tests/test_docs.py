@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import make_lra
+from pages import SPAN, code, commands
 
 from hat_fairseq import cli
 from hat_fairseq.recipes.command import COMMANDS, OF_RUN
@@ -18,8 +19,6 @@ PAGES = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md",
 UPGRADING = ROOT / "docs/upgrading.md"
 PAGES[UPGRADING] = re.sub(r"^\|[^|]*", "", PAGES[UPGRADING], flags=re.MULTILINE)  # its first column is what has left
 MODULES = PAGES[ROOT / "docs/modules.md"]
-FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w-])")
 METRIC = re.compile(r"(?<![\w/.-])hat score ([a-z_]+)")
 VERB = re.compile(r"(?<![\w/.-])hat ([a-z][a-z-]*)")
@@ -30,25 +29,6 @@ FOLDERS = "|".join(
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[a-z0-9_./-]*\.(?:py|md|yaml|sh)(?![\w*{{])")
 OF_OTHERS = "--no-python --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --standalone"  # torchrun
 OF_OTHERS += " --group --signals-to-handle --head --port --address --generate --no-deps"  # Ray, pip
-
-
-def code(text: str) -> list[str]:
-    """All that is set as code: fenced blocks, and spans within lines."""
-    return FENCE.findall(text) + [span for _, span in SPAN.findall(FENCE.sub("", text))]
-
-
-def commands(text: str) -> Iterator[list[str]]:
-    """The commands of fenced blocks as words, lines that end in a backslash joined, without assignments before them."""
-    for block in FENCE.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
-            try:
-                words = shlex.split(line, comments=True)
-            except ValueError:  # part of a program or an example of data
-                continue
-            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-                words = words[1:]
-            if words:
-                yield words
 
 
 def flags_of(parser: argparse.ArgumentParser) -> set[str]:

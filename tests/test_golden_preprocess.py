@@ -13,49 +13,25 @@ inputs. Its other fields are left out: command, date, versions and paths differ 
 of the output repeat what the other lines say; reader and paper are constants.
 """
 
-import json
 import os
 import shlex
 import shutil
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from commands import REPOSITORY, run_command
+from golden_hashes import hashes
 
 from hat_fairseq import cli
 
 FOLDER = REPOSITORY / "tests/golden/preprocess"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/command"))
-MANIFEST = "manifest.json"
 
 
 def commands(name: str, out: Path) -> list[list[str]]:
     """The words of each run of a folder."""
     lines = (FOLDER / name / "command").read_text(encoding="utf-8").splitlines()
     return [["preprocess", *shlex.split(line.replace("OUT", shlex.quote(str(out))))] for line in lines]
-
-
-def hashes(out: Path) -> dict[str, str]:
-    """What `hashes` says of an output folder."""
-    rows: dict[str, str] = {}
-    for path in sorted(path for path in out.rglob("*") if path.is_file()):
-        name = str(path.relative_to(out))
-        if path.name == MANIFEST:
-            rows |= {f"{name}:{figure}": value for figure, value in figures(path).items()}
-        else:
-            rows[name] = sha256(path.read_bytes()).hexdigest()
-    return rows
-
-
-def figures(path: Path) -> dict[str, str]:
-    """The figures of a manifest that do not depend on the machine."""
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    inputs = [(Path(each["path"]).name, each["size"]) for each in manifest["inputs"]]
-    rows = {"inputs": sha256(json.dumps(inputs).encode()).hexdigest()}
-    for split, report in manifest["splits"].items():
-        rows |= {f"{split}.{figure}": json.dumps(value, sort_keys=True) for figure, value in report.items()}
-    return rows
 
 
 def check(name: str, out: Path) -> None:

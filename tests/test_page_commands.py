@@ -7,15 +7,16 @@ from pathlib import Path
 import encoders_of_today
 import numpy as np
 import pytest
+from commands import REPOSITORY
 from minilm import needs_minilm
-from test_docs import ROOT, commands
+from pages import commands
 from warm import WarmPython
 
 SMALL = "--cpu --num-workers 0 --data-buffer-size 0 --log-format json"
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+    return (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
 
 
 def run_page(text: str, warm: WarmPython, folder: Path, small: str = SMALL) -> list[str]:

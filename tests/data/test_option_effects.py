@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from commands import REPOSITORY, hat, write_lines
-from test_golden_preprocess import hashes
+from golden_hashes import hashes
 
 from hat_fairseq.data import preprocess
 

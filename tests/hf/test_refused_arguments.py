@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_tokenizer import SENTENCES, bpe_of, exported
+from hat_tokenizers import SENTENCES, bpe_of, exported
 
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline

@@ -9,9 +9,9 @@ import pytest
 import torch
 from building import PAD, documents
 from copied import change, replica_of
+from hat_tokenizers import SENTENCES, bpe_of, exported
 from helpers import assert_close
 from hf_models import encoder
-from test_tokenizer import SENTENCES, bpe_of, exported
 from torch import nn
 
 from hat_fairseq.data.options import Settings

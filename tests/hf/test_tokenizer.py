@@ -7,25 +7,18 @@ from typing import Any
 
 import labelled
 import pytest
-from byte_level_bpe import write_byte_level_bpe
-from sentencepiece_model import write_model
+from hat_tokenizers import SENTENCES, TEXT, bpe_of, exported
 
 from hat_fairseq import cli
-from hat_fairseq.data.bpe import Bpe, LearnedBpe
 from hat_fairseq.data.dictionary import EOS, PAD, UNKNOWN, Dictionary
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.options import Settings
-from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
+from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import record_from_json
-from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
-from hat_fairseq.data.text import escape_control_tokens
 from hat_fairseq.weights.names import DEMO
 
 transformers = pytest.importorskip("transformers", reason="make setup")
 from hat_fairseq.hf import HatTokenizer  # noqa: E402
 
-TEXT = "Dr. No – naïve – said: “naïf”. It's 5 % of <s> and <\\pad>! 会議は終わった。次は?  \u2028 x@@ y@@z @@ end"
-SENTENCES = ["Good\tmorning , all .", "  ", "Let's start: 1/2 <sep> of it …", "🙂 fine@@", TEXT]
 DOCUMENTS: list[Any] = [
     {"sentences": SENTENCES},
     {"text": TEXT},
@@ -38,28 +31,6 @@ KINDS = {  # options of hat preprocess
     "document_qa": "--max-source-tokens 91 --long-source chunk --window-overlap 50",
     "mlm": "",
 }
-
-
-def exported(folder: Path, pipeline: TextPipeline, limit: int | None = None) -> tuple[Any, Dictionary]:
-    """The tokenizer in FOLDER/out, and its dictionary: two thirds of the tokens of the texts."""
-    out = folder / "out"
-    out.mkdir()
-    pipeline.save(out)
-    texts = [escape_control_tokens(text) for text in (TEXT, *SENTENCES, "One . Two . Who spoke ?")]
-    tokens = sorted({token for text in texts for token in pipeline.bpe.encode(text)})
-    dictionary = Dictionary((token, 1) for token in tokens[: len(tokens) * 2 // 3])
-    dictionary.save(out / "dict.source.txt")
-    HatTokenizer(str(out / FILE_NAME), limit=limit).save_pretrained(out)
-    return transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True), dictionary
-
-
-def bpe_of(kind: str, folder: Path) -> Bpe:
-    if kind == "learned":
-        return LearnedBpe.learn([TEXT, *SENTENCES, "start starts morning mornings"] * 3, 60)
-    if kind == "gpt2":
-        write_byte_level_bpe(folder / "gpt2")
-        return Gpt2Bpe(folder / "gpt2/encoder.json", folder / "gpt2/vocab.bpe")
-    return SentencePieceBpe(write_model(folder, [TEXT, *SENTENCES] * 20, vocab_size=90, character_coverage=1.0))
 
 
 def ids_of(pipeline: TextPipeline, dictionary: Dictionary, record: dict[str, Any]) -> list[int]:

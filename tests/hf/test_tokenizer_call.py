@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_tokenizer import bpe_of
+from hat_tokenizers import bpe_of
 
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.dictionary import EOS, PAD, UNKNOWN, Dictionary

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from encoder_tasks import dataset_of, task_of
 from fairseq.criterions import CRITERION_REGISTRY
 from helpers import assert_close
-from test_encoder_tasks import dataset_of, task_of
 
 from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks

@@ -3,11 +3,11 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from fairseq import options, tasks
+from encoder_tasks import dataset_of, task_of
+from fairseq import tasks
 from fairseq.criterions import CRITERION_REGISTRY
 from helpers import assert_close
 
@@ -15,29 +15,12 @@ from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import Dictionary as Words
 from hat_fairseq.data.ids import read_ids
-from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.windows import ANSWER_TYPES
 
 Data = Callable[[str], Path]
 KIND_NAMES = ["classification", "segments", "tokens", "choice", "candidates", "qa"]
 KINDS = pytest.mark.parametrize("kind", KIND_NAMES)
 ARCHITECTURES = ["hat_roberta_tiny", "hierarchical_transformer_tiny"]
-TINY = "--dropout 0 --attention-dropout 0 "
-
-
-def task_of(kind: str, data: Path, flags: str = "", arch: str = "hat_roberta_tiny") -> tuple[Any, Any]:
-    """The task, and its model built the way fairseq-train builds it."""
-    parser = options.get_training_parser()
-    arguments = [str(data), "--task", kind_of(kind).task, "--arch", arch, "--cpu", *TINY.split(), *flags.split()]
-    args = options.parse_args_and_arch(parser, input_args=arguments)
-    task = tasks.setup_task(args)
-    return task, task.build_model(args).eval()
-
-
-def dataset_of(kind: str, data: Path, split: str = "train", flags: str = "") -> tuple[Any, Any]:
-    task, _ = task_of(kind, data, flags)
-    task.load_dataset(split)
-    return task, task.datasets[split]
 
 
 def text_rows(data: Path, split: str = "train") -> tuple[list[list[str]], list[list[str]]]:

@@ -9,31 +9,17 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import REPOSITORY, WITHOUT_LOCKS, training_words
-from test_training import assert_same_result, checkpoint
-
-FAULTY = ["--user-dir", REPOSITORY / "tests/support/faulty", "--criterion", "faulty", "--fault"]
-LONG = ["--max-update", 24, "--validate-interval-updates", 2]  # three updates an epoch
-SHORT = ["--disable-validation", "--save-interval-updates", 1]
-# fairseq starts as many processes as there are GPUs; what runs in them is all real
-SPAWN = "import torch; torch.cuda.device_count = lambda: 2; import fairseq_cli.train; fairseq_cli.train.cli_main()"
+from commands import WITHOUT_LOCKS, training_words
+from trainings import FAULTY, LONG, SHORT, assert_same_result, checkpoint, wait_for
 
 
 def process_of(folder: Path) -> int:
     return int(re.findall(r"process (\d+)", (folder / "training.lock").read_text())[0])
-
-
-def wait_for(log: Path, text: str, run: Future | None = None) -> None:
-    """Until the log has the text, or the run has ended: one with all its updates has nothing to iterate over."""
-    deadline = time.monotonic() + 100
-    while not (log.exists() and text in log.read_text()) and not (run and run.done()):
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 from commands import TWO_PROCESSES, USER_DIR, environment, run_command
 from fairseq import checkpoint_utils
 from sklearn.metrics import accuracy_score, f1_score
-from test_training import assert_same_result, checkpoint
+from trainings import assert_same_result, checkpoint
 from warm import WarmPython
 
 from hat_fairseq.data.kinds import KINDS

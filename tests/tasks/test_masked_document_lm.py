@@ -8,7 +8,7 @@ import pytest
 import torch
 from commands import USER_DIR, hat, write_lines
 from fairseq.tasks import TASK_REGISTRY
-from test_training import assert_same_result, losses
+from trainings import assert_same_result, losses
 
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import read_records

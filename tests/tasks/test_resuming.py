@@ -9,7 +9,7 @@ import pytest
 import torch
 from commands import USER_DIR
 from fine_tuned import MODELS, FineTuned
-from test_training import assert_same_result, checkpoint, difference
+from trainings import assert_same_result, checkpoint, difference
 
 ONE, WHOLE = ["--max-update", 1], ["--max-update", 5]  # three updates an epoch
 QUIET = ["--disable-validation", "--optimizer", "adam", "--lr", "1e-2"]

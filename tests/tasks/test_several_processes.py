@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from commands import HEEDING, TWO_PROCESSES, environment, training_words
-from test_interruptions import FAULTY, LONG, SHORT, SPAWN, wait_for
-from test_training import assert_same_result, checkpoint, difference, losses
+from trainings import FAULTY, LONG, SHORT, SPAWN, assert_same_result, checkpoint, difference, losses, wait_for
 from warm import WarmPython
 
 AREA = "Several processes and machines"

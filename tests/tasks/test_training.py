@@ -1,7 +1,6 @@
 """fairseq-train with the plugin: resuming, precision, several processes, what is refused."""
 
 import contextlib
-import json
 import multiprocessing
 import os
 import re
@@ -18,43 +17,12 @@ import pytest
 import torch
 from commands import TWO_PROCESSES
 from fairseq.file_io import PathManager
+from trainings import assert_same_result, checkpoint, losses
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.kernels import AUTO, choose_precision, cpu_precisions
-from hat_fairseq.register import register
-
-register()  # the tests read checkpoints, whose types the plugin allows
 
 MULTIPLIES_BF16 = pytest.mark.skipif("bf16" not in cpu_precisions(), reason="this CPU does not multiply bf16")
-CURVE = re.compile(r"train_inner \| (\{.*?\})")
-
-
-def losses(result: Any) -> list[float]:
-    """Of each update, from what a command printed."""
-    text = result if isinstance(result, str) else result.stdout + result.stderr
-    return [float(json.loads(log)["loss"]) for log in CURVE.findall(text)]
-
-
-def checkpoint(folder: Path) -> dict[str, Any]:
-    return torch.load(folder / "checkpoint_last.pt", weights_only=True)
-
-
-def difference(one: Any, other: Any) -> float:
-    """The largest difference in the weights and states of two checkpoints."""
-    if torch.is_tensor(one):
-        return float((one.double() - other.double()).abs().max())
-    if isinstance(one, dict):
-        assert one.keys() == other.keys()
-        return max((difference(one[name], other[name]) for name in one), default=0.0)
-    if isinstance(one, list):
-        return max((difference(*pair) for pair in zip(one, other, strict=True)), default=0.0)
-    assert one == other
-    return 0.0
-
-
-def assert_same_result(one: Path, other: Path) -> None:
-    for part in ("model", "last_optimizer_state"):
-        assert difference(checkpoint(one)[part], checkpoint(other)[part]) == 0.0
 
 
 @pytest.fixture(scope="module")
