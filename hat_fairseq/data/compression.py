@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,6 @@ _MAGIC = {
     "bzip2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)",  # of a file with content, and of an empty one
     "Zstandard": rb"\x28\xb5\x2f\xfd",
 }
-_DAMAGED = (EOFError, zlib.error, lzma.LZMAError)
 
 
 def compression_of(head: bytes) -> str | None:
@@ -64,8 +64,7 @@ def decompressed(path: Path) -> Iterator[io.BufferedReader]:
     """Opens a file, which may be compressed, as the bytes that it stands for.
 
     Raises:
-        ValueError: the file is damaged, needs more memory than `MOST_MEMORY`, or a package that is not installed; or
-            it is something else than its name says.
+        ValueError: the file is damaged, needs more memory than `MOST_MEMORY`, or is something else than its name says.
     """
     with open(path, "rb", buffering=AT_ONCE) as opened:
         file = cast(io.BufferedReader, opened)
@@ -74,22 +73,35 @@ def decompressed(path: Path) -> Iterator[io.BufferedReader]:
             yield file
             return
         try:
-            with io.BufferedReader(_opened(name, file, path), AT_ONCE) as content:
+            with io.BufferedReader(_opened(name, file), AT_ONCE) as content:
                 yield content
-        except (*_DAMAGED, OSError) as error:
+        except _errors_of(name) as error:
             if isinstance(error, OSError) and error.errno is not None:  # of the disk
                 raise
             raise ValueError(f"{path}: damaged {name} file ({error}); fetch it again") from error
 
 
-def _opened(name: str, file: io.BufferedReader, path: Path) -> Any:
+def _opened(name: str, file: io.BufferedReader) -> Any:
     if name == "gzip":
         return gzip.GzipFile(fileobj=file)
     if name == "bzip2":
         return _Streams(file, bz2.BZ2Decompressor)
     if name == "xz":
         return _Streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=MOST_MEMORY))
-    return _zstandard(file, path)
+    return _zstandard().ZstdFile(file)
+
+
+def _zstandard() -> Any:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
+def _errors_of(name: str) -> tuple[type[Exception], ...]:
+    own = (_zstandard().ZstdError,) if name == "Zstandard" else ()
+    return EOFError, OSError, zlib.error, lzma.LZMAError, *own
 
 
 class _Streams(io.RawIOBase):
@@ -121,20 +133,3 @@ class _Streams(io.RawIOBase):
             data = self.current.decompress(rest, len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-
-def _zstandard(file: BinaryIO, path: Path) -> Any:
-    try:  # Python 3.14 has it
-        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
-
-        return zstd.ZstdFile(file)
-    except ImportError:
-        pass
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ValueError(
-            f'{path} is compressed with Zstandard, which needs the package pyarrow: pip install "hat_fairseq[data]", '
-            "or unpack the file"
-        ) from error
-    return pyarrow.CompressedInputStream(file, "zstd")

@@ -9,6 +9,7 @@ import json
 import logging
 import lzma
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -101,6 +102,29 @@ FORMS = [(ending, form) for ending, forms in TEXTS.items() for form in forms]
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes, ".gz": gzip.compress, ".XZ": lzma.compress, ".bz2": bz2.compress, ".zst": zstandard
 }  # fmt: skip
+
+
+SKIPPABLE = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"  # a frame of Zstandard without content
+FIRST, SECOND = zstandard(b"first\n" * 1000), zstandard(b"second\n" * 1000)
+
+
+@pytest.mark.parametrize("between", [b"", SKIPPABLE])
+def test_frames_of_zstandard_need_no_pyarrow(between: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (path := tmp_path / "a.jsonl.zst").write_bytes(FIRST + between + SECOND)
+    with decompressed(path) as file:
+        assert file.read() == b"first\n" * 1000 + b"second\n" * 1000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [FIRST[:-3], FIRST + SECOND[:-3], FIRST + b"garbage", FIRST + bytes(9), FIRST + SECOND[:4], SECOND[:6] + FIRST[6:]],
+    ids=["cut", "the second is cut", "garbage", "null bytes", "the second has only begun", "parts of two"],
+)
+def test_damaged_frames_of_zstandard_are_refused(content: bytes, tmp_path: Path) -> None:
+    (path := tmp_path / "a.jsonl.zst").write_bytes(content)
+    with pytest.raises(ValueError, match="damaged Zstandard file .*; fetch it again"), decompressed(path) as file:
+        file.read()
 
 
 @pytest.mark.parametrize("ending", [".bz2", ".XZ", ".gz"])
