@@ -25,8 +25,8 @@ SERIES = re.compile(r"((?:ES|IS|TS)\d{4})[a-d]|(B[a-z]{2})\d{3}")
 
 def series_of(document: str) -> str:
     """Returns the team or group whose meeting a document is, or the document itself: what intervals draw together."""
-    found = SERIES.fullmatch(document)
-    return next(filter(None, found.groups())) if found else document
+    series = SERIES.fullmatch(document)
+    return next(filter(None, series.groups())) if series else document
 
 
 def key_of(run: Run) -> tuple[Any, ...]:
