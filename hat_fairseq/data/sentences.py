@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -36,6 +36,7 @@ class Divided(NamedTuple):
 
     sentences: list[Sentence]
     by_splitter: bool = False  # it was running text, which the splitter of the settings has divided
+    letters: Sequence[Any] | None = None  # of each character but white space its place in the raw text, if asked for
 
     def to_json(self) -> list[Any]:
         """Returns what `from_json` reads; the words are left out where they are the texts."""

@@ -6,7 +6,7 @@ Letters are the characters of a text without white space, which no step before t
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..data.kinds.evidence import EvidenceKind, prefix_of, with_text
@@ -42,36 +42,28 @@ class Placed(str):
 
 
 Letter = tuple[int, int | None, int] | None  # part, element and character; None: of a role before its turn
-Letters = dict[int, list[Letter]]  # of each divided text, by the identity of its list of sentences
 
 
-@dataclass
 class PlacedDivider(Divider):
-    """Divides texts as `Divider` does, and keeps the place of each of their letters."""
-
-    letters: Letters = field(default_factory=dict)
+    """Divides texts as `Divider` does, with the place of each of their letters."""
 
     def sentences(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> Divided:
         divided = super().sentences(record, text, split, element)
-        self.letters[id(divided.sentences)] = letters_of(text, self.settings.line_breaks if split else "space")
-        return divided
+        return divided._replace(letters=letters_of(text, self.settings.line_breaks if split else "space"))
 
 
 @dataclass
 class PlacedEncoder(RowEncoder):
-    """Encodes records as `RowEncoder` does.
+    """Encodes records as `RowEncoder` does; the tokens of a text with letters know their places.
 
-    Attributes:
-        letters: of the texts whose tokens are to know their places.
-        has_mask: `<mask>` in a source is the token.
+    `has_mask`: `<mask>` in a source is the token.
     """
 
-    letters: Letters = field(default_factory=dict)
     has_mask: bool = False
 
     def units(self, text: Divided) -> list[list[str]]:
         units = super().units(text)
-        if (letters := self.letters.get(id(text.sentences))) is None:
+        if (letters := text.letters) is None:
             return units
         placed, begin = list[list[str]](), 0
         for number, (sentence, tokens) in enumerate(zip(text.sentences, units, strict=True)):
@@ -135,17 +127,19 @@ def letters_of_document(raw: Any, prepared: Prepared, line_breaks: str) -> list[
     return placed
 
 
-def letters_of_units(prepared: Prepared, letters: Letters) -> Letters:
-    """Returns the letters of questions and of turns or sentences, which may have their roles before them."""
+def with_letters_of_units(prepared: Prepared) -> Prepared:
+    """Gives questions, and turns or sentences, the letters of each; roles before a turn have none."""
     record: Any = prepared.record
-    *questions, document = (text.sentences for text in prepared.texts)
-    moved: Letters = {}
-    for number, question in enumerate(questions):
-        moved[id(question)] = [letter and (letter[0], number, letter[2]) for letter in letters[id(question)]]
+    *questions, document = prepared.texts
+    texts = [
+        text._replace(letters=[letter and (letter[0], number, letter[2]) for letter in text.letters or ()])
+        for number, text in enumerate(questions)
+    ]
     if record.text is None:
         units = [(number, len(prefix_of(record, number))) for number in with_text(record)]
-        moved[id(document)] = [letter and after(*units[letter[1] or 0], letter) for letter in letters[id(document)]]
-    return moved
+        letters = [letter and after(*units[letter[1] or 0], letter) for letter in document.letters or ()]
+        document = document._replace(letters=letters)
+    return replace(prepared, texts=[*texts, document])
 
 
 def after(number: int, prefix: int, letter: tuple[int, int | None, int]) -> Letter:
@@ -181,26 +175,20 @@ class PlacedPipeline(TextPipeline):
 
     places: bool = False
     has_mask: bool = False
-    _letters: Letters = field(default_factory=dict, init=False)
 
     def prepare(self, record: Record) -> Prepared:
-        self._letters.clear()  # an encoder may have it already
         if not self.places:
             return super().prepare(record)
         if self.kind.has_target:
             prepared = super().prepare(record)
             letters = letters_of_document(record, prepared, self.settings.line_breaks)
-            self._letters[id(prepared.texts[0].sentences)] = letters
-            return prepared
-        divider = PlacedDivider(self.settings, self.counts, self._letters)
-        prepared = Prepared(record, self.kind.divide(divider, record))
-        if isinstance(self.kind, EvidenceKind):
-            self._letters.update(letters_of_units(prepared, self._letters))
-        return prepared
+            return replace(prepared, texts=[prepared.texts[0]._replace(letters=letters), *prepared.texts[1:]])
+        prepared = Prepared(record, self.kind.divide(PlacedDivider(self.settings, self.counts), record))
+        return with_letters_of_units(prepared) if isinstance(self.kind, EvidenceKind) else prepared
 
     def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         options = self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts
-        return PlacedEncoder(*options, letters=self._letters, has_mask=self.has_mask)
+        return PlacedEncoder(*options, has_mask=self.has_mask)
 
 
 def places_of_row(row: Row, begins: Sequence[int] | None) -> list[Place | None]:
