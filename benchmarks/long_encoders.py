@@ -19,7 +19,6 @@ import importlib.util
 import runpy
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from torch import Tensor, nn
 
 from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.networks.config import ATTENTIONS
+from hat_fairseq.networks.config import ATTENTIONS, Attention
 
 HIERARCHICAL = "hierarchical_transformer"
 LINEAR = [HIERARCHICAL, "poolingformer", "ernie_sparse", "block-sparse", "lsg"]
@@ -130,7 +129,7 @@ def own_model(name: str, args: Namespace) -> nn.Module:
     elif name == HIERARCHICAL:
         flags |= {"layout": args.layout, "segment_length": args.segment}
         flags["max_segments"] = -(-args.positions // args.segment)
-    ATTENTIONS["lsg"] = Local
+    ATTENTIONS["lsg"] = Attention((), lambda _, sizes, layer: LocalAttention(*sizes))
     sizes = {"width": args.width, "heads": args.heads, "layers": args.layers, "vocabulary": args.vocabulary}
     model = model_of(arch, **sizes, dropout=0.0, attention_dropout=0.0, max_positions=args.positions, **flags)
     model.encoder.lm_head = None  # the others have none
@@ -154,14 +153,6 @@ class LocalAttention(HeadProjections):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         return self.merge(self.local(self.heads(self.q_proj(x)), *self.keys_and_values(x)))
-
-
-@dataclass(frozen=True)
-class Local:
-    """LSG's local attention as an entry of our table."""
-
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return LocalAttention(embed_dim, num_heads, dropout)
 
 
 def peer(name: str, args: Namespace) -> nn.Module:

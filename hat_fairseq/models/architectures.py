@@ -17,10 +17,9 @@ from typing import Any
 
 from fairseq.models import register_model_architecture
 
-from ..modules.fields import options_of
 from ..modules.pooling_attention import OWN_CELLS
 from ..networks import NETWORKS
-from ..networks.config import ATTENTIONS
+from ..networks.config import ATTENTIONS, flags_of
 from ..networks.roberta import DEFAULT_POSITIONS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 
@@ -196,9 +195,8 @@ def _sizes_for(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
     own = sizes.get("encoder_attention", config.__dataclass_fields__["encoder_attention"].default)
     if chosen in (None, own) or chosen not in ATTENTIONS:
         return dict(sizes)
-    known = {name for attention in ATTENTIONS.values() for name, _, _ in options_of(attention)}
-    read = {name for name, _, _ in options_of(ATTENTIONS[chosen])} | {*config.own_options}
-    others = {"encoder_attention_layers", *(known - read)}
+    read = flags_of([ATTENTIONS[chosen]]) | {*config.own_options}
+    others = {"encoder_attention_layers", *(flags_of(ATTENTIONS.values()) - read)}
     return {flag: value for flag, value in sizes.items() if flag not in others}
 
 

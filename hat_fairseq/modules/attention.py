@@ -19,12 +19,12 @@ from .cache import KeyCache
 from .fields import option
 
 
-@dataclass(frozen=True)
-class Width:
-    """The width of an attention whose heads may have another one than the layer."""
+@dataclass
+class WidthFlags:
+    """The flag of attentions whose heads may have another width than the layer."""
 
-    qkv_dim: int | None = option(
-        None, "the width of queries, keys and values (default: --encoder-embed-dim)", "encoder_qkv_dim", least=1
+    encoder_qkv_dim: int | None = option(
+        None, "the width of queries, keys and values (default: --encoder-embed-dim)", least=1
     )
 
 
@@ -181,16 +181,6 @@ class FullAttention(HeadProjections):
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, T, T) attention weights within rows."""
         return self.row_weights(x, layout.key_mask(x), layout.positions)
-
-
-@dataclass(frozen=True)
-class Full:
-    """`--encoder-attention full`."""
-
-    width: Width = Width()  # noqa: RUF009 - frozen
-
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return FullAttention(embed_dim, num_heads, dropout, self.width.qkv_dim)
 
 
 class SelfAttention(HeadProjections):

@@ -210,10 +210,10 @@ class BatchLayout:
         return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
 
 
-def on_representatives(x: Tensor, layout: BatchLayout, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Replaces in the (B, T', C) states those of the representatives by `function`, (B, S, C) -> (B, S, C), of them."""
+def on_representatives(x: Tensor, layout: BatchLayout, function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """Replaces in the (B, T', C) states those of the representatives by `function(states, *args)`, (B, S, C) each."""
     assert layout.representatives is not None
-    return layout.representatives.scatter(x, function(layout.representatives.gather(x)))
+    return layout.representatives.scatter(x, function(layout.representatives.gather(x), *args))
 
 
 def span_means(states: Tensor, spans: Tensor, most: int) -> tuple[Tensor, Tensor]:
@@ -295,33 +295,23 @@ def arrange_documents(
     none = torch.zeros_like(padding)
     starts = none if bos is None else sentence_starts(tokens, bos, pad)
     marked = none if mark_global is None else mark_global(tokens)
-    counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
-    (fewest, most), (fewest_global, most_global) = counts.aminmax(), global_counts.aminmax()
-    on_device = {
-        "padded": padding.any(),
-        "empty": padding.all(dim=1).any(),
-        "moved": (input_padding[:, :-1] & ~input_padding[:, 1:]).any(),
-        "fewest": fewest,
-        "most": most,
-        "fewest_global": fewest_global,
-        "most_global": most_global,
-    }
-    # All facts at once: one synchronisation.
-    values = torch.cat([torch.stack([x.long() for x in on_device.values()]), (~padding).sum(dim=1)]).tolist()
-    facts, row_lengths = dict(zip(on_device, values, strict=False)), values[len(on_device) :]
+    moved = input_padding[:, :-1] & ~input_padding[:, 1:]  # padding before a token
+    # Four counts of each document, in one synchronisation.
+    counts = torch.stack([each.sum(dim=1) for each in (~padding, starts, marked, moved)]).tolist()
+    lengths, num_starts, num_marked, num_moved = counts
     representatives = global_tokens = None
     if bos is not None:
         owners = (starts.cumsum(dim=1) - 1).masked_fill(padding, -1) if means else None
-        representatives = replace(representatives_at(starts, facts["most"], facts["fewest"]), owners=owners)
-    if facts["most_global"]:
-        global_tokens = representatives_at(marked, facts["most_global"], facts["fewest_global"])
+        representatives = replace(representatives_at(starts, max(num_starts), min(num_starts)), owners=owners)
+    if any(num_marked):
+        global_tokens = representatives_at(marked, max(num_marked), min(num_marked))
     layout = BatchLayout(
-        padding=padding if facts["padded"] else None,
+        padding=padding if min(lengths) < tokens.size(1) else None,
         representatives=representatives,
         global_tokens=global_tokens,
-        slots=slots if facts["moved"] else None,
-        empty_rows=bool(facts["empty"]),
-        row_lengths=tuple(row_lengths),
+        slots=slots if any(num_moved) else None,
+        empty_rows=min(lengths) == 0,
+        row_lengths=tuple(lengths),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)
 

@@ -15,17 +15,16 @@ tokens of global blocks.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
-from .attention import HeadProjections, Width
+from .attention import HeadProjections
 from .batch_layout import BatchLayout
-from .fields import option
+from .fields import option, stated
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)
@@ -36,7 +35,7 @@ TABLES = 4096
 
 @dataclass(frozen=True)
 class BlockPattern:
-    """Which blocks attend to which.
+    """Which blocks attend to which; the flags `--sparse-*` say what the fields are.
 
     `whole_document`: random blocks are drawn from the whole document, also in BigBird's pattern.
 
@@ -44,25 +43,26 @@ class BlockPattern:
         ValueError: an even window.
     """
 
-    prefix: ClassVar = "sparse_"
-    block: int = option(64, "block-sparse: the number of tokens of a block", least=1)
-    window: int = option(
-        3, "block-sparse: the number of blocks in the window around each block, itself included", least=1
-    )
-    random: int = option(
-        3, "block-sparse: the number of blocks drawn at random that each block attends to beside its window", least=0
-    )
-    first: int = option(
-        1,
-        "block-sparse: the number of global blocks at the beginning; they attend to all blocks, and all attend to them",
-        least=0,
-    )
-    last: int = option(1, "block-sparse: the number of global blocks at the end of a document", least=0)
+    block: int = 64
+    window: int = 3
+    random: int = 3
+    first: int = 1
+    last: int = 1
     whole_document: bool = False
 
     def __post_init__(self) -> None:
         if self.window % 2 == 0:
             raise ValueError(f"--sparse-window {self.window}: it must be odd, with the block itself in the middle")
+
+    def check_length(self, longest: int) -> None:
+        """Raises ValueError if a document of `longest` tokens has fewer blocks than an option, not a default, names."""
+        most = -(-longest // self.block)
+        for name in ("window", "random"):
+            if (number := getattr(self, name)) > most and number != getattr(BlockPattern, name):
+                raise ValueError(
+                    f"--sparse-{name} {number}: --max-positions {longest} is only {most} blocks of "
+                    f"{self.block} tokens; give fewer, or --encoder-attention full"
+                )
 
     @property
     def dense(self) -> int:
@@ -77,6 +77,43 @@ class BlockPattern:
     def special(self, num_blocks: int) -> bool:
         """Returns whether the length is in `SPECIAL_LENGTHS`, and the first 1,024 tokens have enough blocks to draw."""
         return num_blocks * self.block in SPECIAL_LENGTHS and SPECIAL_LENGTHS[0] // self.block >= self.random + 4
+
+
+@dataclass
+class SparseFlags:
+    """The flags of `--encoder-attention block-sparse`."""
+
+    sparse_block: int | None = option(
+        None, f"block-sparse: the number of tokens of a block (default: {BlockPattern.block})", least=1
+    )
+    sparse_window: int | None = option(
+        None,
+        "block-sparse: the number of blocks in the window around each block, itself included "
+        f"(default: {BlockPattern.window})",
+        least=1,
+    )
+    sparse_random: int | None = option(
+        None,
+        "block-sparse: the number of blocks drawn at random that each block attends to beside its window "
+        f"(default: {BlockPattern.random})",
+        least=0,
+    )
+    sparse_first: int | None = option(
+        None,
+        "block-sparse: the number of global blocks at the beginning; they attend to all blocks, and all attend to them "
+        f"(default: {BlockPattern.first})",
+        least=0,
+    )
+    sparse_last: int | None = option(
+        None,
+        f"block-sparse: the number of global blocks at the end of a document (default: {BlockPattern.last})",
+        least=0,
+    )
+
+    def block_pattern(self) -> BlockPattern:
+        """Returns the pattern; ValueError for an even window."""
+        sizes = stated(block=self.sparse_block, window=self.sparse_window, random=self.sparse_random)
+        return BlockPattern(**sizes, **stated(first=self.sparse_first, last=self.sparse_last))
 
 
 @lru_cache(maxsize=TABLES)
@@ -140,27 +177,6 @@ class SparseRows:
     global_positions: Tensor
     real: Tensor
     tail_padding: Tensor | None
-
-
-@dataclass(frozen=True)
-class BlockSparse:
-    """`--encoder-attention block-sparse`."""
-
-    pattern: BlockPattern = BlockPattern()  # noqa: RUF009 - frozen
-    width: Width = Width()  # noqa: RUF009 - frozen
-
-    def check_length(self, longest: int) -> None:
-        """Raises ValueError if a document of `longest` tokens has fewer blocks than an option, not a default, names."""
-        most = -(-longest // self.pattern.block)
-        for name in ("window", "random"):
-            if (number := getattr(self.pattern, name)) > most and number != getattr(BlockPattern, name):
-                raise ValueError(
-                    f"--sparse-{name} {number}: --max-positions {longest} is only {most} blocks of "
-                    f"{self.pattern.block} tokens; give fewer, or --encoder-attention full"
-                )
-
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return BlockSparseAttention(embed_dim, num_heads, dropout, self.pattern, layer, self.width.qkv_dim)
 
 
 class BlockSparseAttention(HeadProjections):

@@ -1,14 +1,13 @@
 """Options: fields of dataclasses that are flags of fairseq-train and settings of a transformers model at the same time.
 
-A field says once what it is called, what it does and which values it may have. A field that is itself a dataclass
-contributes its own options.
+A field says once what it is called, what it does and which values it may have.
 """
 
 import math
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import Field, field, fields, is_dataclass
+from dataclasses import Field, field, fields
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -18,7 +17,6 @@ Options = TypeVar("Options")
 def option(
     default: Any,
     text: str,
-    name: str | None = None,
     choices: Sequence[str] | None = None,
     least: float | None = None,
     most: float | None = None,
@@ -27,11 +25,10 @@ def option(
 
     Args:
         text: for the help.
-        name: of the flag, with underscores; None: the field's name after the `prefix` of its class.
         choices: the only values.
         least, most: bounds of the value, inclusive; `most` requires `least`.
     """
-    metadata = {"help": text, "name": name, "choices": choices, "least": least, "most": most}
+    metadata = {"help": text, "choices": choices, "least": least, "most": most}
     return field(default=default, metadata=metadata)
 
 
@@ -45,11 +42,9 @@ def options_of(kind: type) -> Iterator[tuple[str, Field[Any], type]]:
     """Yields the name of each option of a dataclass, its field and the type of its value."""
     hints = get_type_hints(kind)
     for each in fields(kind):
-        if is_dataclass(hints[each.name]):
-            yield from options_of(hints[each.name])
-        elif "help" in each.metadata:
+        if "help" in each.metadata:
             types = [part for part in get_args(hints[each.name]) if part is not NoneType] or [hints[each.name]]
-            yield each.metadata["name"] or getattr(kind, "prefix", "") + each.name, each, types[0]
+            yield each.name, each, types[0]
 
 
 def read(kind: type[Options], values: Any) -> Options:
@@ -58,16 +53,17 @@ def read(kind: type[Options], values: Any) -> Options:
     Raises:
         ValueError: a value that the option cannot have.
     """
-    arguments, hints, prefix = dict[str, Any](), get_type_hints(kind), getattr(kind, "prefix", "")
-    for each in fields(kind):  # type: ignore[arg-type]
-        if is_dataclass(hints[each.name]):
-            arguments[each.name] = read(hints[each.name], values)
-        elif "help" in each.metadata:
-            name = each.metadata["name"] or prefix + each.name
-            if (value := getattr(values, name, None)) is not None:
-                check(name, value, each)
-                arguments[each.name] = value
+    arguments = dict[str, Any]()
+    for name, each, _ in options_of(kind):
+        if (value := getattr(values, name, None)) is not None:
+            check(name, value, each)
+            arguments[name] = value
     return kind(**arguments)
+
+
+def stated(**values: Any) -> dict[str, Any]:
+    """Returns the arguments that an option states; those that are None have the default of what takes them."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def check(name: str, value: Any, each: Field[Any]) -> None:

@@ -108,11 +108,14 @@ class TransformerLayer(nn.Module):
             if linear.bias is not None:
                 nn.init.zeros_(linear.bias)
 
-    def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Computes LN(x + f(x)) (post-norm) or x + f(LN(x)) (pre-norm), with dropout on f's output."""
+    def residual(
+        self, x: Tensor, layer_norm: nn.Module | None, sublayer: Callable[..., Tensor], *args: Any, **kwargs: Any
+    ) -> Tensor:
+        """Computes LN(x + f(x, ...)) (post-norm) or x + f(LN(x), ...) (pre-norm), with dropout on f's output."""
+        assert layer_norm is not None
         if self.sizes.normalize_before:
-            return x + self.dropout(sublayer(layer_norm(x)))
-        return layer_norm(x + self.dropout(sublayer(x)))
+            return x + self.dropout(sublayer(layer_norm(x), *args, **kwargs))
+        return layer_norm(x + self.dropout(sublayer(x, *args, **kwargs)))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         dropout = self.activation_dropout.p if self.training else 0.0
@@ -165,18 +168,13 @@ class EncoderLayer(TransformerLayer):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
-        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, layout))
+        x = self.residual(x, self.self_attn_layer_norm, self.self_attn, layout)
         if self.sentence_attn is not None and self.queries == "tokens":
-            x = self._attend_to_sentences(x, layout)
+            x = self.residual(x, self.sentence_attn_layer_norm, self.sentence_attn, layout)
         elif self.sentence_attn is not None:
-            inner = layout.among_representatives
-            x = on_representatives(x, layout, lambda states: self._attend_to_sentences(states, inner))
+            among = self.sentence_attn_layer_norm, self.sentence_attn, layout.among_representatives
+            x = on_representatives(x, layout, self.residual, *among)
         return self.residual(x, self.final_layer_norm, self.feed_forward)
-
-    def _attend_to_sentences(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        assert self.sentence_attn is not None and self.sentence_attn_layer_norm is not None
-        sentence_attn = self.sentence_attn
-        return self.residual(x, self.sentence_attn_layer_norm, lambda h: sentence_attn(h, layout))
 
 
 class HierarchicalDecoderLayer(TransformerLayer):
@@ -202,10 +200,9 @@ class HierarchicalDecoderLayer(TransformerLayer):
             (B, U, C).
         """
         own, of_tokens, of_sentences = NO_CACHE if cache is None else cache
-        sentence_attn, norm = self.sentence_attn, self.sentence_attn_layer_norm
-        tokens, sentences = memory.token_memory, None if sentence_attn is None else memory.span_memory
-        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, own))
-        x = self.residual(x, self.encoder_attn_layer_norm, lambda h: self.encoder_attn(h, *tokens, cache=of_tokens))
-        if sentence_attn is not None and sentences is not None and norm is not None:
-            x = self.residual(x, norm, lambda h: sentence_attn(h, *sentences, cache=of_sentences))
+        x = self.residual(x, self.self_attn_layer_norm, self.self_attn, own)
+        x = self.residual(x, self.encoder_attn_layer_norm, self.encoder_attn, *memory.token_memory, cache=of_tokens)
+        if self.sentence_attn is not None:
+            sentences, norm = memory.span_memory, self.sentence_attn_layer_norm
+            x = self.residual(x, norm, self.sentence_attn, *sentences, cache=of_sentences)
         return self.residual(x, self.final_layer_norm, self.feed_forward)

@@ -13,7 +13,6 @@ Legend: B documents, T tokens, C channels, N blocks of L queries with W cells ea
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +20,9 @@ from torch import Tensor, nn
 from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .fields import option
+from .fields import option, stated
 from .pooling import POOLINGS, Pooling, cells_of
-from .sliding_window import CHUNK, SlidingWindow, SlidingWindowAttention
+from .sliding_window import CHUNK, WINDOW, SlidingWindowAttention
 
 VARIANTS = ("mix", "share-weights")
 OWN_CELLS = "token"
@@ -31,25 +30,13 @@ OWN_CELLS = "token"
 
 @dataclass(frozen=True)
 class SecondLevel:
-    """The options of the second level."""
+    """The second level; the flags `--pooling-*` and `--key-pooling` say what the fields are."""
 
-    prefix: ClassVar = "pooling_"
-    window: int = option(
-        512, "pooling: the number of tokens on either side whose pooled keys a token attends to", least=1
-    )
-    kernel: int = option(5, "pooling: the number of tokens that are pooled to one key", least=1)
-    stride: int = option(4, "pooling: the number of tokens from one pooled key to the next", least=1)
-    pooling: str = option("ldconv", "pooling: pool keys and values in this way", "key_pooling", choices=POOLINGS)
-    # The last two rows of Table 6.
-    variant: str | None = option(
-        None,
-        "pooling: let the second level read the layer's input (mix), or share the first level's projections",
-        choices=VARIANTS,
-    )
-    cells: str = option(
-        OWN_CELLS,
-        "pooling: begin pooled keys in the token's own window, as in the paper; token is the only value",
-    )
+    window: int = 512
+    kernel: int = 5
+    stride: int = 4
+    pooling: str = "ldconv"
+    variant: str | None = None
 
     def __post_init__(self) -> None:
         if self.window < (least := max(self.kernel, self.stride) - 1):
@@ -57,23 +44,52 @@ class SecondLevel:
                 f"--pooling-window {self.window}: with --pooling-kernel {self.kernel} and --pooling-stride "
                 f"{self.stride} it must be at least {least}, so that it contains a cell"
             )
-        if self.cells != OWN_CELLS:
-            raise ValueError(
-                f"--pooling-cells {self.cells}: pooled keys begin in the token's own window; a model that has them "
-                "at multiples of the stride runs with hat_fairseq 0.5.0"
-            )
 
 
-@dataclass(frozen=True)
-class TwoLevels:
-    """`--encoder-attention pooling`."""
+@dataclass
+class PoolingFlags:
+    """The flags of the second level of `--encoder-attention pooling`."""
 
-    other_layers: ClassVar = "window"
-    first: SlidingWindow = SlidingWindow()  # noqa: RUF009 - frozen
-    second: SecondLevel = SecondLevel()  # noqa: RUF009 - frozen
+    pooling_window: int | None = option(
+        None,
+        "pooling: the number of tokens on either side whose pooled keys a token attends to "
+        f"(default: {SecondLevel.window})",
+        least=1,
+    )
+    pooling_kernel: int | None = option(
+        None, f"pooling: the number of tokens that are pooled to one key (default: {SecondLevel.kernel})", least=1
+    )
+    pooling_stride: int | None = option(
+        None, f"pooling: the number of tokens from one pooled key to the next (default: {SecondLevel.stride})", least=1
+    )
+    key_pooling: str | None = option(
+        None, f"pooling: pool keys and values in this way (default: {SecondLevel.pooling})", choices=POOLINGS
+    )
+    # The last two rows of Table 6.
+    pooling_variant: str | None = option(
+        None,
+        "pooling: let the second level read the layer's input (mix), or share the first level's projections",
+        choices=VARIANTS,
+    )
+    pooling_cells: str | None = option(
+        None,
+        "pooling: begin pooled keys in the token's own window, as in the paper; token is the only value "
+        f"(default: {OWN_CELLS})",
+    )
 
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return PoolingAttention(embed_dim, num_heads, dropout, self.first.window, self.second)
+    def second_level(self) -> SecondLevel:
+        """Returns the second level; ValueError for flags that contradict each other."""
+        sizes = stated(window=self.pooling_window, kernel=self.pooling_kernel, stride=self.pooling_stride)
+        return SecondLevel(**sizes, **stated(pooling=self.key_pooling, variant=self.pooling_variant))
+
+
+def check_cells(cells: str | None) -> None:
+    """Raises ValueError for a model of an older version, whose pooled keys begin elsewhere; None: it does not say."""
+    if cells != OWN_CELLS:
+        raise ValueError(
+            f"--pooling-cells {cells or 'document'}: pooled keys begin in the token's own window; a model that has "
+            "them at multiples of the stride runs with hat_fairseq 0.5.0"
+        )
 
 
 class PooledLevel(nn.Module):
@@ -102,7 +118,7 @@ class PoolingAttention(SlidingWindowAttention):
         embed_dim: int,
         num_heads: int,
         dropout: float = 0.0,
-        window: int = 128,
+        window: int = WINDOW,
         level: SecondLevel = SecondLevel(),  # noqa: B008 - frozen
     ) -> None:
         super().__init__(embed_dim, num_heads, dropout, window)

@@ -88,8 +88,7 @@ class RepresentativeLayer(EncoderLayer):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T', C) -> (B, T', C)."""
-        x, inner = super().forward(x, layout), layout.among_representatives
-        return on_representatives(x, layout, lambda states: self._attend(states, inner))
+        return on_representatives(super().forward(x, layout), layout, self._attend, layout.among_representatives)
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, S, S) weights of the attention among representatives in `forward`."""
@@ -108,12 +107,10 @@ class RepresentativeLayer(EncoderLayer):
         return attention
 
     def _attend(self, states: Tensor, layout: BatchLayout) -> Tensor:
-        def attend(h: Tensor) -> Tensor:
-            return self.full_attention.attend_rows(h, layout.key_mask(h), without_positions(h))
-
+        attend, among = self.full_attention.attend_rows, (layout.key_mask(states), without_positions(states))
         if self.representative_attn_layer_norm is None:
-            return attend(states).to(states.dtype)  # autocast changes the type
-        return self.residual(states, self.representative_attn_layer_norm, attend)
+            return attend(states, *among).to(states.dtype)  # autocast changes the type
+        return self.residual(states, self.representative_attn_layer_norm, attend, *among)
 
 
 def without_positions(states: Tensor) -> Tensor:

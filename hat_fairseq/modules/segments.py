@@ -10,8 +10,8 @@ Legend: B documents, T tokens, N segments of the longest document, L slots of a 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,7 @@ from .fields import option
 from .layers import EncoderLayer, LayerSizes, run_layer
 
 LAYERS = ("S", "D", "SD")
+SEGMENT_LENGTH = 128  # where nothing else is stated
 
 
 def slots_of_length(tokens: Tensor, pad: int, length: int) -> Slots:
@@ -86,7 +87,7 @@ class SegmentAttention(HeadProjections):
         embed_dim: int,
         num_heads: int,
         dropout: float = 0.0,
-        segment_length: int = 128,
+        segment_length: int = SEGMENT_LENGTH,
         window: int | None = None,
     ) -> None:
         super().__init__(embed_dim, num_heads, dropout)
@@ -118,25 +119,19 @@ def near(rows: Tensor, mask: KeyMask | None, window: int) -> KeyMask:
     return KeyMask(prepare_mask(allowed, rows.dtype), empty)
 
 
-@dataclass(frozen=True)
-class Segments:
-    """`--encoder-attention segments`."""
+@dataclass
+class SegmentFlags:
+    """The flags of `--encoder-attention segments`."""
 
-    prefix: ClassVar = "segment_"
-    length: int = option(128, "segments: the number of tokens of a segment", least=1)
-    window: int | None = option(
+    segment_length: int | None = option(
+        None, f"segments: the number of tokens of a segment (default: {SEGMENT_LENGTH})", least=1
+    )
+    segment_window: int | None = option(
         None,
         "segments: a token attends to so many tokens of its segment on either side (default: to all), with "
         "--local-layers in these layers alone",
         least=1,
     )
-
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return SegmentAttention(embed_dim, num_heads, dropout, self.length, self.window)
-
-    def elsewhere(self) -> "Segments":
-        """Returns the attention of the layers outside of --local-layers."""
-        return replace(self, window=None)
 
 
 def parse_pattern(pattern: str) -> list[str]:
@@ -177,7 +172,7 @@ class SegmentLayer(nn.Module):
         self, x: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
         """Runs the cross-segment layer alone; see `forward`."""
-        return on_representatives(x, layout, lambda states: self._cross(states, layout, positions))
+        return on_representatives(x, layout, self._cross, layout, positions)
 
     def _cross(self, states: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None) -> Tensor:
         assert self.cross_segment is not None and layout.representatives is not None

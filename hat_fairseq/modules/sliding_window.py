@@ -8,10 +8,9 @@ Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L que
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..kernels import Windows, attend, attend_windows, prepare_mask
 from .attention import HeadProjections, join_heads
@@ -19,6 +18,7 @@ from .batch_layout import BatchLayout
 from .fields import option
 
 CHUNK = 128  # queries computed together: fewer compute fewer masked scores, more share more keys
+WINDOW = 128  # where nothing else is stated
 GLOBAL_TOKENS = ("first", "question")
 
 
@@ -38,28 +38,27 @@ def global_tokens(tokens: Tensor, rule: str, pad: int, eos: int) -> Tensor:
     return real & (ends.cumsum(dim=1) == 0) & ends.any(dim=1, keepdim=True)
 
 
-@dataclass(frozen=True)
-class SlidingWindow:
-    """`--encoder-attention window`; the first level of `--encoder-attention pooling`."""
+@dataclass
+class WindowFlags:
+    """The flags of `--encoder-attention window`, and of the first level of `--encoder-attention pooling`."""
 
-    prefix: ClassVar = "attention_"
-    window: int = option(128, "window, pooling: the number of tokens on either side that a token attends to", least=1)
+    attention_window: int | None = option(
+        None,
+        f"window, pooling: the number of tokens on either side that a token attends to (default: {WINDOW})",
+        least=1,
+    )
     global_tokens: str | None = option(
         None,
         "window, pooling: let all tokens attend to the first token, or to the question, which ends before the first "
         "</s> (default: to none of these)",
-        "global_tokens",
         choices=GLOBAL_TOKENS,
     )
-
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return SlidingWindowAttention(embed_dim, num_heads, dropout, self.window)
 
 
 class SlidingWindowAttention(HeadProjections):
     """Each token attends to the `window` tokens on either side, and to the layout's global tokens."""
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = 128) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = WINDOW) -> None:
         super().__init__(embed_dim, num_heads, dropout)
         self.window = window
         # With a chunk much longer than the window, most computed scores would be masked.

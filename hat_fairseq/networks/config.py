@@ -1,8 +1,8 @@
 """The configs of every encoder, and the table of its self-attentions: `--encoder-attention NAME` chooses an entry.
 
 A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`modules/fields.py`).
-Flags that fairseq has keep their names. An entry of `ATTENTIONS` is a frozen dataclass, whose fields are the flags of
-the attention. It works in every model; docs/modules.md says how to add one.
+Flags that fairseq has keep their names. An entry of `ATTENTIONS` says which flags an attention reads, and builds it. It
+works in every model; docs/modules.md says how to add one.
 
 Legend: B documents, T tokens, K keys, H heads, C channels.
 """
@@ -11,41 +11,65 @@ import logging
 import math
 import re
 from argparse import Namespace
-from dataclasses import dataclass, field, make_dataclass
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Self
 
 from torch import nn
 
 from ..kernels import ACTIVATIONS, GATED
-from ..modules.attention import Full, Projections
-from ..modules.block_sparse import BlockSparse
+from ..modules.attention import FullAttention, Projections, WidthFlags
+from ..modules.block_sparse import BlockSparseAttention, SparseFlags
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
-from ..modules.fields import option, options_of, read
+from ..modules.fields import option, read, stated
 from ..modules.layers import LayerSizes
-from ..modules.pooling_attention import OWN_CELLS, TwoLevels
-from ..modules.segments import Segments
-from ..modules.sliding_window import SlidingWindow
+from ..modules.pooling_attention import OWN_CELLS, PoolingAttention, PoolingFlags, check_cells
+from ..modules.segments import SegmentAttention, SegmentFlags
+from ..modules.sliding_window import SlidingWindowAttention, WindowFlags
 
 logger = logging.getLogger(__name__)
 
 
-class AttentionOptions(Protocol):
+class Attention(NamedTuple):
     """An entry of `ATTENTIONS`.
 
-    Optional members are `other_layers`, the name of the attention of the layers outside `--encoder-attention-layers`
-    (default: full), and `check_length(longest)`, which raises ValueError for documents that are too long.
+    Attributes:
+        flags: the dataclasses of the flags that it reads; they are bases of `EncoderConfig`.
+        build: makes the attention of one layer, a module that maps (B, T, C) and a `BatchLayout` -> (B, T, C), of the
+            config, the first arguments of an attention (`LayerSizes.attention_sizes`) and the number of the layer.
+        other_layers: the attention of the layers outside `--encoder-attention-layers`.
     """
 
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        """Builds the attention of one layer: a module that maps (B, T, C) and a `BatchLayout` -> (B, T, C)."""
+    flags: tuple[type, ...]
+    build: "Callable[[EncoderConfig, tuple[int, int, float], int], nn.Module]"
+    other_layers: str = "full"
 
 
-ATTENTIONS: dict[str, type[AttentionOptions]] = {
-    "full": Full,
-    "segments": Segments,
-    "window": SlidingWindow,
-    "pooling": TwoLevels,
-    "block-sparse": BlockSparse,
+ATTENTIONS: dict[str, Attention] = {
+    "full": Attention((WidthFlags,), lambda config, sizes, _: FullAttention(*sizes, config.encoder_qkv_dim)),
+    "segments": Attention(
+        (SegmentFlags,),
+        lambda config, sizes, _: SegmentAttention(
+            *sizes, **stated(segment_length=config.segment_length, window=config.segment_window)
+        ),
+    ),
+    "window": Attention(
+        (WindowFlags,),
+        lambda config, sizes, _: SlidingWindowAttention(*sizes, **stated(window=config.attention_window)),
+    ),
+    "pooling": Attention(
+        (WindowFlags, PoolingFlags),
+        lambda config, sizes, _: PoolingAttention(
+            *sizes, **stated(window=config.attention_window), level=config.second_level()
+        ),
+        other_layers="window",
+    ),
+    "block-sparse": Attention(
+        (SparseFlags, WidthFlags),
+        lambda config, sizes, layer: BlockSparseAttention(
+            *sizes, config.block_pattern(), layer, config.encoder_qkv_dim
+        ),
+    ),
 }
 SPAN_POOLINGS = ("marker", "mean")
 LOCAL = "--local-layers"
@@ -65,11 +89,9 @@ def log_no_effect(flag: str, other: str) -> None:
     logger.warning("%s has no effect with %s", flag, other)
 
 
-def entry(name: str) -> type[AttentionOptions]:
-    """Returns the entry of `ATTENTIONS`; ValueError for another name."""
-    if name not in ATTENTIONS:
-        raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
-    return ATTENTIONS[name]
+def flags_of(attentions: Iterable[Attention]) -> set[str]:
+    """Names the flags that these attentions read."""
+    return {each.name for attention in attentions for kind in attention.flags for each in fields(kind)}
 
 
 def divisors(number: int) -> str:
@@ -92,26 +114,9 @@ def parse_layers(text: str | None, num_layers: int, flag: str = "--encoder-atten
     return layers
 
 
-def _attention_flags() -> list[tuple[str, Any, Any]]:
-    """The options of all attentions, None where none is given; the help says the attention and the default."""
-    flags = {}
-    for kind in ATTENTIONS.values():
-        for name, each, value_type in options_of(kind):
-            text = each.metadata["help"]
-            if "default" not in text and each.default is not None:
-                text = f"{text} (default: {each.default})"
-            flags[name] = (name, value_type | None, field(default=None, metadata={**each.metadata, "help": text}))
-    return list(flags.values())
-
-
-# Its fields are the options of all attentions; the name of one is the prefix of its class and the field, as in
-# `sparse_block`, or the name that the option gives.
-AttentionFlags = make_dataclass("AttentionFlags", _attention_flags())
-
-
 @dataclass
-class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
-    """What every encoder has."""
+class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthFlags):
+    """What every encoder has. A flag of an attention is None where it is not stated; the last base comes first."""
 
     encoder_embed_dim: int = option(512, "the width of the encoder", least=1)
     encoder_ffn_embed_dim: int = option(2048, "the width of the feed-forward networks in the encoder", least=1)
@@ -166,26 +171,26 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
         config = read(cls, args)
-        if config.encoder_attention == "pooling" and getattr(args, "pooling_cells", OWN_CELLS) is None:
-            config.pooling_cells = "document"  # which a model of an older version has if it does not say so
+        if config.encoder_attention == "pooling":
+            check_cells(getattr(args, "pooling_cells", OWN_CELLS))
         config.check()
         return config
 
     def check(self) -> None:
         """Raises ValueError for flags that contradict each other, or that the chosen attention does not read."""
-        used = {name for name, _, _ in options_of(entry(self.encoder_attention))}
-        known = {name for kind in ATTENTIONS.values() for name, _, _ in options_of(kind)}
-        for name in sorted(known - used - {*self.own_options}):
-            if getattr(self, name, None) is not None:
+        unread = flags_of(ATTENTIONS.values()) - flags_of([self.attention()])
+        for name in sorted(unread - {*self.own_options}):
+            if getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
         self.check_parts()
         # A warning: checkpoints of older versions have such flags, and a recipe's layers meet another attention.
         if self.encoder_attention_layers is not None and self.encoder_attention == "full":
             log_no_effect(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
-        attention, longest = self.attention(), getattr(self, "max_positions", None)
-        if longest is not None and hasattr(attention, "check_length"):
-            attention.check_length(longest)
+        self.second_level()
+        pattern, longest = self.block_pattern(), getattr(self, "max_positions", None)
+        if longest is not None:
+            pattern.check_length(longest)
 
     def check_parts(self) -> None:
         """Raises ValueError for options of norms, positions and heads that contradict each other."""
@@ -216,7 +221,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     @property
     def head_dim(self) -> int:
         """Returns the channels of a head of the encoder."""
-        return (getattr(self, "encoder_qkv_dim", None) or self.encoder_embed_dim) // self.encoder_attention_heads
+        return (self.encoder_qkv_dim or self.encoder_embed_dim) // self.encoder_attention_heads
 
     def projections(self, layer: int, num_layers: int) -> Projections:
         """Returns what the self-attention of a layer has, whatever its pattern."""
@@ -233,9 +238,11 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
         """Returns which norms the layers and the embedding of the encoder have."""
         return {"layer_norm_eps": self.layer_norm_eps, "rms_norm": self.rms_norm, "norm_bias": not self.no_norm_bias}
 
-    def attention(self, name: str | None = None) -> Any:
-        """Reads the options of the attention of this name (None: of --encoder-attention)."""
-        return read(entry(name or self.encoder_attention), self)
+    def attention(self) -> Attention:
+        """Returns the entry of `ATTENTIONS` that --encoder-attention names; ValueError for another name."""
+        if (name := self.encoder_attention) not in ATTENTIONS:
+            raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
+        return ATTENTIONS[name]
 
     def encoder_sizes(self) -> LayerSizes:
         """Returns the sizes of an encoder layer."""

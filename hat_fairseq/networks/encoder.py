@@ -26,9 +26,8 @@ from ..modules.batch_layout import (
 )
 from ..modules.embedding import EmbeddingSizes, Embeds
 from ..modules.layers import EncoderLayer, run_layer
-from ..modules.segments import Segments
 from ..modules.sliding_window import global_tokens
-from .config import EncoderConfig, TokenEncoderConfig, parse_layers
+from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig, parse_layers
 
 
 @dataclass(frozen=True)
@@ -96,14 +95,11 @@ def token_and_span_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
 def build_attentions(config: EncoderConfig, num_layers: int) -> list[nn.Module]:
     """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
     chosen, attention = parse_layers(config.encoder_attention_layers, num_layers), config.attention()
-    other = config.attention(getattr(attention, "other_layers", "full"))
-    sizes = config.encoder_sizes().attention_sizes
-    local, built = config.local(num_layers), []
+    sizes, other = config.encoder_sizes().attention_sizes, ATTENTIONS[attention.other_layers]
+    local, elsewhere, built = config.local(num_layers), replace(config, segment_window=None), list[Any]()
     for layer in range(num_layers):
-        options = attention if layer in chosen else other
-        if config.local_layers is not None and layer not in local and isinstance(options, Segments):
-            options = options.elsewhere()
-        built.append(options.build(*sizes, layer))
+        here = config if config.local_layers is None or layer in local else elsewhere
+        built.append((attention if layer in chosen else other).build(here, sizes, layer))
     for layer, each in enumerate(built):
         if (projections := config.projections(layer, num_layers)) != Projections():
             each.configure(projections)

@@ -6,7 +6,7 @@ representatives; with `--sparse-first 1 --sparse-last 1` it is BigBird.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -53,11 +53,8 @@ class ErnieSparseConfig(RobertaConfig):
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
     copied_parts: ClassVar = {"representative_attn.": "self_attn."}  # as if they were shared until training
 
-    def attention(self, name: str | None = None) -> Any:
-        attention = super().attention(name)
-        if self.no_hierarchy or (name or self.encoder_attention) != "block-sparse":
-            return attention
-        return replace(attention, pattern=replace(attention.pattern, whole_document=True))
+    def block_pattern(self) -> BlockPattern:
+        return replace(super().block_pattern(), whole_document=not self.no_hierarchy)
 
     def check(self) -> None:
         if self.no_hierarchy:
@@ -67,7 +64,7 @@ class ErnieSparseConfig(RobertaConfig):
             return super().check()
         if self.encoder_attention != "block-sparse":
             raise ValueError("representative tokens need --encoder-attention block-sparse; or give --no-hierarchy")
-        pattern: BlockPattern = self.attention().pattern
+        pattern = self.block_pattern()
         if pattern.block == 1:
             raise ValueError("--sparse-block 1 has room for a representative only: give at least 2, or --no-hierarchy")
         if self.max_positions is not None and pattern.first * pattern.block >= self.max_positions:
@@ -97,7 +94,7 @@ class ErnieSparseEncoder(RobertaEncoder):
         super().__init__(config, vocabulary, layers)
         if config.no_hierarchy:
             return
-        pattern: BlockPattern = config.attention().pattern
+        pattern = config.block_pattern()
         self.num_global = pattern.first * pattern.block  # tokens
         self.block = pattern.block - 1  # tokens after a representative
         self.own_positions = config.representative_positions == "sequence"

@@ -16,6 +16,8 @@ from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.fields import changed, option
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.segments import (
+    SEGMENT_LENGTH,
+    SegmentFlags,
     SegmentLayer,
     arrange_segments,
     parse_pattern,
@@ -24,7 +26,7 @@ from ..modules.segments import (
     slots_at_markers,
     slots_of_length,
 )
-from .config import EncoderConfig, span_pooling
+from .config import EncoderConfig, TokenEncoderConfig, span_pooling
 from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
 from .roberta import RobertaConfig
 
@@ -49,7 +51,9 @@ class HierarchicalTransformerConfig(EncoderConfig):
         "the layers, with | between them: S attends within segments (or as --encoder-attention says), D between "
         "segments, SD is both",
     )
-    segment_length: int = option(128, "the maximum number of tokens of a segment", least=1)
+    segment_length: int = changed(
+        SegmentFlags, "segment_length", SEGMENT_LENGTH, "the maximum number of tokens of a segment"
+    )
     max_segments: int = option(32, "the maximum number of segments of a document", least=1)
     segment_by: str = option(
         "length",
@@ -71,9 +75,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
     pool_padded_segments: bool = option(
         False, "let a head also read the empty segments after a document, up to --max-segments (released weights: yes)"
     )
-    encoder_normalize_before: bool = option(
-        False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
-    )
+    encoder_normalize_before: bool = changed(TokenEncoderConfig, "encoder_normalize_before", False)
     plain_embedding: bool = option(False, "put no layer norm after the sum of the embeddings")
     masked_lm_head: str = changed(RobertaConfig, "masked_lm_head", "roberta")
     untie_weights_roberta: bool = changed(RobertaConfig, "untie_weights_roberta", False)

@@ -257,7 +257,7 @@ def test_attentions_are_as_printed() -> None:
         assert attentions == {kind}, "what an architecture says is of its own attention"
     with torch.device("meta"):
         config = build("ernie_sparse_base", "").config
-    pattern = config.attention().pattern
+    pattern = config.block_pattern()
     numbers = pattern.first + pattern.last, pattern.window, pattern.random
     assert [pattern.block * number for number in numbers] == [128, 192, 192]
     assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")

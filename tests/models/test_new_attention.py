@@ -1,7 +1,6 @@
 """A fifth attention is one file and one entry: LongT5's transient-global attention, and the table that takes it."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 import references
@@ -15,19 +14,15 @@ from hat_fairseq.kernels import Windows, attend_windows, prepare_mask
 from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.fields import option
-from hat_fairseq.networks.config import ATTENTIONS
+from hat_fairseq.networks.config import ATTENTIONS, Attention
 
 
-@dataclass(frozen=True)
-class TransientGlobal:
-    """`--encoder-attention transient-global`."""
+@dataclass
+class TransientFlags:
+    """The flags of `--encoder-attention transient-global`; `EncoderConfig` would have them as a base."""
 
-    prefix: ClassVar = "transient_"
-    window: int = option(4, "tokens on either side", least=1)
-    block: int = option(3, "tokens of a block, whose sum is a key for all tokens", least=1)
-
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
-        return TransientGlobalAttention(embed_dim, num_heads, dropout, self)
+    transient_window: int = option(4, "tokens on either side", least=1)
+    transient_block: int = option(3, "tokens of a block, whose sum is a key for all tokens", least=1)
 
 
 class TransientGlobalAttention(HeadProjections):
@@ -36,17 +31,17 @@ class TransientGlobalAttention(HeadProjections):
     Without LongT5's relative positions, because the models here have absolute ones. O(T (w + T / block)) operations.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float, options: TransientGlobal) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float, window: int, block: int) -> None:
         super().__init__(embed_dim, num_heads, dropout)
-        self.options = options
-        self.windows = Windows(32, 32, options.window, 32 + 2 * options.window)
+        self.window, self.block = window, block
+        self.windows = Windows(32, 32, window, 32 + 2 * window)
         self.block_norm = nn.RMSNorm(embed_dim, eps=1e-6)
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C)."""
         keys, values = self.keys_and_values(x)
         block_keys, block_values = self.keys_and_values(self.blocks(x, layout))
-        mask = layout.cached(("transient", x.dtype, x.size(1), self.options), lambda: self.mask(x, layout))
+        mask = layout.cached(("transient", x.dtype, x.size(1), self.windows, self.block), lambda: self.mask(x, layout))
         shared = (block_keys, block_values)
         queries = self.heads(self.q_proj(x))
         return self.merge(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate, shared))
@@ -54,23 +49,23 @@ class TransientGlobalAttention(HeadProjections):
     def blocks(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) states -> (B, G, C) normalised sums of the blocks."""
         real = x if layout.padding is None else x.masked_fill(layout.padding.unsqueeze(-1), 0)
-        size = self.options.block
-        return self.block_norm(F.pad(real, (0, 0, 0, -x.size(1) % size)).unflatten(1, (-1, size)).sum(dim=2))
+        blocks = F.pad(real, (0, 0, 0, -x.size(1) % self.block)).unflatten(1, (-1, self.block))
+        return self.block_norm(blocks.sum(dim=2))
 
     def mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B N, 1, L, W + G): the window's tokens, and the blocks that have a token."""
         length = x.size(1)
         queries, keys = self.windows.positions(length, length, x.device)
-        near = ((queries - keys).abs() <= self.options.window) & layout.real(keys, length)
+        near = ((queries - keys).abs() <= self.window) & layout.real(keys, length)
         near = (near | (queries == keys)).expand(len(x), -1, -1, -1)  # padding attends to itself
-        first = torch.arange(0, length, self.options.block, device=x.device)  # padding is on the right
+        first = torch.arange(0, length, self.block, device=x.device)  # padding is on the right
         blocks = layout.real(first, length).expand(len(x), -1)[:, None, None].expand(*near.shape[:3], -1)
         return prepare_mask(torch.cat([near, blocks], dim=-1).flatten(0, 1).unsqueeze(1), x.dtype)
 
 
 def dense(attention: TransientGlobalAttention, x: Tensor) -> Tensor:
     """(T, C) -> (T, C): each token over the tokens near it and all blocks, with one softmax."""
-    size, window = attention.options.block, attention.options.window
+    size, window = attention.block, attention.window
     blocks = [attention.block_norm(x[first : first + size].sum(dim=0)) for first in range(0, len(x), size)]
     out = []
     for i in range(len(x)):
@@ -82,7 +77,11 @@ def dense(attention: TransientGlobalAttention, x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("lengths", [[1], [7, 3, 1], [65, 33, 32, 5]], ids=str)
 def test_a_model_takes_it_and_it_is_its_definition(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ATTENTIONS, "transient-global", TransientGlobal)
+    flags = TransientFlags()
+    build_one = lambda _, sizes, layer: TransientGlobalAttention(  # noqa: E731
+        *sizes, flags.transient_window, flags.transient_block
+    )
+    monkeypatch.setitem(ATTENTIONS, "transient-global", Attention((), build_one))
     model = build("hat_roberta_base", f"{TINY_ENCODER} --encoder-attention transient-global")
     attention, mask = model.core.layers[1].self_attn, padding(lengths)
     x = torch.randn(*mask.shape, 24, requires_grad=True)
