@@ -82,7 +82,7 @@ class SourceEncoder(HatEncoder):
         states, weights = wanted.states, wanted.weights
         tokens = ids_of(input_ids, attention_mask, inputs_embeds, self.config)
         with Recording(self, states=states, weights=weights) as recording:
-            out = super().forward(tokens, role_ids, words=inputs_embeds)
+            out = super().forward(tokens, role_ids, embeddings=inputs_embeds)
         hidden = (*recording.hidden[:-1], out.tokens) if states else None
         output = EncoderOutput(out.tokens, out, hidden, recording.attentions or None, recording.sentences or None)
         return wanted.answer(output)

@@ -141,7 +141,7 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
             network = next(name for name, encoder in ENCODERS.items() if encoder is type(self.core))
             raise ValueError(f"output_hidden_states, output_attentions: {network} encodes each turn by itself")
         with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
-            encoded = self.core(tokens, role_ids, words=inputs_embeds)
+            encoded = self.core(tokens, role_ids, embeddings=inputs_embeds)
         recorded: dict[str, Any] = {}
         if asked.states:
             recorded["hidden_states"] = (*recording.hidden[:-1], encoded.tokens)

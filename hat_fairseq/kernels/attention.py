@@ -59,12 +59,12 @@ def attend(
     if queries.device.type == "cpu":
         if dropout and queries.size(2) * keys.size(2) >= MIN_SCORES:
             return attention_in_chunks(queries, keys, values, mask, dropout, causal)
-        if queries.dtype is torch.bfloat16 and not (dropout or causal or torch.is_grad_enabled()):
-            if self_attention and queries.size(2) > 1:
-                if mask is not None:
-                    return attention_of_rows(queries, keys, values, mask)
-            elif queries.size(2) <= MAX_STEP_QUERIES:
-                return step_attention(queries, keys, values, mask)
+        of_document = self_attention and queries.size(2) > 1
+        infers_in_bf16 = queries.dtype is torch.bfloat16 and not (dropout or causal or torch.is_grad_enabled())
+        if infers_in_bf16 and of_document and mask is not None:
+            return attention_of_rows(queries, keys, values, mask)
+        if infers_in_bf16 and not of_document and queries.size(2) <= MAX_STEP_QUERIES:
+            return step_attention(queries, keys, values, mask)
         if not dropout and _is_trained_in_fp32(queries, keys, values, keys.size(2)):
             with torch.autocast("cpu", enabled=False):
                 q, k, v = queries.float(), keys.float(), values.float()

@@ -23,6 +23,7 @@ from ..data.dictionary import LABELS_FINGERPRINT
 from ..data.dictionary import fingerprint as words_of_fingerprint
 from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
+from ..modules.pooling_attention import OWN_CELLS
 from ..networks.config import EncoderConfig
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,16 @@ def config_of(config_class: type[Config], args: Namespace) -> Config:
     if not hasattr(args, "pooling_cells"):
         args.pooling_cells = None  # not recorded, so not those of today
     return config_class.from_args(args)
+
+
+def record_cells(args: Namespace) -> None:
+    """Records where the pooled keys of a new model begin, so that a checkpoint without a record is known to be older.
+
+    fairseq calls an architecture also for the flags of a checkpoint, which have a `_name`.
+    """
+    is_new = not hasattr(args, "_name") and getattr(args, "pooling_cells", None) is None
+    if is_new and getattr(args, "encoder_attention", None) == "pooling":
+        args.pooling_cells = OWN_CELLS
 
 
 def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
@@ -206,7 +217,7 @@ def start_encoder_from_roberta(state: dict[str, Tensor], model: Any) -> None:
     out. `adapt_state` adds the hierarchy, and compares the shapes.
     """
     rename_old_layout(state)
-    heads = [name for name in state if head_of(name)]
+    heads = [name for name in state if prefix_of_head(name)]
     roberta = {ROBERTA.sub("encoder.", name): x for name, x in state.items() if name not in heads}
     saved, with_mask = roberta.get(SOURCE), _fingerprint([*model.encoder.dictionary.symbols, "<mask>"])
     if saved is not None and not model.has_mask and torch.equal(saved.cpu(), with_mask):
@@ -235,8 +246,10 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
             or has other labels there.
     """
     own = model.state_dict()
-    for head in sorted({head_of(name) for name in (*own, *state)} - {""}):
-        built, loaded = ({name: x for name, x in tensors.items() if head_of(name) == head} for tensors in (own, state))
+    for head in sorted({prefix_of_head(name) for name in (*own, *state)} - {""}):
+        built, loaded = (
+            {name: x for name, x in tensors.items() if prefix_of_head(name) == head} for tensors in (own, state)
+        )
         problem = _difference(loaded, built)
         if problem and head == MASKED_LM and built and loaded:
             continue  # another dictionary, or damage: an error later, in `adapt_state`
@@ -257,7 +270,7 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
             logger.info("%s: newly initialised %d tensors:\n  %s", head[:-1], len(built), "\n  ".join(built))
 
 
-def head_of(name: str) -> str:
+def prefix_of_head(name: str) -> str:
     """Returns `classification_heads.NAME.` or `encoder.lm_head.`; an empty string for a tensor outside of heads."""
     if name.startswith(CLASSIFICATION):
         return CLASSIFICATION + name.removeprefix(CLASSIFICATION).split(".")[0] + "."

@@ -17,11 +17,11 @@ from typing import Any
 
 from fairseq.models import register_model_architecture
 
-from ..modules.pooling_attention import OWN_CELLS
 from ..networks import NETWORKS
 from ..networks.config import ATTENTIONS, flags_of
 from ..networks.roberta import DEFAULT_POSITIONS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
+from .adapting import record_cells
 
 Sizes = dict[str, Any]
 
@@ -208,11 +208,7 @@ def _register(model: str, name: str, sizes: Sizes) -> None:
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:
                 setattr(args, flag, value)
-        # Recorded when flags are parsed. fairseq also calls this for those of a checkpoint, which have a `_name`. A
-        # checkpoint without a record is of an older version, whose cells are others.
-        is_new = not hasattr(args, "_name") and getattr(args, "pooling_cells", None) is None
-        if is_new and getattr(args, "encoder_attention", None) == "pooling":
-            args.pooling_cells = OWN_CELLS
+        record_cells(args)
 
     register_model_architecture(model, name)(architecture)
 

@@ -180,12 +180,14 @@ class Embeds:
         self.layernorm_embedding = norm
         self.embed_dropout = nn.Dropout(sizes.dropout)
 
-    def embed(self, tokens: Tensor, rows: Tensor, roles: Tensor | None = None, words: Tensor | None = None) -> Tensor:
+    def embed(
+        self, tokens: Tensor, rows: Tensor, roles: Tensor | None = None, embeddings: Tensor | None = None
+    ) -> Tensor:
         """Maps (B, T) token ids and rows of the position table -> (B, T, C).
 
         Args:
             roles: (B, T) ids, iff there is a table of them.
-            words: (B, T, C) embeddings of the tokens, unscaled; None: those of the table.
+            embeddings: (B, T, C), of the tokens, unscaled; None: those of the table.
         Raises:
             ValueError: roles of the batch or of the model alone.
         """
@@ -193,8 +195,7 @@ class Embeds:
         if (roles is None) != (self.embed_segments is None):
             has, lacks = ("model", "batch") if roles is None else ("batch", "model")
             raise ValueError(f"the {has} has roles, but the {lacks} has none: check --role-stream")
-        words = self.embed_tokens(tokens) if words is None else words
-        x = sizes.scale * words
+        x = sizes.scale * (self.embed_tokens(tokens) if embeddings is None else embeddings)
         if self.embed_positions is not None:
             x = x + self.embed_positions(rows)
         if sizes.token_type:

@@ -23,7 +23,7 @@ HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, *
 # The granularity of a classification head's input. `paragraph`: each paragraph; `paragraphs`: their mean; `pair`: two
 # documents.
 LEVELS = ("document", "segment", "token", "paragraph", "paragraphs", "pair")  # `EvidenceHead` has a level of its own
-POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
+DOCUMENT_POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
 
 
 class MaskedLMHead(nn.Module):
@@ -133,7 +133,7 @@ class PairClassificationHead(ClassificationHead):
 
 
 def pool(pooling: str, segments: Tensor, padding_mask: Tensor, scores: Tensor | None = None) -> Tensor:
-    """Pools (B, N, C) states to (B, C) by one of `POOLINGS`, `attentive` with (B, N) scores of the segments.
+    """Pools (B, N, C) states to (B, C) by one of `DOCUMENT_POOLINGS`, `attentive` with (B, N) scores of the segments.
 
     `padding_mask`: (B, N), True = no such segment; every row has a segment.
     """
@@ -154,8 +154,8 @@ def pool(pooling: str, segments: Tensor, padding_mask: Tensor, scores: Tensor | 
 class PooledClassificationHead(ClassificationHead):
     """Logits of the classes of a document, from its pooled segments.
 
-    `pooling`: one of `POOLINGS`; `attentive` has parameters. `pool_padded`: also pool the segments beyond a document's
-    end.
+    `pooling`: one of `DOCUMENT_POOLINGS`; `attentive` has parameters. `pool_padded`: also pool the segments beyond a
+    document's end.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class PooledClassificationHead(ClassificationHead):
         pool_padded: bool = False,
     ) -> None:
         super().__init__(embed_dim, inner_dim, num_classes, dropout)
-        assert pooling in POOLINGS
+        assert pooling in DOCUMENT_POOLINGS
         self.pools_by, self.pool_padded = pooling, pool_padded
         self.pooling = nn.ModuleDict()
         if pooling == "attentive":

@@ -13,21 +13,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-POOLINGS = ("mean", "max", "ldconv", "mean-ldconv")
+CELL_POOLINGS = ("mean", "max", "ldconv", "mean-ldconv")
 
 
 class Pooling(nn.Module):
     """States of tokens -> states of cells.
 
     Args:
-        name: one of `POOLINGS`.
+        name: one of `CELL_POOLINGS`.
         kernel: K.
         num_heads, head_dim: H and E. LDConv has weights for each head.
     """
 
     def __init__(self, name: str, kernel: int, num_heads: int, head_dim: int) -> None:
         super().__init__()
-        assert name in POOLINGS and kernel >= 1
+        assert name in CELL_POOLINGS and kernel >= 1
         self.name, self.kernel = name, kernel
         # W_p of equation 10; zeros, so that training starts from the mean
         self.weight = nn.Parameter(torch.zeros(num_heads, kernel, head_dim)) if "ldconv" in name else None

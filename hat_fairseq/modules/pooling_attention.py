@@ -13,6 +13,7 @@ Legend: B documents, T tokens, C channels, N blocks of L queries with W cells ea
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
 from .fields import option, stated
-from .pooling import POOLINGS, Pooling, cells_of
+from .pooling import CELL_POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, WINDOW, SlidingWindowAttention
 
 VARIANTS = ("mix", "share-weights")
@@ -63,7 +64,7 @@ class PoolingFlags:
         None, f"pooling: the number of tokens from one pooled key to the next (default: {SecondLevel.stride})", least=1
     )
     key_pooling: str | None = option(
-        None, f"pooling: pool keys and values in this way (default: {SecondLevel.pooling})", choices=POOLINGS
+        None, f"pooling: pool keys and values in this way (default: {SecondLevel.pooling})", choices=CELL_POOLINGS
     )
     # The last two rows of Table 6.
     pooling_variant: str | None = option(
@@ -90,6 +91,18 @@ def check_cells(cells: str | None) -> None:
             f"--pooling-cells {cells or 'document'}: pooled keys begin in the token's own window; a model that has "
             "them at multiples of the stride runs with hat_fairseq 0.5.0"
         )
+
+
+class Phase(NamedTuple):
+    """Tokens that attend to one sequence of cells, these cells, and the windows of the tokens over them.
+
+    With w2 = 4 and stride 2, tokens 0 to 3 have the cells 0, 2, 4, 6; tokens 4, 6, 8, ... the cells 0, 2, 4, ..., and
+    tokens 5, 7, 9, ... the cells 1, 3, 5, ...
+    """
+
+    tokens: range
+    cells: range
+    windows: Windows
 
 
 class PooledLevel(nn.Module):
@@ -155,22 +168,24 @@ class PoolingAttention(SlidingWindowAttention):
         values = self.pooled.value_pooling(self.every_head(self.heads(self.projections.v_proj(x))), real)
         queries = self.heads(self.projections.q_proj(x))
         out = torch.empty_like(queries)
-        for (tokens, cells, windows), mask in zip(self._groups(x.size(1), keys.size(2)), masks, strict=True):
+        for phase, mask in zip(self._phases(x.size(1), keys.size(2)), masks, strict=True):
+            tokens, cells = (slice(each.start, each.stop, each.step) for each in phase[:2])
             states = queries[:, :, tokens], keys[:, :, cells], values[:, :, cells]
-            out[:, :, tokens] = attend_windows(*states, mask, windows, self.dropout_rate)
+            out[:, :, tokens] = attend_windows(*states, mask, phase.windows, self.dropout_rate)
         return join_heads(out)
 
-    def _groups(self, length: int, num_cells: int) -> list[tuple[slice, slice, Windows]]:
-        """Tokens that attend to the same sequence of cells, these cells, and the windows of the tokens over them."""
+    def _phases(self, length: int, num_cells: int) -> list[Phase]:
+        """The first w2 tokens, whose cells begin at 0, then the phases of the other ones."""
         window, stride, windows = self.level.window, self.level.stride, self.cell_windows
-        early = -(-min(2 * window, num_cells) // stride)  # cells of the first w2 tokens
-        block = Windows(min(window, length), early, 0, early)
-        groups = [(slice(0, window), slice(0, 2 * window, stride), block)]
+        tokens, cells = range(min(window, length)), range(0, min(2 * window, num_cells), stride)
+        phases = [Phase(tokens, cells, Windows(len(tokens), len(cells), 0, len(cells)))]
         if length > window:  # token w2 + i sees the cells from i on
             number = num_cells // stride
             windows = windows if number > windows.size else Windows(number, number, 0, number)
-            groups += [(slice(window + i, length, stride), slice(i, num_cells, stride), windows) for i in range(stride)]
-        return groups
+            phases += [
+                Phase(range(window + i, length, stride), range(i, num_cells, stride), windows) for i in range(stride)
+            ]
+        return phases
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
@@ -186,15 +201,14 @@ class PoolingAttention(SlidingWindowAttention):
         return torch.arange(num_cells) + self.level.kernel // 2
 
     def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, list[Tensor]]:
-        """(B or 1, M, K) real tokens of the cells, and for each of the `_groups` the mask of `attend_windows`."""
+        """(B or 1, M, K) real tokens of the cells, and for each of the `_phases` the mask of `attend_windows`."""
         length, level = x.size(1), self.level
         num_cells = -(-length // level.stride) * level.stride
-        tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
-        real, masks = cells_of(tokens, num_cells, level.kernel), []
-        for token, cell, group_windows in self._groups(length, num_cells):
-            counts = len(range(length)[token]), len(range(num_cells)[cell])
-            queries, keys = group_windows.positions(*counts, x.device)
-            queries, keys = token.start + (token.step or 1) * queries, cell.start + (cell.step or 1) * keys
+        real = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
+        real, masks = cells_of(real, num_cells, level.kernel), []
+        for tokens, cells, windows in self._phases(length, num_cells):
+            queries, keys = windows.positions(len(tokens), len(cells), x.device)
+            queries, keys = tokens.start + tokens.step * queries, cells.start + cells.step * keys
             mask = self._allowed_cells(queries, keys, real).expand(len(x), -1, -1, -1)
             masks.append(prepare_mask(mask.flatten(0, 1).unsqueeze(1), x.dtype))
         return real, masks

@@ -130,7 +130,6 @@ class Encoder(Embeds, nn.Module):
     """
 
     config_class: ClassVar[type[EncoderConfig]]
-    counts_in_segments: ClassVar = False  # positions begin anew in each segment, so no document has too many
     config: Any
 
     def __init__(
@@ -177,7 +176,7 @@ class Encoder(Embeds, nn.Module):
         return len(tokens) <= self.max_tokens
 
     def forward(
-        self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, words: Tensor | None = None
+        self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, embeddings: Tensor | None = None
     ) -> EncoderOut:
         """Encodes (B, T) token ids.
 
@@ -185,22 +184,21 @@ class Encoder(Embeds, nn.Module):
             roles: (B, T) ids of roles, for a model with role embeddings.
             roll: shift the tokens of each document cyclically by so many positions for the layers, see `rolled`. The
                 outputs are in the order of the input.
-            words: (B, T, C) embeddings of the tokens; None: those of the table. The ids still say where the padding and
+            embeddings: (B, T, C), of the tokens; None: those of the table. The ids still say where the padding and
                 the markers are.
         """
         batch = self.arrange(src_tokens)
-        if not self.counts_in_segments:
-            self.check_positions(batch.rows)
+        self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)
         layout, representatives = batch.layout, batch.layout.representatives
         if self.embed_positions is None and (roll or (representatives is not None and representatives.inserted)):
             layout = replace(layout, positions=batch.rows)  # a slot's number is not its position
-        if roles is not None and layout.slots is not None:
-            roles = layout.slots.scatter(roles, self.pad)
-        if words is not None and layout.slots is not None:
-            words = layout.slots.put(self.embed_tokens(batch.tokens), words)
-        x = self.embed(batch.tokens, batch.rows, roles, words)
+        if layout.slots is not None:  # a token is not in the place that it has in the input
+            roles = None if roles is None else layout.slots.scatter(roles, self.pad)
+            if embeddings is not None:
+                embeddings = layout.slots.put(self.embed_tokens(batch.tokens), embeddings)
+        x = self.embed(batch.tokens, batch.rows, roles, embeddings)
         x = self.run_layers(x, layout)
         return self.finish(x if self.layer_norm is None else self.layer_norm(x), layout)
 

@@ -40,9 +40,9 @@ class NamedAsRoberta(nn.Module):
         super().__init__()
         self.sentence_encoder, self.lm_head = sentence_encoder, lm_head
 
-    def forward(self, src_tokens: Tensor, roll: int = 0, words: Tensor | None = None) -> EncoderOut:
+    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
         """Encodes (B, T) token ids; see `Encoder.forward`."""
-        return self.sentence_encoder(src_tokens, roll=roll, words=words)
+        return self.sentence_encoder(src_tokens, roll=roll)
 
 
 class EncoderWithHeads(nn.Module):
@@ -77,9 +77,9 @@ class EncoderWithHeads(nn.Module):
         """Returns the encoder without heads."""
         return self.encoder.sentence_encoder if isinstance(self.encoder, NamedAsRoberta) else self.encoder
 
-    def encode(self, tokens: Tensor, roll: int = 0, words: Tensor | None = None) -> EncoderOut:
+    def encode(self, tokens: Tensor, roll: int = 0) -> EncoderOut:
         """Encodes (B, T) ids; see `Encoder.forward`."""
-        return self.encoder(tokens, roll=roll, words=words)
+        return self.encoder(tokens, roll=roll)
 
     def lm_logits(self, states: Tensor) -> Tensor:
         """Maps (..., C) states of tokens -> (..., V) logits; ValueError for a model without masked-LM head."""

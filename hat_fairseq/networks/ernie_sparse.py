@@ -22,8 +22,6 @@ from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, Vocabulary, build_attentions, token_and_span_states, token_states
 from .roberta import RobertaConfig, RobertaEncoder
 
-DOCUMENT_POOLINGS = ("mean", "max", "min", "first")
-
 
 @dataclass
 class ErnieSparseConfig(RobertaConfig):
@@ -48,7 +46,7 @@ class ErnieSparseConfig(RobertaConfig):
     document_pooling: str = option(
         "mean",
         "let a classification head read the pooled states of the representatives, or the state of the first token",
-        choices=DOCUMENT_POOLINGS,
+        choices=("mean", "max", "min", "first"),
     )
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
     copied_parts: ClassVar = {"representative_attn.": "self_attn."}  # as if they were shared until training

@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from ..modules.evidence import EvidenceHead
-from ..modules.fields import option
-from .units import UnitsConfig, UnitsEncoder
+from ..modules.fields import changed, option
+from .units import HatUnitsConfig, UnitsConfig, UnitsEncoder
 
 
 @dataclass
@@ -20,15 +20,11 @@ class HatEvidenceConfig(UnitsConfig):
     evidence_layout: str = option(
         "N|D", "the layers over turns or sentences, with | between them: N over neighbours, D over the document"
     )
-    evidence_neighbours: int = option(
-        12, "the number of turns or sentences on either side that a layer N reads", least=1
-    )
-    evidence_dim: int = option(32, "the width of the layers over turns or sentences", least=2)
-    evidence_ffn_dim: int = option(64, "the width of the feed-forward networks in these layers", least=1)
-    evidence_attention_heads: int = option(4, "the number of attention heads in these layers", least=1)
-    evidence_dropout: float = option(
-        0.1, "the dropout of these layers; that of the vectors is twice as much", least=0, most=1
-    )
+    evidence_neighbours: int = changed(HatUnitsConfig, "unit_neighbours", 12)
+    evidence_dim: int = changed(HatUnitsConfig, "unit_dim", 32)
+    evidence_ffn_dim: int = changed(HatUnitsConfig, "unit_ffn_dim", 64)
+    evidence_attention_heads: int = changed(HatUnitsConfig, "unit_attention_heads", 4)
+    evidence_dropout: float = changed(HatUnitsConfig, "unit_dropout", 0.1)
     of_heads = "evidence_"
 
 

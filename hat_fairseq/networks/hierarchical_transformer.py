@@ -14,7 +14,7 @@ from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.fields import changed, option
-from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
+from ..modules.heads import DOCUMENT_POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.segments import (
     SEGMENT_LENGTH,
     SegmentFlags,
@@ -60,7 +60,9 @@ class HierarchicalTransformerConfig(EncoderConfig):
         "divide documents into segments of --segment-length tokens each, or at every <s> in the input",
         choices=("length", "marker"),
     )
-    pooling: str = option("max", "pool segments in this way for a classification head of documents", choices=POOLINGS)
+    pooling: str = option(
+        "max", "pool segments in this way for a classification head of documents", choices=DOCUMENT_POOLINGS
+    )
     pooler_dropout: float = option(0.1, "the dropout in front of the output layer of a head", least=0, most=1)
     span_pooling: str = span_pooling("segment")
     segment_positions: str = option(
@@ -107,7 +109,6 @@ class HierarchicalTransformerEncoder(Encoder):
     """
 
     config_class = HierarchicalTransformerConfig
-    counts_in_segments = True
     has_masked_lm: ClassVar = True
     reads_first_token: ClassVar = False
     config: HierarchicalTransformerConfig
@@ -147,6 +148,9 @@ class HierarchicalTransformerEncoder(Encoder):
         if self.config.segment_by == "marker":
             return slots_at_markers(tokens, self.vocabulary.bos, pad, length)
         return slots_of_length(tokens, pad, length)
+
+    def check_positions(self, rows: Tensor, earlier: int = 0) -> None:
+        """Does nothing: positions begin anew in each segment, so no document has too many."""
 
     def arrange(self, tokens: Tensor) -> Arranged:
         config, slots = self.config, self.slots(tokens)

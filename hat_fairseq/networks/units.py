@@ -119,7 +119,6 @@ class UnitsEncoder(RobertaEncoder):
     config_class: ClassVar[type[UnitsConfig]] = HatUnitsConfig
     has_questions: Any = False  # before the first `</s>` of a row, which a head of evidence says
     has_masked_lm = False
-    counts_in_segments = True
     reads_first_token = False
     config: UnitsConfig
 
@@ -176,7 +175,7 @@ class UnitsEncoder(RobertaEncoder):
         return head(encoded.spans, safe_padding_mask(encoded.spans_padding), tokens).to(encoded.spans)
 
     def forward(
-        self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, words: Tensor | None = None
+        self, src_tokens: Tensor, roles: Tensor | None = None, roll: int = 0, embeddings: Tensor | None = None
     ) -> EncoderOut:
         """Maps (B, T) ids -> (B, S, E) `spans` of the units, of evidence of the questions before; `tokens` is the same.
 
@@ -190,7 +189,7 @@ class UnitsEncoder(RobertaEncoder):
             raise ValueError("roles: a network over units has no embeddings of speakers")
         if roll:
             raise ValueError(f"roll {roll}: the tokens of turns or sentences cannot be rolled")
-        if words is not None:
+        if embeddings is not None:
             raise ValueError("embeddings of tokens: turns or sentences are encoded from their ids")
         rows = src_tokens.tolist()
         vectors = self.vectors_with_questions(rows) if self.has_questions else self.vectors_of_units(rows)

@@ -218,7 +218,7 @@ def longest_document(
         tokens[side] = getattr(args, f"{side}_tokens") or min(int(stated or limit), limit)
     packed = preprocess.get("segments") == "packed"
     every = int(preprocess.get("segment-length", Options.segment_length)) if packed else SENTENCE
-    fits = getattr(model, "fits", lambda row: True)  # at most as many segments as the model takes
+    fits = (model.core if hasattr(model, "core") else model.encoder).fits  # at most as many segments as it takes
     while every < tokens["source"] and not fits(sample(**tokens, marker_every=every)["net_input"]["src_tokens"][0]):
         every *= 2
     return {**tokens, "marker_every": every}

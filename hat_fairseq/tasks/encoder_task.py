@@ -65,7 +65,6 @@ class EncoderTask(PluginTask, FairseqTask):
         self.label_dictionary = self._load_dictionary("label") if has_labels else None
         self._model: EncoderModel | None = None
         self._split: str | None = None  # of the last iterator
-        self._sums: dict[str, Any] | None = None  # of evidence, in a validation of a training
 
     @classmethod
     def setup_task(cls, cfg: EncoderTaskConfig, **kwargs: Any) -> "EncoderTask":
@@ -129,17 +128,10 @@ class EncoderTask(PluginTask, FairseqTask):
 
     # Validation
 
-    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
-        self._sums = {}
-
-    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Follows each batch, as fairseq's hook; keeps in the model the best thresholds for evidence in `valid`."""
-        super().reduce_metrics(logging_outputs, criterion)
-        if self._sums is not None and SUMS[0] in logging_outputs[0] and self._split == "valid":
-            for name in SUMS:
-                self._sums[name] = self._sums.get(name, 0) + sum(log[name] for log in logging_outputs)
-            assert self._model is not None
-            choose(self._sums, self._model.classification_head(EVIDENCE))
+    def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
+        """Keeps in the model, as fairseq's hook after each subset, the best thresholds for evidence in `valid`."""
+        if SUMS[0] in aggregator and self._split == "valid":
+            choose({name: aggregator[name].sum for name in SUMS}, model.classification_head(EVIDENCE))
 
     # Data
 

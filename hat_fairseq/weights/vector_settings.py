@@ -21,7 +21,7 @@ FILE_NAME = "embedding.json"
 MODULES, PROMPTS, TOKENIZER_CONFIG = "modules.json", "config_sentence_transformers.json", "tokenizer_config.json"
 LENGTHS = re.compile(r"sentence_\w+_config\.json")  # sentence_roberta_config.json in folders of 2020
 CHAIN = ("Transformer", "Pooling", "Normalize")  # the modules that are computed here, in this order
-POOLINGS = {"mean": "mean", "cls": "marker"}  # of sentence-transformers -> of `hat embed`
+OF_SENTENCE_TRANSFORMERS = {"mean": "mean", "cls": "marker"}  # of sentence-transformers -> of `hat embed`
 OLD_POOLING = "pooling_mode_"  # the keys of Pooling before version 5
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 LEAST, UNLIMITED = 3, 10**9  # tokens of a text; transformers writes 10**30 where there is no limit
@@ -106,7 +106,7 @@ def _modules(directory: Path) -> tuple[str, bool]:
     """Returns the pooling, and whether vectors are scaled."""
     path = directory / MODULES
     if not path.is_file():
-        return POOLINGS["mean"], False
+        return OF_SENTENCE_TRANSFORMERS["mean"], False
     modules = [Fields(each, str(path)) for each in Fields({"all": read_json(path)}, str(path)).get("all", list)]
     names = [module.text("type").rpartition(".")[2] for module in modules]
     if names not in ([*CHAIN[:2]], [*CHAIN]):
@@ -130,11 +130,13 @@ def _pooling(path: Path) -> str:
     ]
     stated = config.record.get("pooling_mode", [name.removesuffix("_token").removesuffix("_tokens") for name in old])
     names = [stated] if isinstance(stated, str) else list(stated or ["mean"])
-    if len(names) != 1 or names[0] not in POOLINGS:
-        raise config.error(f"the pooling {' + '.join(map(str, names))} is none of {', '.join(POOLINGS)}")
+    if len(names) != 1 or names[0] not in OF_SENTENCE_TRANSFORMERS:
+        raise config.error(
+            f"the pooling {' + '.join(map(str, names))} is none of {', '.join(OF_SENTENCE_TRANSFORMERS)}"
+        )
     if not config.record.get("include_prompt", True):
         raise config.error("include_prompt is false: here the tokens of a prompt count, too")
-    return POOLINGS[names[0]]
+    return OF_SENTENCE_TRANSFORMERS[names[0]]
 
 
 def _longest(directory: Path, lowers: bool) -> int | None:

@@ -11,7 +11,7 @@ from building import small_hierarchical as small
 from helpers import assert_close, assert_same_run, outputs_and_gradients
 from torch import Tensor
 
-from hat_fairseq.modules.heads import POOLINGS
+from hat_fairseq.modules.heads import DOCUMENT_POOLINGS
 from hat_fairseq.networks import hierarchical_transformer
 
 LAYOUTS = ["S|SD|D|SD", "S|S", "D|D|S|SD|S"]
@@ -90,7 +90,7 @@ def classify(model: Any, tokens: Tensor) -> Tensor:
 
 @torch.no_grad()
 @pytest.mark.parametrize("positions", ["none", "add"])
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", DOCUMENT_POOLINGS)
 def test_padded_segments_are_pooled_only_on_request(pooling: str, positions: str) -> None:
     """All --max-segments of them, whatever the other documents of a batch are."""
     flags = f"--segment-positions {positions} --max-segments 5 --attend-segment-padding"

@@ -20,7 +20,7 @@ from helpers import outputs_and_gradients
 from torch import Tensor
 
 from hat_fairseq.kernels import set_precision, torch_private
-from hat_fairseq.modules.pooling import POOLINGS
+from hat_fairseq.modules.pooling import CELL_POOLINGS
 from hat_fairseq.modules.pooling_attention import VARIANTS
 
 
@@ -65,7 +65,7 @@ def attentions() -> Iterator[str]:
         if not name.startswith("pooling"):
             yield " ".join([name.split()[0], *(f"--{key.replace('_', '-')} {value}" for key, value in options.items())])
     pooling = "pooling --attention-window 4 --pooling-window 12"
-    for kind, variant in product(POOLINGS, ("", *(f" --pooling-variant {name}" for name in VARIANTS))):
+    for kind, variant in product(CELL_POOLINGS, ("", *(f" --pooling-variant {name}" for name in VARIANTS))):
         yield f"{pooling} --key-pooling {kind}{variant}"
     yield f"{pooling} --global-tokens first"
 

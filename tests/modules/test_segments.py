@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout, Slots
-from hat_fairseq.modules.heads import POOLINGS, PooledClassificationHead
+from hat_fairseq.modules.heads import DOCUMENT_POOLINGS, PooledClassificationHead
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import (
     SegmentAttention,
@@ -170,7 +170,7 @@ def definition(module: PooledClassificationHead, segments: Tensor) -> Tensor:
     return choices[module.pools_by]
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", DOCUMENT_POOLINGS)
 def test_pooling_is_its_definition_whatever_stands_in_padding(pooling: str) -> None:
     torch.manual_seed(0)
     module = PooledClassificationHead(pooling, 8, 8, 3)

@@ -1,8 +1,10 @@
 """`hat plan`: estimates against the allocations of real updates, and what is derived from them."""
 
 import json
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from fairseq import optim
 from tokenizers_on_the_spot import write_tokenizer
 
 from hat_fairseq import cli
-from hat_fairseq.planning.command import batch, expected_symbols, set_up
+from hat_fairseq.planning.command import batch, expected_symbols, longest_document, set_up
 from hat_fairseq.planning.memory import Updates
 
 CPU = ["--cpu", "--gpus", "1"]
@@ -118,6 +120,15 @@ def test_the_largest_batch_keeps_the_size_of_the_update(capsys: pytest.CaptureFi
         assert (one["peak"] <= 570 << 20) is fits
     assert cli.main(["plan", *flags, "100M"]) == 0
     assert "not even the smallest batch fits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("segments", "marker_every"), [(32, 32), (4, 64), (2, 128)])
+def test_a_document_has_as_many_segments_as_the_model_takes(segments: int, marker_every: int) -> None:
+    flags = ["--layout", "SD", "--segment-by", "marker", "--max-segments", str(segments)]
+    cfg, task, kind = training_of("sequential_sentences", *CPU, *flags)
+    args = SimpleNamespace(source_tokens=256, target_tokens=None)
+    document = longest_document(args, {}, task.build_model(cfg.model), partial(batch, task, kind, 1))
+    assert document["marker_every"] == marker_every
 
 
 @pytest.mark.slow
