@@ -129,7 +129,7 @@ def checkpoint_facts(path: Path) -> Facts:
     """Returns what a checkpoint of fairseq says; ValueError for another file."""
     import torch
 
-    from .fairseq_fixes.checkpoints import allow_checkpoint_types, named_failures
+    from .fairseq_fixes.trust import allow_checkpoint_types, named_failures
 
     check_lfs(path)
     allow_checkpoint_types()

@@ -29,7 +29,7 @@ from fairseq.search import Sampling
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
-from . import best, checkpoints, data, launching, log, optimizer, position, resuming, settings, signals
+from . import best, checkpoints, data, launching, log, optimizer, position, resuming, settings, signals, trust
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -43,9 +43,9 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "load_model_ensemble_and_task", checkpoints.load_model_ensemble_and_task),
     (checkpoint_utils, "load_checkpoint_to_cpu", resuming.load_checkpoint_to_cpu),
     (checkpoint_utils, "load_ema_from_checkpoint", checkpoints.load_averages),
-    (checkpoint_utils, "_upgrade_state_dict", settings.upgrade_state_dict),
+    (checkpoint_utils, "_upgrade_state_dict", trust.upgrade_state_dict),
     (PathManager, "isfile", checkpoints.is_file_or_folder),
-    (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
+    (fairseq.file_utils, "load_archive_file", trust.load_archive_file),
     # writing one
     (checkpoint_utils, "verify_checkpoint_directory", checkpoints.verify_directory),
     (checkpoint_utils, "save_checkpoint", best.save_checkpoint),
@@ -86,7 +86,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
 @functools.cache
 def apply() -> None:
     """Installs all corrections; a second call does nothing. A program that calls this keeps its own tracebacks."""
-    checkpoints.allow_checkpoint_types()
+    trust.allow_checkpoint_types()
     data.give_numpy_compat()
     log.shorten()
     for owner, name, function in REPLACED:

@@ -18,7 +18,7 @@ import numpy as np
 from fairseq.data import data_utils
 from fairseq.file_io import PathManager
 
-from .checkpoints import CheckpointError
+from .trust import CheckpointError
 
 logger = logging.getLogger(__name__)
 SMALLER = re.compile(r"(.*_)?(loss|ppl|bpc)")  # the whole name of a figure

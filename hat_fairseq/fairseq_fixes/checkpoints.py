@@ -1,53 +1,29 @@
-"""Checkpoint files: replaced atomically, and read only if they are whole and hold nothing but tensors and plain data.
+"""Checkpoint files: replaced atomically, and read as `trust.py` says.
 
 A folder of `hat export` is read like a checkpoint. `--store-ema` adds the exponential moving average of the weights.
 """
 
 import argparse
-import collections
 import contextlib
-import functools
 import os
-import pickle
-import re
 import shutil
-import typing
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import fairseq.checkpoint_utils
-import fairseq.distributed.utils as distributed_utils
-import numpy as np
-import omegaconf
 import torch
 from fairseq.dataclass.utils import overwrite_args_by_name
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ..data.dictionary import LABELS_FINGERPRINT, fingerprint_of_labels
 from ..data.files import Fields, is_deeper
 from ..data.outputs import atomic_file, folder_with_manifest
 from ..model_folder import ModelFolder, bare_checkpoint, is_model_folder
-from ..networks import NETWORKS
+from .trust import CheckpointError, check_file, named_failures, without_training
 
 MAX_LEVELS = 20  # of the settings in a folder
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
-
-
-def allow_checkpoint_types() -> None:
-    """Lets `torch.load(weights_only=True)` read what fairseq's checkpoints hold, all of it plain data."""
-    plain = [argparse.Namespace, collections.defaultdict, dict, list, int, float, str, bool, typing.Any]
-    sent = [distributed_utils._TensorPlaceholder]  # a checkpoint on its way from the first process to the others
-    settings = [omegaconf.DictConfig, omegaconf.ListConfig, omegaconf.base.ContainerMetadata, omegaconf.base.Metadata]
-    settings += [node for name, node in vars(omegaconf.nodes).items() if name.endswith("Node")]
-    arrays: list[Any] = [np.ndarray, np.dtype, *{type(np.dtype(code)) for code in "?bhilBHILefd"}]
-    numpy = np._core.multiarray  # type: ignore[attr-defined]
-    torch.serialization.add_safe_globals([*plain, *sent, *settings, *arrays, numpy._reconstruct, numpy.scalar])
 
 
 def copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> bool:
@@ -97,94 +73,15 @@ def load(original: Callable[..., Any], path: str, arg_overrides: Any = None, *ar
             raise CheckpointError(f"{path}: {str(error).splitlines()[0]}") from None
 
 
-def without_training(state: dict[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Removes settings of the training that name files which a model writes, unless the caller has `stated` them."""
-    names = {name for network in NETWORKS.values() for name in getattr(network, "training_only", ())} - stated.keys()
-    for settings in ((state.get("cfg") or {}).get("model"), state.get("args")):
-        if isinstance(settings, argparse.Namespace):
-            for name in names & vars(settings).keys():
-                delattr(settings, name)
-        elif isinstance(settings, DictConfig):
-            with open_dict(settings):
-                for name in names & settings.keys():
-                    settings.pop(name)
-    return state
-
-
 def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *args: Any, **kwargs: Any) -> Any:
     """Builds the models of checkpoints, with one line where none can be built."""
     with named_failures(os.pathsep.join(filenames)):
         return original(filenames, *args, **kwargs)
 
 
-@contextlib.contextmanager
-def named_failures(path: str) -> Iterator[None]:
-    """Raises CheckpointError for an error that the content of a checkpoint causes."""
-    try:
-        yield
-    except pickle.UnpicklingError as error:
-        culprit = re.search(r"GLOBAL (\S+)", str(error))
-        if culprit is None:
-            raise CheckpointError(f"{path}: not a checkpoint of torch") from None
-        what = f"more than tensors and settings ({culprit[1]}): loading it could run code"
-        raise CheckpointError(f"{path}: refused, because it holds {what}") from None
-    except Exception as error:
-        from_torch = isinstance(error, OSError) and error.errno is not None and error.filename is None
-        if from_torch or isinstance(error, EOFError) or "PytorchStreamReader" in str(error):
-            raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
-        if isinstance(error, OSError) and error.errno is None:  # as fairseq says that a file does not exist
-            raise CheckpointError(str(error)) from None
-        if isinstance(error, ValueError | OSError | MemoryError):
-            raise
-        cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
-        raise CheckpointError(f"{path}: no model can be built from it ({cause})") from error
-
-
-def check_file(path: str) -> None:
-    """Checks what can be known of a checkpoint without loading it; a file that does not exist is left to the caller.
-
-    `torch.save` writes a zip archive with a CRC-32 for each tensor, which `torch.load` does not compare: flipped bits
-    load. Comparing them takes about half a second for a gigabyte. CheckpointError if they differ.
-    """
-    if Path(path).is_dir():
-        is_data = any(Path(path).glob("*.ids")) or (Path(path) / "bin").is_dir()
-        raise CheckpointError(
-            "data of hat preprocess, no model" if is_data else "a directory; give the checkpoint in it"
-        )
-    if not Path(path).is_file():
-        return
-    status = os.stat(path)
-    if damage := _damage(str(path), status.st_size, status.st_mtime_ns):
-        raise CheckpointError(f"damaged: {damage}; use another checkpoint, or copy it again")
-
-
-@functools.cache
-def _damage(path: str, size: int, modified: int) -> str | None:
-    """Describes the damage of a zip archive; a file is read once."""
-    if not zipfile.is_zipfile(path):
-        return None
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if any(part.compress_type for part in archive.infolist()):
-                return "it is compressed, which torch.save does not do, and could unpack to fill the memory"
-            part = archive.testzip()
-            return part and f"wrong checksum of {part}"
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
-        return str(error)
-
-
 def is_file_or_folder(original: Callable[[str], bool], path: str) -> bool:
     """Accepts a folder, too; in fairseq a folder as `--finetune-from-model` trains from scratch."""
     return original(path) or os.path.isdir(path)
-
-
-def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
-    """Returns the folder for `from_pretrained`; fairseq unpacks an archive, also outside of its folder."""
-    if not os.path.isdir(archive_file):
-        raise CheckpointError(
-            f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"
-        )
-    return archive_file
 
 
 def _load_folder(folder: ModelFolder, arg_overrides: Any) -> Any:

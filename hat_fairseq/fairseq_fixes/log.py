@@ -25,8 +25,8 @@ from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig
 from torch import nn
 
-from .checkpoints import CheckpointError
 from .loading import problem_of_process
+from .trust import CheckpointError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FAIRSEQ = Path(fairseq.__file__).resolve().parent

@@ -15,8 +15,8 @@ import torch
 from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 
 from . import best, data
-from .checkpoints import CheckpointError
 from .resuming import current_trainer
+from .trust import CheckpointError
 
 CHUNKS, CHUNK = 64, 1 << 16  # of a file of data, and bytes: smaller files are read as a whole
 

@@ -27,7 +27,7 @@ from ..data.dictionary import LABELS_FINGERPRINT
 from ..data.outputs import lock, open_as_it_is
 from ..model_folder import is_model_folder
 from . import best, checkpoints, signals
-from .checkpoints import CheckpointError, check_file
+from .trust import CheckpointError, check_file, named_failures
 
 logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"
@@ -195,7 +195,7 @@ def checkpoints_in(folder: Path) -> list[Path]:
 
 
 def _updates_in(path: Path) -> int:
-    with checkpoints.named_failures(str(path)):
+    with named_failures(str(path)):
         state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
         return int(state["optimizer_history"][-1]["num_updates"])
 

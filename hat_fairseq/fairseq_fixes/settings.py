@@ -1,12 +1,4 @@
-"""Settings: those of a checkpoint that could run code are refused, and commands have better defaults.
-
-In fairseq a checkpoint names the task, model and criterion to build, and some of their settings are evaluated as
-Python: plain strings can run a shell command. Here it may name what the plugin, a `--user-dir` or another import has
-registered, and those parts of fairseq that are listed below. `HAT_FAIRSEQ_TRUST=fconv,...` allows further fairseq
-classes; treat such a checkpoint as executable code.
-
-A setting without effect on a training is refused, and one that needs a GPU in fairseq works on a CPU.
-"""
+"""Settings: commands have better defaults; one without effect is refused, and one that needs a GPU works on a CPU."""
 
 import argparse
 import ast
@@ -14,38 +6,22 @@ import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import torch
-from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
-from fairseq.models import (
-    ARCH_MODEL_NAME_REGISTRY,
-    ARCH_MODEL_REGISTRY,
-    MODEL_REGISTRY,
-    FairseqEncoderDecoderModel,
-)
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
-from omegaconf import DictConfig, OmegaConf
 
 from ..kernels import AUTO, choose_precision, cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
 from ..suggestions import with_suggestion
 from . import best, log
-from .checkpoints import CheckpointError, check_file
+from .trust import check_file, plain
 
 logger = logging.getLogger(__name__)
-TRUST = "HAT_FAIRSEQ_TRUST"
-CHECKED = {  # fairseq's own parts; their code was read for what it evaluates
-    "model": "bart camembert roberta transformer xlmr",
-    "task": "denoising masked_lm multilingual_denoising multilingual_masked_lm sentence_prediction sentence_ranking "
-    "translation translation_from_pretrained_bart",
-    "criterion": "cross_entropy label_smoothed_cross_entropy masked_lm sentence_prediction sentence_ranking",
-}
-KINDS = {"model": "arch", "task": "task", "criterion": "criterion"}  # and the flags that choose them
-EVALUATED = ("adaptive_softmax_cutoff", "xformers_att_config")  # as Python, by the models above
 # What the data of a task are called and how long they may be; fairseq-generate builds the task from its flags alone.
 RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions", "max_target_positions")
 
@@ -63,75 +39,6 @@ WITHOUT_AVERAGES = {
 }
 
 
-def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
-    """Checks what a checkpoint would build, before fairseq upgrades what it has read.
-
-    CheckpointError if it has no weights, names a part that is not on the list, or has a setting that would be run.
-    """
-    if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
-        raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
-    args, cfg = plain(state.get("args")), plain(state.get("cfg") or {})
-    if not isinstance(cfg, dict):
-        raise CheckpointError("its settings are no dictionary")
-    if isinstance(args, dict):
-        args.setdefault("task", "translation")  # as fairseq does
-    trusted = {name for name in os.environ.get(TRUST, "").split(",") if name}
-    for kind, key in KINDS.items():
-        for section in (section for section in (args, cfg.get(kind)) if section is not None):
-            names = [section[name] for name in (key, "_name") if section.get(name)] if isinstance(section, dict) else []
-            if not names:
-                raise CheckpointError(f"its settings do not name the {kind}")
-            for name in names:
-                if name not in trusted:
-                    _check_name(kind, name)
-            if kind == "model" and trusted.isdisjoint(map(str, names)):
-                _check_values(section)
-    return original(state)
-
-
-def plain(settings: Any) -> Any:
-    """Namespaces and omegaconf's containers as dictionaries and lists; CheckpointError for an interpolation."""
-    if isinstance(settings, DictConfig):
-        settings = OmegaConf.to_container(settings, resolve=False)
-    if isinstance(settings, str) and "${" in settings:
-        what = "as with a variable of the environment"
-        raise CheckpointError(f"refused, because omegaconf would fill in the setting {settings!r:.60}, {what}")
-    if isinstance(settings, Namespace):
-        settings = vars(settings)
-    if isinstance(settings, Mapping):
-        return {str(name): plain(value) for name, value in settings.items()}
-    return [plain(item) for item in settings] if isinstance(settings, list | tuple) else settings
-
-
-def _check_name(kind: str, name: object) -> None:
-    registries = {"task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}
-    classes: Mapping[Any, type] = registries.get(kind) or {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}
-    cls = classes.get(name) if isinstance(name, str) else None
-    if cls is None:
-        raise CheckpointError(f"it names the {kind} {name!r}, which nothing has registered; give its --user-dir")
-    registered = ARCH_MODEL_NAME_REGISTRY.get(name, name) if kind == "model" else name
-    if cls.__module__.split(".")[0] == "fairseq" and registered not in CHECKED[kind].split():
-        raise CheckpointError(
-            f"refused, because it names fairseq's {kind} {name!r}, which could run code that is in the settings. If "
-            f"you trust its author: {TRUST}={name}"
-        )
-
-
-def _check_values(value: Any, name: str = "") -> None:
-    if isinstance(value, dict):
-        for name, entry in value.items():
-            _check_values(entry, name)
-    elif isinstance(value, list):
-        for item in value:
-            _check_values(item, name)
-    elif isinstance(value, str) and value and name.endswith(EVALUATED):
-        try:
-            ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            why = f"its setting {name} is not a literal: fairseq would run it as code: {value!r:.60}"
-            raise CheckpointError(f"refused, because {why}") from None
-
-
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
     """Returns fairseq's arguments; in validation and generation the checkpoint, in training the task has defaults.
 
@@ -141,49 +48,32 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     Batches have any size unless `--required-batch-size-multiple` is given; fairseq's default is 8. `--bf16` runs on a
     GPU or CPU; in fairseq it means a TPU. `--encoder-from` is a `--finetune-from-model` for the encoder alone.
     """
-    is_command = input_args is None
+    is_command, argv = input_args is None, list(sys.argv[1:] if input_args is None else input_args)
     if is_command:
         log.show_own_errors_in_one_line()
-    argv = list(sys.argv[1:] if input_args is None else input_args)
-    asks_help = bool({"-h", "--help"} & {*argv})
     names = {action.dest for action in parser._actions}  # generation has nbest, training arch, validation path
-    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("path", "task", "criterion"):
-        flags.add_argument(f"--{name}")
-    flags.add_argument("--arch", "-a")
-    chosen, _ = flags.parse_known_args(argv)
-    criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
-    if "nbest" in names or ("path" in names and "arch" not in names):
+    chosen, asks_help = parts_of(argv), not {"-h", "--help"}.isdisjoint(argv)
+    has_checkpoint = "nbest" in names or ("path" in names and "arch" not in names)
+    if has_checkpoint:
         argv = [*recorded_flags(str(chosen.path).split(os.pathsep)[0], chosen.task), *argv]
-        has_task = parser.get_default("task") or any(word.split("=")[0] == "--task" for word in argv)
-        if not has_task and not asks_help:
-            parser.exit(2, f"{parser.prog}: error: --path {chosen.path} names no task of hat_fairseq: add --task\n")
-    elif "arch" in names and chosen.arch is None and not asks_help:
-        parser.exit(2, f"{parser.prog}: error: --arch is missing: name a model, such as --arch hat_transformer_tiny\n")
-    elif is_command and "arch" in names and needs_task(chosen) and not asks_help:
-        parser.exit(2, f"{parser.prog}: error: {missing_task(chosen.arch)}\n")
-    elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
-        logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
-        argv = [f"--criterion={criterion}", *argv]
+        has_task = parser.get_default("task") or parts_of(argv).task
+        problem = "" if has_task else f"--path {chosen.path} names no task of hat_fairseq: add --task"
+    else:
+        problem = missing_part(chosen, is_command) if "arch" in names else ""
+    if problem and not asks_help:
+        refuse(parser, problem)
+    if "arch" in names and not has_checkpoint:
+        argv = [*default_criterion(chosen), *argv]
     if "required_batch_size_multiple" in names:
         parser.set_defaults(required_batch_size_multiple=1)
     if asks_help and chosen.task in TASK_REGISTRY:
         argv = [word for word in argv if word not in ("-h", "--help")]
         parser.parse_args = lambda *_, **__: parser.exit(parser.print_help())  # after all flags are declared
-
-    def error(message: str) -> None:
-        """Ends the process without fairseq's usage of a hundred lines; all flags are declared by then."""
-        parser.exit(2, f"{parser.prog}: error: {with_suggestion(message, parser, argv)}\n")
-
-    parser.error = error
+    parser.error = lambda message: refuse(parser, with_suggestion(message, parser, argv))
     parsed = original(parser, input_args=argv, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    if problem := impossible_flag(argv):
-        parser.exit(2, f"{parser.prog}: error: {problem}\n")
-    is_divided = getattr(args, "num_shards", 1) != 1 or getattr(args, "shard_id", 0)
-    if is_divided and "context_window" not in names:  # only fairseq-eval-lm reads them
-        reason = "the processes of a command divide the data among themselves; remove them"
-        parser.exit(2, f"{parser.prog}: error: --num-shards and --shard-id have no effect: {reason}\n")
+    if problem := impossible_flag(argv) or contradiction(args, names):
+        refuse(parser, problem)
     if is_command and "arch" in names and lacks_markers(args):
         logger.warning(
             "--task %s: no sentence has a marker <s> unless the text has them, and a hierarchy has one sentence only; "
@@ -192,28 +82,60 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
         )
     args.tpu = False  # which --bf16 has set
     if getattr(args, "encoder_from", None):
-        if args.finetune_from_model:
-            parser.exit(2, f"{parser.prog}: error: give --encoder-from or --finetune-from-model, not both\n")
         args.finetune_from_model = args.encoder_from
     return parsed
+
+
+def refuse(parser: argparse.ArgumentParser, problem: str) -> NoReturn:
+    """Ends the process with one line, without fairseq's usage of a hundred."""
+    parser.exit(2, f"{parser.prog}: error: {problem}\n")
+
+
+def parts_of(argv: Sequence[str]) -> Namespace:
+    """Returns which checkpoint, task, criterion and architecture the flags name."""
+    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("path", "task", "criterion"):
+        flags.add_argument(f"--{name}")
+    flags.add_argument("--arch", "-a")
+    return flags.parse_known_args(argv)[0]
+
+
+def missing_part(chosen: Namespace, is_command: bool) -> str:
+    """Returns the error of a training without a model or, for one of this package, a task; fairseq's is translation."""
+    if chosen.arch is None:
+        return "--arch is missing: name a model, such as --arch hat_transformer_tiny"
+    model = ARCH_MODEL_REGISTRY.get(chosen.arch)
+    if not is_command or chosen.task is not None or model is None or not is_own(model):
+        return ""
+    way_out = "the task of your data, such as --task document_classification"
+    if issubclass(model, FairseqEncoderDecoderModel):
+        way_out = "--task document_to_text"
+    return f"--task is missing, and fairseq's default, translation, has no sentence markers: add {way_out}"
+
+
+def default_criterion(chosen: Namespace) -> list[str]:
+    """Returns the flag of the criterion that a task of this package has by default; fairseq's is cross_entropy."""
+    criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
+    if criterion is None or chosen.criterion is not None:
+        return []
+    logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
+    return [f"--criterion={criterion}"]
+
+
+def contradiction(args: Namespace, names: set[str]) -> str:
+    """Returns the first of the parsed flags without effect, or that contradict each other; else an empty string."""
+    is_divided = getattr(args, "num_shards", 1) != 1 or getattr(args, "shard_id", 0)
+    if is_divided and "context_window" not in names:  # only fairseq-eval-lm reads them
+        reason = "the processes of a command divide the data among themselves; remove them"
+        return f"--num-shards and --shard-id have no effect: {reason}"
+    if getattr(args, "encoder_from", None) and args.finetune_from_model:
+        return "give --encoder-from or --finetune-from-model, not both"
+    return ""
 
 
 def is_own(registered: type | None) -> bool:
     """Returns whether a task or model of fairseq's registries is one of this package."""
     return getattr(registered, "__module__", "").split(".")[0] == "hat_fairseq"
-
-
-def needs_task(chosen: Namespace) -> bool:
-    """Returns whether the flags choose a model of this package, and no task."""
-    return chosen.task is None and is_own(ARCH_MODEL_REGISTRY.get(chosen.arch))
-
-
-def missing_task(arch: str) -> str:
-    """Returns the error of a training without `--task`, for which fairseq would take `translation`."""
-    way_out = "the task of your data, such as --task document_classification"
-    if issubclass(ARCH_MODEL_REGISTRY[arch], FairseqEncoderDecoderModel):
-        way_out = "--task document_to_text"
-    return f"--task is missing, and fairseq's default, translation, has no sentence markers: add {way_out}"
 
 
 def lacks_markers(args: Namespace) -> bool:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_folder, check_output
-from ..fairseq_fixes.checkpoints import CheckpointError, check_file, named_failures
 from ..fairseq_fixes.resuming import CHECKPOINT_NAME, checkpoints_in, newest_first
+from ..fairseq_fixes.trust import CheckpointError, check_file, named_failures
 from ..model_folder import bare_checkpoint
 from ..register import register
 

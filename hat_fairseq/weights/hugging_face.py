@@ -69,7 +69,7 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
 
     ValueError if it is damaged, or does not hold finite tensors only.
     """
-    from ..fairseq_fixes.checkpoints import named_failures
+    from ..fairseq_fixes.trust import named_failures
 
     pickled = directory / "pytorch_model.bin"
     if any((directory / name).is_file() for name in (WEIGHTS, SHARDS)):

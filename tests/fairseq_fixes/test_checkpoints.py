@@ -19,7 +19,7 @@ from fairseq.models.bart import BARTModel
 from omegaconf import OmegaConf
 
 from hat_fairseq import cli
-from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError, without_training
+from hat_fairseq.fairseq_fixes.trust import CheckpointError, without_training
 from hat_fairseq.model_folder import bare_checkpoint
 from hat_fairseq.models.hat_transformer import HatBartModel
 from hat_fairseq.weights.names import DEMO

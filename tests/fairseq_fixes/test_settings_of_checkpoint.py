@@ -17,8 +17,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
-from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
-from hat_fairseq.fairseq_fixes.settings import TRUST, recorded_flags
+from hat_fairseq.fairseq_fixes.settings import recorded_flags
+from hat_fairseq.fairseq_fixes.trust import TRUST, CheckpointError
 from hat_fairseq.model_folder import bare_checkpoint
 
 LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints

@@ -11,7 +11,7 @@ from golden_models import NAMES, copied
 
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.records_json import json_line, record_from_json
-from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
+from hat_fairseq.fairseq_fixes.trust import allow_checkpoint_types
 
 WRITES_TEXTS = ("summaries", "translation")
 

@@ -10,7 +10,7 @@ from commands import REPOSITORY, USER_DIR
 from warm import WarmPython
 
 from hat_fairseq.data.kinds import KINDS
-from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
+from hat_fairseq.fairseq_fixes.trust import allow_checkpoint_types
 
 AMI = REPOSITORY / "preprocess" / "ami_data"
 MARKERS = "--arch hierarchical_transformer_tiny --segment-by marker --max-segments 99"

@@ -19,7 +19,7 @@ from commands import TWO_PROCESSES
 from fairseq.file_io import PathManager
 from trainings import assert_same_result, checkpoint, losses
 
-from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
+from hat_fairseq.fairseq_fixes.trust import CheckpointError
 from hat_fairseq.kernels import AUTO, choose_precision, cpu_precisions
 
 MULTIPLIES_BF16 = pytest.mark.skipif("bf16" not in cpu_precisions(), reason="this CPU does not multiply bf16")
