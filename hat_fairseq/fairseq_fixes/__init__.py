@@ -1,6 +1,7 @@
 """Corrections of fairseq's faults: `apply()` replaces functions of fairseq, for every task of the process.
 
-`docs/troubleshooting.md` lists the symptoms.
+`docs/troubleshooting.md` lists the symptoms. For a plain fault the docstring of its correction has the patch of fairseq
+that would make it needless.
 """
 
 import functools

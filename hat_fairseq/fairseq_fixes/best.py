@@ -63,7 +63,10 @@ def _early_stopping() -> Iterator[Any]:
 
 
 def save_state(original: Callable[..., Any], trainer: Any, filename: str, extra_state: dict[str, Any]) -> Any:
-    """Saves with a checkpoint the validations in a row that were not better than the best one, with `--patience`."""
+    """Saves with a checkpoint the validations in a row that were not better than the best one, with `--patience`.
+
+    Patch of fairseq: `should_stop_early` keeps `best` and `num_runs` in the extra state.
+    """
     settings = trainer.cfg.checkpoint
     for function in _early_stopping():
         if settings.patience > 0 and hasattr(function, "best"):
@@ -103,7 +106,10 @@ def forget_if_other_metric(saved: Any, settings: Any) -> None:
 
 
 def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:
-    """Saves the checkpoint; also as one of the best ones while there are fewer than `--keep-best-checkpoints`."""
+    """Saves the checkpoint; also as one of the best ones while there are fewer than `--keep-best-checkpoints`.
+
+    Patch of fairseq: `save_checkpoint` also keeps a checkpoint while there are fewer than N.
+    """
     saved, keep = original(settings, trainer, epoch_itr, value), settings.keep_best_checkpoints
     if not saved or value is None or keep <= 0:
         return saved

@@ -27,7 +27,10 @@ MAX_LEVELS = 20  # of the settings in a folder
 
 
 def copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-    """Copies a file so that `dst_path` is at every moment either the old file or the whole new one."""
+    """Copies a file so that `dst_path` is at every moment either the old file or the whole new one.
+
+    Patch of fairseq: `PathManager.copy` writes another file and renames it.
+    """
     if not overwrite and os.path.exists(dst_path):
         raise FileExistsError(dst_path)
     with open(src_path, "rb") as source, _replacing(dst_path) as file:
@@ -43,7 +46,10 @@ def verify_directory(original: Callable[[str], None], save_dir: str) -> None:
 
 
 def save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
-    """Saves a checkpoint at once; a failure leaves the older file and names the path."""
+    """Saves a checkpoint at once; a failure leaves the older file and names the path.
+
+    Patch of fairseq: `torch_persistent_save` writes once, not up to three times into one file.
+    """
     with _replacing(filename) as file:
         torch.save(obj, file)
 
@@ -80,7 +86,10 @@ def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *
 
 
 def is_file_or_folder(original: Callable[[str], bool], path: str) -> bool:
-    """Accepts a folder, too; in fairseq a folder as `--finetune-from-model` trains from scratch."""
+    """Accepts a folder, too; in fairseq a folder as `--finetune-from-model` trains from scratch.
+
+    Patch of fairseq: `Trainer.load_checkpoint` raises for what is no file.
+    """
     return original(path) or os.path.isdir(path)
 
 
@@ -121,6 +130,8 @@ def update_averages(original: Callable[..., Any], self: Any, new_model: Any, upd
 
     In fairseq integers, such as fingerprints of dictionaries, end in an error, and weights that several modules share,
     such as embeddings, are averaged once for each of their names.
+
+    Patch of fairseq: `EMA._step_internal` copies what is no parameter, and looks at each tensor once.
     """
     stored = self.model.state_dict()  # the tensors themselves
     averages = self.fp32_params if self.config.ema_fp32 else stored
@@ -136,7 +147,10 @@ def update_averages(original: Callable[..., Any], self: Any, new_model: Any, upd
 
 
 def load_averages(original: Callable[..., Any], path: str) -> dict[str, Any]:
-    """Loads a checkpoint with its averages as weights; CheckpointError if it has none."""
+    """Loads a checkpoint with its averages as weights; CheckpointError if it has none.
+
+    Patch of fairseq: `load_ema_from_checkpoint` calls `load_checkpoint_to_cpu`, and raises where it has no `ema`.
+    """
     state: dict[str, Any] = fairseq.checkpoint_utils.load_checkpoint_to_cpu(path)
     averages = (state.get("extra_state") or {}).get("ema")
     if averages is None:

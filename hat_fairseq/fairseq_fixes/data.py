@@ -13,7 +13,6 @@ import math
 import os
 import struct
 import threading
-import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,7 +26,6 @@ from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
 
 from ..data.files import check_lfs
-from . import log
 
 logger = logging.getLogger(__name__)
 LEAST_LOG_PROBABILITY = -80.0  # exp of less is inexact in fp32
@@ -37,7 +35,10 @@ _ROW = 4 + 8
 
 
 def give_numpy_compat() -> None:
-    """Gives three modules of fairseq a numpy with what numpy 2 no longer has; numpy itself stays as it is."""
+    """Gives three modules of fairseq a numpy with what numpy 2 no longer has; numpy itself stays as it is.
+
+    Patch of fairseq: `np.compat.long` becomes int, and `interpolation=` becomes `method=`.
+    """
     data = fairseq.data
     for module in (data.data_utils, data.token_block_dataset, data.language_pair_dataset):
         module.np = types.ModuleType("numpy")
@@ -60,6 +61,8 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
 
     In fairseq such data give other samples, or an error that names no file. All ids are read, a gigabyte of them in
     about 0.1 seconds if the file is in memory.
+
+    Patch of fairseq: `MMapIndexedDataset` compares the sizes of its files with the header.
     """
     index, tokens = f"{path}.idx", f"{path}.bin"
     _check_pair(path)
@@ -96,6 +99,8 @@ def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwar
     """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch.
 
     ValueError for a sample with more tokens than a batch may have.
+
+    Patch of fairseq: `batch_by_size_fast` keeps the last batch, and its assertion names `max_tokens`.
     """
     indices = np.asarray(indices if hasattr(indices, "__len__") else list(indices), dtype=np.int64)
     if not len(indices):
@@ -115,7 +120,14 @@ def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwar
 
 
 def ordered_batches(original: Callable[..., Any], self: Any, epoch: int, fix_to_gpus: bool, shuffle: bool) -> list[Any]:
-    """Orders the batches of one process; with `--grouped-shuffling` an incomplete group is the last one."""
+    """Orders the batches of one process; with `--grouped-shuffling` an incomplete group is the last one.
+
+    `rest` of an iterator (`position.py`): an epoch and the batches that it has in place of its own.
+
+    Patch of fairseq: `shuffle_batches` adds the batches after the last whole group.
+    """
+    if (rest := getattr(self, "rest", None)) is not None and rest[0] == epoch:
+        return list(rest[1])
     my_batches = original(self, epoch, fix_to_gpus, shuffle)
     number = len(self.frozen_batches)
     first = number - number % self.num_shards
@@ -128,6 +140,8 @@ def start_workers_anew(iterator: Any, task: Any) -> None:
     """Starts the processes that load data in each epoch, unless the task has an option for it.
 
     In fairseq they live on with the dataset of the first epoch, and repeat its random masks.
+
+    Patch of fairseq: `reuse_dataloader` is False unless a task sets it.
     """
     if not hasattr(getattr(task, "cfg", None), "reuse_dataloader"):
         iterator.reuse_dataloader = False
@@ -145,6 +159,8 @@ def get_valid_iterator(original: Callable[..., Any], self: Any, subset: str, *ar
 
     In fairseq a split for training and validation has one dataset and one iterator, so each validation counts as an
     epoch of training, whose updates are skipped.
+
+    Patch of fairseq: `Trainer.get_valid_iterator` asks for an iterator that is not cached.
     """
     task = self.task
     training = task.datasets, task.dataset_to_epoch_iter
@@ -161,6 +177,8 @@ def end_threads() -> None:
     """Has Python wait for the batch that each thread of fairseq is preparing.
 
     In fairseq these are daemon threads: one inside of PyTorch at exit aborts the process with status 134.
+
+    Patch of fairseq: `BackgroundConsumer` is no daemon, and `BufferedIterator` ends it at exit.
     """
     threads = [thread for thread in threading.enumerate() if isinstance(thread, BackgroundConsumer)]
     for thread in threads:
@@ -181,13 +199,14 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
     Raises:
         FloatingPointError: the loss or a gradient is NaN or infinite (in fp16: at every loss scale); with the update
             and its samples. fairseq's error in its search for the module would hide it.
+
+    Patch of fairseq: `Trainer.train_step` leaves out empty samples, and raises for memory with several processes.
     """
     samples = [sample for sample in samples if sample] or samples[:1]
     _warn_of_zero(self)
-    first = vars(self).setdefault("first_update", (self.get_num_updates(), time.monotonic()))
     try:
         with _nothing_to_cuda(self.cuda):
-            logged = original(self, samples, raise_oom or self.data_parallel_world_size > 1)
+            return original(self, samples, raise_oom or self.data_parallel_world_size > 1)
     except Exception as error:
         cause = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(cause, FloatingPointError):
@@ -197,9 +216,6 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
             f"update {self.get_num_updates() + 1}: {cause}; sample ids {', '.join(ids)}; the checkpoints are of "
             "earlier updates. Try a lower --lr, more --warmup-updates or --clip-norm 1"
         ) from None
-    if hasattr(self, "epoch_iterator"):
-        log.minutes_left(self, *first)
-    return logged
 
 
 def _warn_of_zero(trainer: Any) -> None:
@@ -216,7 +232,10 @@ def _warn_of_zero(trainer: Any) -> None:
 
 @contextlib.contextmanager
 def _nothing_to_cuda(has_cuda: bool) -> Iterator[None]:
-    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer calls `cuda()` also on a CPU."""
+    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer calls `cuda()` also on a CPU.
+
+    Patch of fairseq: `if self.cuda` before the `cuda()` of an overflow.
+    """
     if has_cuda:
         yield
         return
@@ -231,6 +250,8 @@ def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: An
     """Draws also where all words that may follow have probabilities that are zero in fp32.
 
     That happens where a low temperature gives all probability to a word that is forbidden, such as `</s>` at first.
+
+    Patch of fairseq: `Sampling.step` subtracts the maximum before `exp_`.
     """
     best = lprobs.amax(dim=-1, keepdim=True)
     shift = best.where((best < LEAST_LOG_PROBABILITY) & best.isfinite(), best.new_zeros(()))
@@ -239,7 +260,10 @@ def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: An
 
 
 def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
-    """Compares n-grams among the generated tokens; in fairseq without its CUDA extension padding is compared."""
+    """Compares n-grams among the generated tokens; in fairseq without its CUDA extension padding is compared.
+
+    Patch of fairseq: `_no_repeat_ngram` reads `tokens[:, : step + 1]`.
+    """
     step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
     return original(self, tokens[:, : step + 1], *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""The log of a training, which is short and says how long the rest takes, and errors, which are one line.
+"""The log of a training, which is short, and errors, which are one line.
 
 In fairseq the log begins with all settings in one line, the modules of the model, and how batches are made. Here it has
 the command; `LOGLEVEL=DEBUG` shows the rest. Warnings and errors stay, but those of `WARNINGS`.
@@ -6,12 +6,10 @@ the command; `LOGLEVEL=DEBUG` shows the rest. Warnings and errors stay, but thos
 
 import functools
 import logging
-import math
 import os
 import re
 import shlex
 import sys
-import time
 import traceback
 import types
 import warnings
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import fairseq
-from fairseq.logging import metrics, progress_bar
+from fairseq.logging import progress_bar
 from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig
 from torch import nn
@@ -129,19 +127,10 @@ def _is_shown(record: logging.LogRecord) -> bool:
     return not (isinstance(record.msg, nn.Module) or re.match(HIDDEN[record.name], str(record.msg)))
 
 
-def minutes_left(trainer: Any, first: int, begin: float) -> None:
-    """Logs the minutes until `--max-update` or `--max-epoch`, at the mean speed since update `first`."""
-    settings, iterator, updates = trainer.cfg.optimization, trainer.epoch_iterator, trainer.get_num_updates()
-    frequency = settings.update_freq[min(iterator.epoch, len(settings.update_freq)) - 1]
-    batches = (settings.max_epoch - iterator.epoch + 1) * len(iterator) - iterator.iterations_in_epoch
-    left = [settings.max_update - updates] * (settings.max_update > 0)
-    left += [math.ceil(batches / frequency)] * (settings.max_epoch > 0)
-    if left and updates > first:
-        minutes = (time.monotonic() - begin) / (updates - first) * max(min(left), 0) / 60
-        metrics.log_scalar("minutes_left", minutes, weight=0, priority=2000, round=1)  # weight 0: the last value
-
-
 def make_progress_bar(original: Callable[..., Any], *args: Any, log_file: str | None = None, **kwargs: Any) -> Any:
-    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often."""
+    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often.
+
+    Patch of fairseq: `progress_bar` adds its handler once.
+    """
     is_open = any(isinstance(handler, logging.FileHandler) for handler in progress_bar.logger.handlers)
     return original(*args, log_file=None if is_open else log_file, **kwargs)

@@ -21,7 +21,10 @@ def _weights(optimizer: Any) -> list[Tensor]:
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
-    """Returns the state of an optimizer with its weights in fp32."""
+    """Returns the state of an optimizer with its weights in fp32.
+
+    Patch of fairseq: `FP16Optimizer.state_dict` has `fp32_params`.
+    """
     return {**original(self), WEIGHTS: _weights(self)}
 
 
@@ -50,7 +53,10 @@ def load_half_precision(
 def load_state_dict(
     original: Callable[..., Any], self: Any, state: dict[str, Any], optimizer_overrides: Any = None
 ) -> None:
-    """Keeps the settings of this run, as `--weight-decay`, in place of those of the checkpoint, and logs the change."""
+    """Keeps the settings of this run, as `--weight-decay`, in place of those of the checkpoint, and logs the change.
+
+    Patch of fairseq: `FairseqOptimizer.load_state_dict` puts back all settings of its groups, as it does with lr.
+    """
     overrides = optimizer_overrides or {}
     names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in overrides]
     wanted = [{name: group[name] for name in names if name in group} for group in self.param_groups]

@@ -4,6 +4,7 @@ fairseq records the number of batches that were seen, which is wrong if the batc
 bit for each sample that was seen in the epoch. The rest of the epoch consists of the other samples.
 """
 
+import copy
 import hashlib
 import os
 from collections.abc import Callable
@@ -59,12 +60,12 @@ def fingerprint(cfg: Any, subset: str) -> str:
 
 def _remaining(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[list[int]]:
     """The batches of all processes in their order, without the samples that were seen."""
-    my_shard, shards = (iterator.num_shards, iterator.shard_id), []
-    number = iterator.num_shards if iterator.grouped_shuffling else 1
+    number, shards = iterator.num_shards if iterator.grouped_shuffling else 1, []
+    assert iterator.frozen_batches is not None  # made here, once for all copies
     for shard in range(number):
-        iterator.num_shards, iterator.shard_id = number, shard
-        shards.append(EpochBatchIterator.ordered_batches(iterator, epoch, False, shuffle))
-    iterator.num_shards, iterator.shard_id = my_shard
+        other = copy.copy(iterator)
+        other.num_shards, other.shard_id, other.rest = number, shard, None
+        shards.append(other.ordered_batches(epoch, False, shuffle))
     ordered = (np.asarray(batch, np.int64) for group in zip(*shards, strict=True) for batch in group)
     return [remaining.tolist() for batch in ordered if len(remaining := batch[~seen[batch]])]
 
@@ -109,9 +110,6 @@ def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, An
     remaining = _remaining(self, epoch, shuffle, seen)
     if not remaining:  # the others are too long for the options of this run
         return original(self, {**state, "epoch": epoch + 1, "iterations_in_epoch": 0})
-    my_batches = [[]] * number + list(ShardedIterator(remaining, self.num_shards, self.shard_id, fill_value=[]))
-    self.epoch, self.resumed_at = epoch, (epoch, number, seen)
-    self.ordered_batches = lambda *_: my_batches
-    self._next_epoch_itr = self._get_iterator_for_epoch(epoch, shuffle, offset=number)
-    del self.ordered_batches
-    self.epoch_batch_sampler.ordered_batches = self.ordered_batches  # of the next epochs
+    my_batches = list(ShardedIterator(remaining, self.num_shards, self.shard_id, fill_value=[]))
+    self.rest, self.resumed_at = (epoch, [[]] * number + my_batches), (epoch, number, seen)
+    original(self, state)

@@ -198,7 +198,10 @@ def without_training(state: dict[str, Any], stated: Mapping[str, Any]) -> dict[s
 
 
 def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
-    """Returns the folder for `from_pretrained`; fairseq unpacks an archive, also outside of its folder."""
+    """Returns the folder for `from_pretrained`; fairseq unpacks an archive, also outside of its folder.
+
+    Patch of fairseq: `load_archive_file` has no `tarfile`.
+    """
     if not os.path.isdir(archive_file):
         raise CheckpointError(
             f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"
