@@ -124,7 +124,7 @@ def build(flags: str, dictionary: Any) -> Any:
 def states_of(encoder: Any, tokens: Tensor, states: Tensor | None = None, below: bool = False) -> Tensor:
     """The (1, T, C) states of (1, T) tokens after the lower layers, or of those `states` after the upper ones."""
     batch = encoder.arrange(tokens.to(DEVICE))
-    layout = batch.layout
+    layout, positions = batch.layout, [encoder.segment_positions] if hasattr(encoder, "segment_positions") else []
     with products():
         if below:
             x = encoder.embed(batch.tokens, batch.rows)
@@ -136,7 +136,7 @@ def states_of(encoder: Any, tokens: Tensor, states: Tensor | None = None, below:
             if layout.representatives is not None and layout.representatives.inserted:  # as the first of its block
                 x = layout.representatives.scatter(x, layout.representatives.gather(x.roll(-1, dims=1)))
         for layer in encoder.layers[:LOWER] if below else encoder.layers[LOWER:]:
-            x = run_layer(layer, x, layout, *encoder.layer_arguments())
+            x = run_layer(layer, x, layout, *positions)
     return layout.gather(x).float()
 
 

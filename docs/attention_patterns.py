@@ -46,7 +46,14 @@ def window(attention: SlidingWindowAttention, query: Tensor, key: Tensor, layout
     near = (query - key).abs() <= attention.window
     if layout.global_tokens is None:
         return near
-    return near | layout.is_global(query) | layout.is_global(key)
+    return near | is_global(layout, query) | is_global(layout, key)
+
+
+def is_global(layout: BatchLayout, positions: Tensor) -> Tensor:
+    """Returns whether positions of any shape are global tokens, (B, ...)."""
+    assert layout.global_tokens is not None
+    where = layout.global_tokens.positions
+    return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
 
 
 @attends_to.register

@@ -63,10 +63,7 @@ def _early_stopping() -> Iterator[Any]:
 
 
 def save_state(original: Callable[..., Any], trainer: Any, filename: str, extra_state: dict[str, Any]) -> Any:
-    """Saves with a checkpoint the validations in a row that were not better than the best one, with `--patience`.
-
-    Patch of fairseq: `should_stop_early` keeps `best` and `num_runs` in the extra state.
-    """
+    """Saves with a checkpoint what `should_stop_early` counts for `--patience`, as fairseq should."""
     settings = trainer.cfg.checkpoint
     for function in _early_stopping():
         if settings.patience > 0 and hasattr(function, "best"):
@@ -106,10 +103,7 @@ def forget_if_other_metric(saved: Any, settings: Any) -> None:
 
 
 def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:
-    """Saves the checkpoint; also as one of the best ones while there are fewer than `--keep-best-checkpoints`.
-
-    Patch of fairseq: `save_checkpoint` also keeps a checkpoint while there are fewer than N.
-    """
+    """Saves also as one of the best while there are fewer than `--keep-best-checkpoints`, as fairseq's should."""
     saved, keep = original(settings, trainer, epoch_itr, value), settings.keep_best_checkpoints
     if not saved or value is None or keep <= 0:
         return saved

@@ -27,10 +27,7 @@ MAX_LEVELS = 20  # of the settings in a folder
 
 
 def copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-    """Copies a file so that `dst_path` is at every moment either the old file or the whole new one.
-
-    Patch of fairseq: `PathManager.copy` writes another file and renames it.
-    """
+    """Copies to another file and renames that, as `PathManager.copy` should: `dst_path` is whole at every moment."""
     if not overwrite and os.path.exists(dst_path):
         raise FileExistsError(dst_path)
     with open(src_path, "rb") as source, _replacing(dst_path) as file:
@@ -46,10 +43,7 @@ def verify_directory(original: Callable[[str], None], save_dir: str) -> None:
 
 
 def save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
-    """Saves a checkpoint at once; a failure leaves the older file and names the path.
-
-    Patch of fairseq: `torch_persistent_save` writes once, not up to three times into one file.
-    """
+    """Saves once, as `torch_persistent_save` should; a failure leaves the older file and names the path."""
     with _replacing(filename) as file:
         torch.save(obj, file)
 
@@ -86,10 +80,7 @@ def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *
 
 
 def is_file_or_folder(original: Callable[[str], bool], path: str) -> bool:
-    """Accepts a folder, too; in fairseq a folder as `--finetune-from-model` trains from scratch.
-
-    Patch of fairseq: `Trainer.load_checkpoint` raises for what is no file.
-    """
+    """Accepts a folder, too; fairseq's `Trainer.load_checkpoint` should raise for it, and trains from scratch."""
     return original(path) or os.path.isdir(path)
 
 
@@ -130,7 +121,6 @@ def update_averages(original: Callable[..., Any], self: Any, new_model: Any, upd
 
     In fairseq integers, such as fingerprints of dictionaries, end in an error, and weights that several modules share,
     such as embeddings, are averaged once for each of their names.
-
     Patch of fairseq: `EMA._step_internal` copies what is no parameter, and looks at each tensor once.
     """
     stored = self.model.state_dict()  # the tensors themselves
@@ -147,10 +137,7 @@ def update_averages(original: Callable[..., Any], self: Any, new_model: Any, upd
 
 
 def load_averages(original: Callable[..., Any], path: str) -> dict[str, Any]:
-    """Loads a checkpoint with its averages as weights; CheckpointError if it has none.
-
-    Patch of fairseq: `load_ema_from_checkpoint` calls `load_checkpoint_to_cpu`, and raises where it has no `ema`.
-    """
+    """Loads averages as weights by `load_checkpoint_to_cpu`, as fairseq's should; CheckpointError if there are none."""
     state: dict[str, Any] = fairseq.checkpoint_utils.load_checkpoint_to_cpu(path)
     averages = (state.get("extra_state") or {}).get("ema")
     if averages is None:

@@ -61,7 +61,6 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
 
     In fairseq such data give other samples, or an error that names no file. All ids are read, a gigabyte of them in
     about 0.1 seconds if the file is in memory.
-
     Patch of fairseq: `MMapIndexedDataset` compares the sizes of its files with the header.
     """
     index, tokens = f"{path}.idx", f"{path}.bin"
@@ -99,7 +98,6 @@ def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwar
     """Makes fairseq's batches of `indices`, in their order; what it would drop is the last batch.
 
     ValueError for a sample with more tokens than a batch may have.
-
     Patch of fairseq: `batch_by_size_fast` keeps the last batch, and its assertion names `max_tokens`.
     """
     indices = np.asarray(indices if hasattr(indices, "__len__") else list(indices), dtype=np.int64)
@@ -123,7 +121,6 @@ def ordered_batches(original: Callable[..., Any], self: Any, epoch: int, fix_to_
     """Orders the batches of one process; with `--grouped-shuffling` an incomplete group is the last one.
 
     `rest` of an iterator (`position.py`): an epoch and the batches that it has in place of its own.
-
     Patch of fairseq: `shuffle_batches` adds the batches after the last whole group.
     """
     if (rest := getattr(self, "rest", None)) is not None and rest[0] == epoch:
@@ -140,7 +137,6 @@ def start_workers_anew(iterator: Any, task: Any) -> None:
     """Starts the processes that load data in each epoch, unless the task has an option for it.
 
     In fairseq they live on with the dataset of the first epoch, and repeat its random masks.
-
     Patch of fairseq: `reuse_dataloader` is False unless a task sets it.
     """
     if not hasattr(getattr(task, "cfg", None), "reuse_dataloader"):
@@ -159,7 +155,6 @@ def get_valid_iterator(original: Callable[..., Any], self: Any, subset: str, *ar
 
     In fairseq a split for training and validation has one dataset and one iterator, so each validation counts as an
     epoch of training, whose updates are skipped.
-
     Patch of fairseq: `Trainer.get_valid_iterator` asks for an iterator that is not cached.
     """
     task = self.task
@@ -177,7 +172,6 @@ def end_threads() -> None:
     """Has Python wait for the batch that each thread of fairseq is preparing.
 
     In fairseq these are daemon threads: one inside of PyTorch at exit aborts the process with status 134.
-
     Patch of fairseq: `BackgroundConsumer` is no daemon, and `BufferedIterator` ends it at exit.
     """
     threads = [thread for thread in threading.enumerate() if isinstance(thread, BackgroundConsumer)]
@@ -232,10 +226,7 @@ def _warn_of_zero(trainer: Any) -> None:
 
 @contextlib.contextmanager
 def _nothing_to_cuda(has_cuda: bool) -> Iterator[None]:
-    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer calls `cuda()` also on a CPU.
-
-    Patch of fairseq: `if self.cuda` before the `cuda()` of an overflow.
-    """
+    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer lacks `if self.cuda`."""
     if has_cuda:
         yield
         return
@@ -250,7 +241,6 @@ def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: An
     """Draws also where all words that may follow have probabilities that are zero in fp32.
 
     That happens where a low temperature gives all probability to a word that is forbidden, such as `</s>` at first.
-
     Patch of fairseq: `Sampling.step` subtracts the maximum before `exp_`.
     """
     best = lprobs.amax(dim=-1, keepdim=True)
@@ -260,10 +250,7 @@ def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: An
 
 
 def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
-    """Compares n-grams among the generated tokens; in fairseq without its CUDA extension padding is compared.
-
-    Patch of fairseq: `_no_repeat_ngram` reads `tokens[:, : step + 1]`.
-    """
+    """Compares n-grams of `tokens[:, : step + 1]`, as `_no_repeat_ngram` should; it also compares padding."""
     step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
     return original(self, tokens[:, : step + 1], *args, **kwargs)
 

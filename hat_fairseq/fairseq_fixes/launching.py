@@ -101,10 +101,7 @@ def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
 
 
 def _destroy_process_group() -> None:
-    """Ends the threads of the process group; those that run when Python ends can abort the process, status 134.
-
-    Patch of fairseq: `call_main` destroys the process group at its end.
-    """
+    """Destroys the process group, as `call_main` should: its threads can abort the process at its end, status 134."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
         vars(distributed_utils.get_global_group).clear()  # fairseq keeps a group of its own there

@@ -128,9 +128,6 @@ def _is_shown(record: logging.LogRecord) -> bool:
 
 
 def make_progress_bar(original: Callable[..., Any], *args: Any, log_file: str | None = None, **kwargs: Any) -> Any:
-    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often.
-
-    Patch of fairseq: `progress_bar` adds its handler once.
-    """
+    """Opens `--log-file` once, as `progress_bar` should; each epoch opens it again, and writes lines again."""
     is_open = any(isinstance(handler, logging.FileHandler) for handler in progress_bar.logger.handlers)
     return original(*args, log_file=None if is_open else log_file, **kwargs)

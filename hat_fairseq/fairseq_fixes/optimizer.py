@@ -21,10 +21,7 @@ def _weights(optimizer: Any) -> list[Tensor]:
 
 
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
-    """Returns the state of an optimizer with its weights in fp32.
-
-    Patch of fairseq: `FP16Optimizer.state_dict` has `fp32_params`.
-    """
+    """Returns the state with the weights in fp32, as `FP16Optimizer.state_dict` should."""
     return {**original(self), WEIGHTS: _weights(self)}
 
 
@@ -53,10 +50,7 @@ def load_half_precision(
 def load_state_dict(
     original: Callable[..., Any], self: Any, state: dict[str, Any], optimizer_overrides: Any = None
 ) -> None:
-    """Keeps the settings of this run, as `--weight-decay`, in place of those of the checkpoint, and logs the change.
-
-    Patch of fairseq: `FairseqOptimizer.load_state_dict` puts back all settings of its groups, as it does with lr.
-    """
+    """Keeps the settings of this run, such as `--weight-decay`; fairseq's keeps lr alone. Logs the change."""
     overrides = optimizer_overrides or {}
     names = [name for name in getattr(self.optimizer, "defaults", {}) if name != "lr" and name not in overrides]
     wanted = [{name: group[name] for name in names if name in group} for group in self.param_groups]

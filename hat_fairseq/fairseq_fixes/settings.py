@@ -238,7 +238,6 @@ def build_amp(original: Callable[..., Any], self: Any, cfg: Any, params: Any, op
     """Builds the optimizer of `--amp`; on a CPU the loss is not scaled, because bf16 has the range of fp32.
 
     An update whose gradients are not finite is skipped, as on a GPU.
-
     Patch of fairseq: `AMPOptimizer` scales on a GPU only.
     """
     original(self, cfg, params, optimizer, **kwargs)
@@ -259,7 +258,6 @@ def train_step(
     """Computes loss and gradients of a batch; with `--amp` on a CPU under autocast to bf16.
 
     fairseq's autocast is for GPUs alone. Weights, gradients and the states of the optimizer stay in fp32.
-
     Patch of fairseq: `FairseqTask.train_step` calls `torch.autocast` with the device of the parameters.
     """
 

@@ -6,7 +6,6 @@ what the plugin, a `--user-dir` or another import has registered, and those part
 `HAT_FAIRSEQ_TRUST=fconv,...` allows further fairseq classes; treat such a checkpoint as executable code.
 """
 
-import argparse
 import ast
 import collections
 import contextlib
@@ -49,7 +48,7 @@ class CheckpointError(ValueError):
 
 def allow_checkpoint_types() -> None:
     """Lets `torch.load(weights_only=True)` read what fairseq's checkpoints hold, all of it plain data."""
-    plain = [argparse.Namespace, collections.defaultdict, dict, list, int, float, str, bool, typing.Any]
+    plain = [Namespace, collections.defaultdict, dict, list, int, float, str, bool, typing.Any]
     sent = [distributed_utils._TensorPlaceholder]  # a checkpoint on its way from the first process to the others
     settings = [omegaconf.DictConfig, omegaconf.ListConfig, omegaconf.base.ContainerMetadata, omegaconf.base.Metadata]
     settings += [node for name, node in vars(omegaconf.nodes).items() if name.endswith("Node")]
@@ -187,7 +186,7 @@ def without_training(state: dict[str, Any], stated: Mapping[str, Any]) -> dict[s
     """Removes settings of the training that name files which a model writes, unless the caller has `stated` them."""
     names = {name for network in NETWORKS.values() for name in getattr(network, "training_only", ())} - stated.keys()
     for settings in ((state.get("cfg") or {}).get("model"), state.get("args")):
-        if isinstance(settings, argparse.Namespace):
+        if isinstance(settings, Namespace):
             for name in names & vars(settings).keys():
                 delattr(settings, name)
         elif isinstance(settings, DictConfig):
@@ -198,10 +197,7 @@ def without_training(state: dict[str, Any], stated: Mapping[str, Any]) -> dict[s
 
 
 def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
-    """Returns the folder for `from_pretrained`; fairseq unpacks an archive, also outside of its folder.
-
-    Patch of fairseq: `load_archive_file` has no `tarfile`.
-    """
+    """Returns the folder for `from_pretrained`; fairseq's should unpack no archive, whose files can be elsewhere."""
     if not os.path.isdir(archive_file):
         raise CheckpointError(
             f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"

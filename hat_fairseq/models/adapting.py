@@ -40,11 +40,7 @@ def fingerprint(dictionary: Dictionary) -> Tensor:
 
     The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
     """
-    return _fingerprint(dictionary.symbols)
-
-
-def _fingerprint(symbols: list[str]) -> Tensor:
-    return torch.tensor(words_of_fingerprint(symbols))
+    return torch.tensor(words_of_fingerprint(dictionary.symbols))
 
 
 def config_of(config_class: type[Config], args: Namespace) -> Config:
@@ -219,8 +215,8 @@ def start_encoder_from_roberta(state: dict[str, Tensor], model: Any) -> None:
     rename_old_layout(state)
     heads = [name for name in state if prefix_of_head(name)]
     roberta = {ROBERTA.sub("encoder.", name): x for name, x in state.items() if name not in heads}
-    saved, with_mask = roberta.get(SOURCE), _fingerprint([*model.encoder.dictionary.symbols, "<mask>"])
-    if saved is not None and not model.has_mask and torch.equal(saved.cpu(), with_mask):
+    saved, with_mask = roberta.get(SOURCE), words_of_fingerprint([*model.encoder.dictionary.symbols, "<mask>"])
+    if saved is not None and not model.has_mask and saved.tolist() == with_mask:
         del roberta[SOURCE]  # the dictionary of this model with <mask>, as RoBERTa has it
     shared = {parameter for name, parameter in model.named_parameters() if name.startswith("encoder.")}
     decoder = {

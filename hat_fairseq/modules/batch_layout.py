@@ -203,12 +203,6 @@ class BatchLayout:
         inside = (positions >= 0) & (positions < length)
         return inside if self.padding is None else inside & ~self.padding[:, positions.clamp(0, length - 1)]
 
-    def is_global(self, positions: Tensor) -> Tensor:
-        """Returns whether positions of any shape are global tokens, (B, ...)."""
-        assert self.global_tokens is not None
-        where = self.global_tokens.positions
-        return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
-
 
 def on_representatives(x: Tensor, layout: BatchLayout, function: Callable[..., Tensor], *args: Any) -> Tensor:
     """Replaces in the (B, T', C) states those of the representatives by `function(states, *args)`, (B, S, C) each."""

@@ -24,7 +24,7 @@ from torch import Tensor
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
 from .attention import HeadProjections
 from .batch_layout import BatchLayout
-from .fields import option, stated
+from .fields import stated, unstated
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)
@@ -83,31 +83,24 @@ class BlockPattern:
 class SparseFlags:
     """The flags of `--encoder-attention block-sparse`."""
 
-    sparse_block: int | None = option(
-        None, f"block-sparse: the number of tokens of a block (default: {BlockPattern.block})", least=1
-    )
-    sparse_window: int | None = option(
-        None,
-        "block-sparse: the number of blocks in the window around each block, itself included "
-        f"(default: {BlockPattern.window})",
+    sparse_block: int | None = unstated(BlockPattern.block, "block-sparse: the number of tokens of a block", least=1)
+    sparse_window: int | None = unstated(
+        BlockPattern.window,
+        "block-sparse: the number of blocks in the window around each block, itself included",
         least=1,
     )
-    sparse_random: int | None = option(
-        None,
-        "block-sparse: the number of blocks drawn at random that each block attends to beside its window "
-        f"(default: {BlockPattern.random})",
+    sparse_random: int | None = unstated(
+        BlockPattern.random,
+        "block-sparse: the number of blocks drawn at random that each block attends to beside its window",
         least=0,
     )
-    sparse_first: int | None = option(
-        None,
-        "block-sparse: the number of global blocks at the beginning; they attend to all blocks, and all attend to them "
-        f"(default: {BlockPattern.first})",
+    sparse_first: int | None = unstated(
+        BlockPattern.first,
+        "block-sparse: the number of global blocks at the beginning; they attend to all blocks, and all attend to them",
         least=0,
     )
-    sparse_last: int | None = option(
-        None,
-        f"block-sparse: the number of global blocks at the end of a document (default: {BlockPattern.last})",
-        least=0,
+    sparse_last: int | None = unstated(
+        BlockPattern.last, "block-sparse: the number of global blocks at the end of a document", least=0
     )
 
     def block_pattern(self) -> BlockPattern:

@@ -32,6 +32,11 @@ def option(
     return field(default=default, metadata=metadata)
 
 
+def unstated(default: Any, text: str, **limits: Any) -> Any:
+    """Makes an option that is None unless it is stated; `default` is what then takes its place, for the help."""
+    return option(None, f"{text} (default: {default})", **limits)
+
+
 def changed(base: type, name: str, default: Any, text: str | None = None) -> Any:
     """Copies the option `name` of the dataclass `base` and its bounds, with another default, or also another help."""
     metadata = dict(base.__dataclass_fields__[name].metadata)  # type: ignore[attr-defined]

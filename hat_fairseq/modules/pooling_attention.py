@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .fields import option, stated
+from .fields import option, stated, unstated
 from .pooling import CELL_POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, WINDOW, SlidingWindowAttention
 
@@ -51,20 +51,19 @@ class SecondLevel:
 class PoolingFlags:
     """The flags of the second level of `--encoder-attention pooling`."""
 
-    pooling_window: int | None = option(
-        None,
-        "pooling: the number of tokens on either side whose pooled keys a token attends to "
-        f"(default: {SecondLevel.window})",
+    pooling_window: int | None = unstated(
+        SecondLevel.window,
+        "pooling: the number of tokens on either side whose pooled keys a token attends to",
         least=1,
     )
-    pooling_kernel: int | None = option(
-        None, f"pooling: the number of tokens that are pooled to one key (default: {SecondLevel.kernel})", least=1
+    pooling_kernel: int | None = unstated(
+        SecondLevel.kernel, "pooling: the number of tokens that are pooled to one key", least=1
     )
-    pooling_stride: int | None = option(
-        None, f"pooling: the number of tokens from one pooled key to the next (default: {SecondLevel.stride})", least=1
+    pooling_stride: int | None = unstated(
+        SecondLevel.stride, "pooling: the number of tokens from one pooled key to the next", least=1
     )
-    key_pooling: str | None = option(
-        None, f"pooling: pool keys and values in this way (default: {SecondLevel.pooling})", choices=CELL_POOLINGS
+    key_pooling: str | None = unstated(
+        SecondLevel.pooling, "pooling: pool keys and values in this way", choices=CELL_POOLINGS
     )
     # The last two rows of Table 6.
     pooling_variant: str | None = option(
@@ -72,10 +71,8 @@ class PoolingFlags:
         "pooling: let the second level read the layer's input (mix), or share the first level's projections",
         choices=VARIANTS,
     )
-    pooling_cells: str | None = option(
-        None,
-        "pooling: begin pooled keys in the token's own window, as in the paper; token is the only value "
-        f"(default: {OWN_CELLS})",
+    pooling_cells: str | None = unstated(
+        OWN_CELLS, "pooling: begin pooled keys in the token's own window, as in the paper; token is the only value"
     )
 
     def second_level(self) -> SecondLevel:

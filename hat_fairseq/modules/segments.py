@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..kernels import prepare_mask
 from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, KeyMask, Representatives, Slots, on_representatives
-from .fields import option
+from .fields import option, unstated
 from .layers import EncoderLayer, LayerSizes, run_layer
 
 LAYERS = ("S", "D", "SD")
@@ -123,9 +123,7 @@ def near(rows: Tensor, mask: KeyMask | None, window: int) -> KeyMask:
 class SegmentFlags:
     """The flags of `--encoder-attention segments`."""
 
-    segment_length: int | None = option(
-        None, f"segments: the number of tokens of a segment (default: {SEGMENT_LENGTH})", least=1
-    )
+    segment_length: int | None = unstated(SEGMENT_LENGTH, "segments: the number of tokens of a segment", least=1)
     segment_window: int | None = option(
         None,
         "segments: a token attends to so many tokens of its segment on either side (default: to all), with "
@@ -166,15 +164,10 @@ class SegmentLayer(nn.Module):
         """
         if self.segment_wise is not None:
             x = self.segment_wise(x, layout)
-        return x if self.cross_segment is None else self.between_segments(x, layout, positions)
+        return x if self.cross_segment is None else on_representatives(x, layout, self.cross, layout, positions)
 
-    def between_segments(
-        self, x: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None = None
-    ) -> Tensor:
-        """Runs the cross-segment layer alone; see `forward`."""
-        return on_representatives(x, layout, self._cross, layout, positions)
-
-    def _cross(self, states: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None) -> Tensor:
+    def cross(self, states: Tensor, layout: BatchLayout, positions: Callable[[Tensor], Tensor] | None) -> Tensor:
+        """Maps (B, N, C) states of segments -> (B, N, C), by the cross-segment layer."""
         assert self.cross_segment is not None and layout.representatives is not None
         if positions is not None:
             rows = torch.arange(1, states.size(1) + 1, device=states.device).expand(len(states), -1)
@@ -207,10 +200,8 @@ def run_in_groups(
         if layer.segment_wise is not None:
             stack.append(layer.segment_wise)
         if layer.cross_segment is not None:
-            x = run_layer(
-                layer.between_segments, _in_groups(stack, x, layout, group), layout, *arguments, checkpoint=True
-            )
-            stack = []
+            x, stack = _in_groups(stack, x, layout, group), []
+            x = run_layer(on_representatives, x, layout, layer.cross, layout, *arguments, checkpoint=True)
     return _in_groups(stack, x, layout, group)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..kernels import Windows, attend, attend_windows, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .fields import option
+from .fields import option, unstated
 
 CHUNK = 128  # queries computed together: fewer compute fewer masked scores, more share more keys
 WINDOW = 128  # where nothing else is stated
@@ -42,10 +42,8 @@ def global_tokens(tokens: Tensor, rule: str, pad: int, eos: int) -> Tensor:
 class WindowFlags:
     """The flags of `--encoder-attention window`, and of the first level of `--encoder-attention pooling`."""
 
-    attention_window: int | None = option(
-        None,
-        f"window, pooling: the number of tokens on either side that a token attends to (default: {WINDOW})",
-        least=1,
+    attention_window: int | None = unstated(
+        WINDOW, "window, pooling: the number of tokens on either side that a token attends to", least=1
     )
     global_tokens: str | None = option(
         None,

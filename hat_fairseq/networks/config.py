@@ -71,8 +71,6 @@ ATTENTIONS: dict[str, Attention] = {
         ),
     ),
 }
-SPAN_POOLINGS = ("marker", "mean")
-LOCAL = "--local-layers"
 OF_A_TABLE = ("encoder_learned_pos", "extend_positions", "extend_positions_from")  # of positions
 # Names of the tensors that full attention does not have. Checkpoints may lack them; then they are initialised.
 NEW_PARTS = ("self_attn.pooled.",)
@@ -81,7 +79,7 @@ NEW_PARTS = ("self_attn.pooled.",)
 def span_pooling(unit: str) -> Any:
     """Makes the option that says which state represents a span; `unit`: what the spans of this network are."""
     text = f"represent a {unit} by the state of its first token, or by the mean of the states of its tokens"
-    return option("marker", text, choices=SPAN_POOLINGS)
+    return option("marker", text, choices=("marker", "mean"))
 
 
 def log_no_effect(flag: str, other: str) -> None:
@@ -231,7 +229,7 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
 
     def local(self, num_layers: int) -> set[int]:
         """Returns the numbers of the local layers."""
-        return set() if self.local_layers is None else parse_layers(self.local_layers, num_layers, LOCAL)
+        return set() if self.local_layers is None else parse_layers(self.local_layers, num_layers, "--local-layers")
 
     @property
     def norm_sizes(self) -> dict[str, Any]:

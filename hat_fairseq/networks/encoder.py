@@ -121,7 +121,7 @@ class Encoder(Embeds, nn.Module):
         vocabulary: of the source.
         table: embeddings of the tokens.
         embedding: sizes of the embeddings of tokens and positions.
-        layers: modules that take (x, layout), and what `layer_arguments` gives.
+        layers: modules that take (x, layout), and what else `run_layers` gives them.
         layer_norm: after the last layer; None in a post-norm stack.
         checkpoint: recompute each layer in the backward pass.
 
@@ -151,13 +151,11 @@ class Encoder(Embeds, nn.Module):
         """Maps (B, T) ids -> the batch as the layers see it."""
         raise NotImplementedError
 
-    def layer_arguments(self) -> tuple[Any, ...]:
-        """Returns further arguments of every layer."""
-        return ()
+    def run_layers(self, x: Tensor, layout: BatchLayout, *arguments: Any) -> Tensor:
+        """Maps (B, T', C) embeddings -> the states after the last layer, before `layer_norm`.
 
-    def run_layers(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """Maps (B, T', C) embeddings -> the states after the last layer, before `layer_norm`."""
-        arguments = self.layer_arguments()
+        `arguments`: further ones of every layer.
+        """
         for layer in self.layers:
             x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
         return x
@@ -165,11 +163,6 @@ class Encoder(Embeds, nn.Module):
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """Makes the output of the (B, T', C) states after the last layer and `layer_norm`."""
         return token_states(x, layout)
-
-    @property
-    def safe_tokens(self) -> int:
-        """Returns up to how many tokens every document fits."""
-        return self.max_tokens
 
     def fits(self, tokens: Tensor) -> bool:
         """Returns whether a document of these (T,) ids is not too long."""

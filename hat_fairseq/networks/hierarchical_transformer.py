@@ -5,7 +5,7 @@ outputs are in the order of the input.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -174,27 +174,20 @@ class HierarchicalTransformerEncoder(Encoder):
             return min(size + config.segment_length, self.max_tokens)
         return self.max_tokens
 
-    def layer_arguments(self) -> tuple[nn.Module | None]:
-        return (self.segment_positions,)
-
-    def run_layers(self, x: Tensor, layout: BatchLayout) -> Tensor:
+    def run_layers(self, x: Tensor, layout: BatchLayout, *arguments: Any) -> Tensor:
         """Runs the layers; with `checkpoint`, groups of segments are recomputed if no layer looks beyond its segment.
 
         Groups are small on a CPU, because memory that is freed there stays in pieces.
         """
         if not (self.checkpoint and torch.is_grad_enabled() and all(map(reads_segments, self.layers))):
-            return super().run_layers(x, layout)
+            return super().run_layers(x, layout, self.segment_positions)
         length, most = self.config.segment_length, TOKENS_OF_GROUP.get(x.device.type, max(TOKENS_OF_GROUP.values()))
         group = length * max(1, most // (len(x) * length))
-        return run_in_groups(self.layers, x, layout, group, *self.layer_arguments())  # type: ignore[arg-type]
+        return run_in_groups(self.layers, x, layout, group, self.segment_positions)  # type: ignore[arg-type]
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """Returns the states of tokens and of segments."""
         return token_and_span_states(x, layout)
-
-    @property
-    def safe_tokens(self) -> int:
-        return self.config.max_segments if self.config.segment_by == "marker" else self.max_tokens
 
     def fits(self, tokens: Tensor) -> bool:
         return self.slots(tokens[None]).size <= self.max_tokens

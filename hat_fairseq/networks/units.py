@@ -213,15 +213,13 @@ class UnitsEncoder(RobertaEncoder):
         rows = [list(self.units(row)) for row in ids]
         if not all(rows):
             raise ValueError("a row has no <s>, which marks each sentence or segment")
-        kinds = {
-            "alone": lambda: self.kept_or_new(rows, self.encode_alone, "units"),
-            "context": lambda: [
-                F.normalize(each, dim=1) for each in self.kept_or_new(rows, self.encode_in_context, "context")
-            ],
-        }
         assert isinstance(self.config, HatUnitsConfig)
-        chosen = self.config.unit_vectors
-        parts = [make() for name, make in kinds.items() if chosen in (name, "both")]
+        chosen, parts = self.config.unit_vectors, []
+        if chosen != "context":
+            parts.append(self.kept_or_new(rows, self.encode_alone, "units"))
+        if chosen != "alone":
+            contexts = self.kept_or_new(rows, self.encode_in_context, "context")
+            parts.append([F.normalize(each, dim=1) for each in contexts])
         return [torch.cat(vectors, dim=1) for vectors in zip(*parts, strict=True)]
 
     def kept_or_new(

@@ -174,8 +174,10 @@ class EncoderTask(PluginTask, FairseqTask):
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
         core = None if self._model is None else self._model.core
         sizes, limit = np.asarray(rows.sizes), float(self.cfg.max_positions or np.inf)
-        over = sizes > (limit if core is None else min(limit, core.safe_tokens))
-        long = [i for i in np.flatnonzero(over) if sizes[i] > limit or (core is not None and not core.fits(rows[i]))]
+        longest = limit if core is None else min(limit, core.max_tokens)
+        long = [i for i, size in enumerate(sizes) if size > longest]
+        if core is not None and getattr(core.config, "segment_by", None) == "marker":  # a short row may not fit
+            long = [i for i in range(len(rows)) if sizes[i] > longest or not core.fits(rows[i])]
         if long:
             way_out = f"{self._limit(limit)} and --long-source truncate"
             with at(what):

@@ -21,7 +21,7 @@ def test_states_and_masked_lm() -> None:
     batch = model.encoder.arrange(TOKENS)
     states = model.encoder.embed(batch.tokens, batch.rows)
     for layer in model.encoder.layers:
-        states = layer(states, batch.layout, *model.encoder.layer_arguments())
+        states = layer(states, batch.layout, model.encoder.segment_positions)
     assert largest_difference(states, hidden) < 1e-5  # padding included, so a segment of nothing else as well
 
 

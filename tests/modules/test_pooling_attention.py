@@ -7,6 +7,7 @@ import pytest
 import references
 import torch
 import torch.nn.functional as F
+from attention_patterns import is_global
 from helpers import assert_close, outputs_and_gradients, padding, states
 from torch import Tensor
 
@@ -134,5 +135,5 @@ def test_which_tokens_are_global() -> None:
     assert first.nonzero().tolist() == [[0, 0], [1, 2], [2, 0]]
     layout = arrange_documents(tokens, PAD, mark_global=mark).layout
     assert layout.global_tokens is not None
-    assert layout.is_global(torch.arange(9)).nonzero().tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
+    assert is_global(layout, torch.arange(9)).nonzero().tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
     assert arrange_documents(tokens[2:], PAD, mark_global=mark).layout.global_tokens is None
