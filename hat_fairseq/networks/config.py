@@ -185,10 +185,9 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
         # A warning: checkpoints of older versions have such flags, and a recipe's layers meet another attention.
         if self.encoder_attention_layers is not None and self.encoder_attention == "full":
             log_no_effect(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
-        self.second_level()
-        pattern, longest = self.block_pattern(), getattr(self, "max_positions", None)
-        if longest is not None:
-            pattern.check_length(longest)
+        longest = getattr(self, "max_positions", None)
+        if longest is not None and self.encoder_attention == "block-sparse":
+            self.block_pattern().check_length(longest)
 
     def check_parts(self) -> None:
         """Raises ValueError for options of norms, positions and heads that contradict each other."""
