@@ -238,6 +238,7 @@ def build_amp(original: Callable[..., Any], self: Any, cfg: Any, params: Any, op
     """Builds the optimizer of `--amp`; on a CPU the loss is not scaled, because bf16 has the range of fp32.
 
     An update whose gradients are not finite is skipped, as on a GPU.
+
     Patch of fairseq: `AMPOptimizer` scales on a GPU only.
     """
     original(self, cfg, params, optimizer, **kwargs)
