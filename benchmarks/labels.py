@@ -67,7 +67,7 @@ def documents_of(file: Path, work: Path, kind: str) -> list[Document]:
         tokens = row_of(row.tokens, loaded.source)
         units = [*encoder.units(tokens.tolist())]
         with torch.no_grad():
-            alone, context = torch.cat([*encoder.encode_alone([units])]), next(encoder.encode_in_context([units]))
+            alone, context = encoder.alone(units), next(encoder.encode_in_context([units]))
         vectors = {"alone": alone.half(), "context": F.normalize(context, dim=1).half()}
         about: dict[str, Any] = {"id": str(record.id)}
         if isinstance(record, LabelledSegments):
