@@ -7,7 +7,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar
 
@@ -105,6 +105,20 @@ def fit_parts(
         if ends[number] < lengths[number]:
             ends[number] = _truncate(part, ends[number], policy == "truncate-sentences", counts)
     return ends, +counts
+
+
+def all_truncated(rows: int, truncated: int, needed: Mapping[str, int]) -> str | None:
+    """Says that each of some rows was truncated, and with which limits none would be; None if that is not so.
+
+    `needed`: the least value of each option with which no row is truncated.
+    """
+    if not needed or truncated < rows:
+        return None
+    limits = " and ".join(f"{option} {most}" for option, most in sorted(needed.items()))
+    return (
+        f"every row was truncated ({rows:,} of {rows:,}), and with {limits} none would be: preprocess so, and train a "
+        "model that takes as much"
+    )
 
 
 def _shares(sizes: Sequence[int], room: int, truncated: int | None) -> list[int]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from hat_fairseq.data import round_trip
 from hat_fairseq.data.checksums import MANIFEST, Checksums
-from hat_fairseq.data.files import json_text
+from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
+from hat_fairseq.data.long_input import all_truncated
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.readers import Reader
@@ -47,6 +48,7 @@ class SplitReport:
     first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
     role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
+    needed: Counter[str] = field(default_factory=Counter)  # limits that would do, see `RowEncoder`
     with_gold: str | None = None  # the first record with a gold target or label; None if there is none
     without_gold: str | None = None
 
@@ -78,6 +80,7 @@ class SplitReport:
         self.first_with = later["first_with"] | self.first_with
         for name in ("totals", "round_trip", "labels", "role_counts", "treatments"):
             getattr(self, name).update(later[name])
+        self.needed |= Counter(later.get("needed", {}))  # the greater ones
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
 
@@ -106,7 +109,10 @@ class SplitReport:
         record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
         record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
         record |= {"round_trip": round_trip.summary(self.round_trip)} if self.round_trip else {}
-        return record | {"treatments": dict(sorted((+self.treatments).items()))}
+        record |= {"treatments": dict(sorted((+self.treatments).items()))}
+        if all_truncated(lines, self.treatments["rows_over_limit"], self.needed):
+            record["needed"] = dict(sorted(self.needed.items()))
+        return record
 
 
 def _summary(lengths: Counter[int]) -> dict[str, float]:
@@ -175,6 +181,18 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
     ]
     for name, problem in checksums.problems(root.parent, names, math.inf if contents else HASHED):
         raise ValueError(f"{Path(data, Path(name).relative_to(root.name))} {problem}; run hat preprocess again")
+
+
+def truncation(directory: str | Path, split: str) -> str | None:
+    """Says that every row of a split of a folder of `hat preprocess` was truncated; None if that is not so, or unknown.
+
+    See `long_input.all_truncated`.
+    """
+    try:
+        figures = read_json(Path(directory) / FILE_NAME)["splits"][split]
+        return all_truncated(figures["lines"], figures["treatments"]["rows_over_limit"], figures["needed"])
+    except (OSError, ValueError, KeyError, TypeError):  # no manifest, one of an earlier version, or nothing truncated
+        return None
 
 
 def answers_lost(split: Mapping[str, Any]) -> str:

@@ -52,6 +52,7 @@ class TextPipeline:
     settings: Settings
     bpe: Bpe
     counts: Counter[str] = field(default_factory=Counter)  # everything replaced, dropped or truncated so far
+    needed: Counter[str] = field(default_factory=Counter)  # limits of the sources so far, see `RowEncoder`
 
     @property
     def kind(self) -> Kind:
@@ -75,7 +76,8 @@ class TextPipeline:
 
     def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         """Returns the encoder, which adds to the counts of this pipeline."""
-        return RowEncoder(self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts)
+        options = self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts
+        return RowEncoder(*options, needed=self.needed)
 
     def decode(self, line: str, side: str = "target") -> str:
         """Returns the text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -68,6 +69,9 @@ def main(args: argparse.Namespace) -> int:
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
         record = manifest.write_manifest(directory, reader, options, run.run(), run.inputs)
     print(manifest.table(record), f"wrote {args.out}", sep="\n")
+    for split in record["splits"]:
+        if note := manifest.truncation(args.out, split):
+            print(f"warning: {split}: {note}", file=sys.stderr)
     return 0
 
 

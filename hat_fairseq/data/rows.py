@@ -134,6 +134,7 @@ class RowEncoder:
     # text that several rows share counts once.
     totals: Counter[str] = field(default_factory=Counter)
     round_trip: Counter[str] | None = None  # takes the sums of `round_trip.compare`; None: targets are not compared
+    needed: Counter[str] = field(default_factory=Counter)  # takes by option the least limit that truncates no source
 
     def limit(self, side: str) -> int | None:
         """Returns the longest source or target without its `</s>`."""
@@ -225,6 +226,9 @@ class RowEncoder:
         except LongInputError as error:
             raise LongInputError(f"{record.name}: its {side} is too long: {error}") from error
         self.counts[name] += bool(cost)
+        for limit in limits if cost and side == "source" else ():
+            if limit.total > limit.most:
+                self.needed[limit.option] = max(self.needed[limit.option], limit.total)
         for what, number in cost.items():
             # Targets have no markers, and sequences no sentences that could stay whole.
             if "sentences" not in what or (side == "source" and "truncate-sentences" in self.policies):

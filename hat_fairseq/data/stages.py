@@ -103,7 +103,8 @@ def prepared_records(archive: Path, kind: Kind) -> Iterator[Prepared]:
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:
     """Returns the rows of stored records, by file; or the units to fill rows with, an empty line after a document."""
     report = SplitReport(kind := kind_of(encoder.settings.kind))
-    encoder = replace(encoder, counts=report.treatments, totals=report.totals, round_trip=report.round_trip)
+    own = {name: getattr(report, name) for name in ("totals", "round_trip", "needed")}
+    encoder = replace(encoder, counts=report.treatments, **own)
     rows: list[Row] = []
     units: list[str] = []
     for prepared in prepared_records(archive, kind):

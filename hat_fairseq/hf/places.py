@@ -188,7 +188,7 @@ class PlacedPipeline(TextPipeline):
 
     def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         options = self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts
-        return PlacedEncoder(*options, has_mask=self.has_mask)
+        return PlacedEncoder(*options, needed=self.needed, has_mask=self.has_mask)
 
 
 def places_of_row(row: Row, begins: Sequence[int] | None) -> list[Place | None]:

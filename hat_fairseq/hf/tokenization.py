@@ -185,7 +185,7 @@ class HatTokenizer(VocabularyTokenizer):
         return self.has_mask and self.pipeline.kind.packs
 
     def _pipeline(self, settings: Settings, places: bool = False, mask: bool = False) -> PlacedPipeline:
-        return PlacedPipeline(settings, self.pipeline.bpe, self.pipeline.counts, places, mask)
+        return PlacedPipeline(settings, self.pipeline.bpe, self.pipeline.counts, places=places, has_mask=mask)
 
     def _settings(self, options: CallOptions, with_target: bool) -> Settings:
         """Returns those of the training with the limits of a call."""

@@ -136,11 +136,12 @@ class Job(ABC):
         return self.make_model(self.files.load())
 
     def __call__(self, records: Sequence[Record]) -> Members:
-        """Returns the lines, and counts of what the pipeline has changed."""
+        """Returns the lines, counts of what the pipeline has changed, and the limits that would truncate nothing."""
         before = Counter(self.model.pipeline.counts)
         lines = self.lines(records)
         counts = self.model.pipeline.counts - before
-        return {"lines": replaced_json(lines), "counts": json_text(counts)}
+        needed = self.model.pipeline.needed
+        return {"lines": replaced_json(lines), "counts": json_text(counts), "needed": json_text(needed)}
 
 
 @contextmanager
@@ -152,12 +153,13 @@ def results_of(
     Results are in a folder beside `out` until the block ends without an error; `size`: records in a batch of a worker.
     Those of the standard output are in a temporary folder.
     """
-    counts = Counter[str]()
+    counts, needed = Counter[str](), Counter[str]()
 
     def lines() -> Iterator[Any]:
         archives = blocks.map(job, _batches(job, records, size))
         for archive in progress(archives, what, -(-len(records) // size), "batches"):
             counts.update(json.loads(read_member(archive, "counts")))
+            needed.update(Counter(json.loads(read_member(archive, "needed"))) - needed)  # the greater ones
             yield from json.loads(read_member(archive, "lines"))
         check_readable(counts)
 
@@ -174,7 +176,7 @@ def results_of(
             if (number := len(blocks.finished())) and out != STDOUT:
                 print(f"{out}: {number} finished batches are kept for the next run", file=sys.stderr)
             raise
-    log_changes(counts)
+    log_changes(counts, needed)
 
 
 def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:

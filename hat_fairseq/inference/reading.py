@@ -120,7 +120,7 @@ def records_of(
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
         yield from _records_of_file(path, kind, columns, counts, settings, has_turns)
-    log_changes(counts)
+    log_changes(counts, {})
 
 
 def _records_of_file(

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ..data.dictionary import EOS, MAX_UNKNOWN, PAD, UNKNOWN, WHY_UNKNOWN, Dictionary
 from ..data.files import check_number
 from ..data.kinds.documents import check_roles
-from ..data.long_input import LongInputError
+from ..data.long_input import LongInputError, all_truncated
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import Row
@@ -25,6 +25,7 @@ Line = dict[str, Any]  # a line of output
 BATCH_SIZE, BATCH_TOKENS = 16, 24_576  # of a batch whose size nobody states; more samples are no faster on a CPU
 OTHER_SEGMENTS = "other_segments"  # a count of texts with another number of segments than their source
 READ, UNREADABLE = "documents_read", "documents_mostly_unknown"  # counts; of the latter the dictionary has few tokens
+ROWS, TRUNCATED = "rows_read", "rows_over_limit"
 
 
 class Encoded(NamedTuple):
@@ -69,7 +70,7 @@ def count_unknown(name: str, rows: Sequence[Tensor], pipeline: TextPipeline) -> 
     `rows`: of ids. Whether that is so of all documents, `check_readable` tells when all were read.
     """
     tokens, unknown = sum(map(len, rows)), sum(int(row.eq(UNKNOWN).sum()) for row in rows)
-    pipeline.counts.update({READ: 1, "source_tokens_unknown_to_dictionary": unknown})
+    pipeline.counts.update({READ: 1, ROWS: len(rows), "source_tokens_unknown_to_dictionary": unknown})
     if unknown > MAX_UNKNOWN * tokens:
         logger.warning(
             "%s: %d of %d tokens are not in the dictionary; its result is worth little", name, unknown, tokens
@@ -102,15 +103,17 @@ def logged_changes(pipeline: TextPipeline) -> Iterator[None]:
     before = Counter(pipeline.counts)
     yield
     check_readable(changes := pipeline.counts - before)
-    log_changes(changes)
+    log_changes(changes, pipeline.needed)
 
 
-def log_changes(counts: Counter[str]) -> None:
-    """Logs counts of changes, if there are any."""
-    names = sorted(name for name, count in counts.items() if count and name not in (OTHER_SEGMENTS, READ))
+def log_changes(counts: Counter[str], needed: Mapping[str, int]) -> None:
+    """Logs counts of changes, if there are any, and whether all rows were truncated; `needed`: see `RowEncoder`."""
+    names = sorted(name for name, count in counts.items() if count and name not in (OTHER_SEGMENTS, READ, ROWS))
     listed = ", ".join(f"{name.replace('_', ' ')}: {counts[name]}" for name in names)
     if listed:
         logger.warning("input changed by preprocessing: %s", listed)
+    if counts[ROWS] and (note := all_truncated(counts[ROWS], counts[TRUNCATED], needed)):
+        logger.warning("%s", note)
 
 
 def check_batch_size(batch_size: int | None) -> None:

@@ -9,11 +9,13 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.manifest import truncation
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.text import is_blank
@@ -155,6 +157,9 @@ def score(args: argparse.Namespace) -> Output:
             output.notes.append(f"{path}: {missing}")
     _compare(output, systems, golds, fitted, args)
     output.notes.extend(few(golds))
+    text = Path(wanted).resolve().parent
+    if text.name == "text" and (note := truncation(text.parent, Path(wanted).stem)):
+        output.notes.append(f"{wanted}: {note}")
     return output
 
 

@@ -11,6 +11,7 @@ A sample is a row, R = B, or all rows of a record (`LabelledKind.joins_rows`). `
 is its line in `{split}.ids`.
 """
 
+import logging
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ from ..data.ids import read_ids
 from ..data.kinds import KINDS, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.kinds.evidence import EvidenceKind
-from ..data.manifest import check_files
+from ..data.manifest import check_files, truncation
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
 from ..models.fit_words import fit_words
@@ -37,6 +38,8 @@ from .evidence_dataset import EvidenceDataset
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
 from .row_dataset import RowDataset
 
+
+logger = logging.getLogger(__name__)
 
 @dataclass
 class EncoderTaskConfig(PluginTaskConfig):
@@ -152,6 +155,8 @@ class EncoderTask(PluginTask, FairseqTask):
         self._check_lengths(rows, f"{data}, {split}")
         labels = self._load_labels(split, len(rows), combine)
         chunks = read_ids(data / f"{split}.ids") if self.kind.joins_rows else None
+        if split == "train" and (note := truncation(data.resolve().parent, split)):
+            logger.warning("%s, %s: %s", data, split, note)
         dataset = EvidenceDataset if isinstance(self.kind, EvidenceKind) else RowDataset
         self.datasets[split] = dataset(
             self.kind, rows, self.dictionary.pad(), labels, self.label_dictionary, split, chunks

@@ -310,6 +310,11 @@ def test_rows_have_at_most_so_many_segments(
         assert short.counts["rows_over_limit"] == len(cut) > 0
         lost = sum(len(before.tokens) - len(row.tokens) for row, before in cut)
         assert short.counts["source_tokens_truncated"] == lost
+        for less in (0, 1):  # the least limit with which nothing is lost
+            most = short.needed["--max-segments"] - less
+            other = pipeline(learned_bpe, kind, max_segments=most, **settings)
+            rows = [[row.tokens for record in records for row in each.rows(record)] for each in (other, whole)]
+            assert (rows[0] == rows[1]) == (not less)
         refusing = pipeline(learned_bpe, kind, max_segments=5, **settings | {"long_source": "error"})
         with pytest.raises(LongInputError, match="segments are more than the limit of 5; raise --max-segments, or "):
             for record in records:

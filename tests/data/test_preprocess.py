@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 from commands import hat, refusal, write_lines
+from fairseq.tasks import TASK_REGISTRY
 
 from hat_fairseq.cli import build_parser
 from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.options import Options
+from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.preprocess import resolve_options
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.records_json import read_records
+from hat_fairseq.inference.rows import count_unknown, logged_changes, row_of
+from hat_fairseq.tasks.encoder_task import EncoderTaskConfig
 
 fault = pytest.mark.fault
 
@@ -148,6 +154,47 @@ def test_more_codes_than_the_training_texts_support(tmp_path: Path, capsys: pyte
         assert (f"warning: --num-codes {codes} are too many" in capsys.readouterr().err) == is_too_many
     meetings = ["preprocess", "ami", "--num-codes", 4000, "--limit", 6, "--out", tmp_path / "ami"]
     assert hat(*meetings) == 0 and "are too many" not in capsys.readouterr().err
+
+
+TRUNCATED = {  # sentences of each training document, options, and what would truncate none
+    "all, by segments": ((3, 5), "--max-segments 2", "--max-segments 5"),
+    "all, by tokens": ((3, 4), "--max-source-tokens 9", "--max-source-tokens 21"),
+    "all, by both": ((4, 3), "--max-segments 2 --max-source-tokens 9", "--max-segments 4 and --max-source-tokens 21"),
+    "not all": ((1, 5), "--max-segments 2", None),
+    "none": ((3, 5), "--max-segments 5", None),
+}
+
+
+@pytest.mark.parametrize("name", TRUNCATED)
+def test_rows_that_are_all_truncated_are_said_with_the_limit_that_would_do(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In preprocessing, in a training, in a prediction, and beside the scores."""
+    sizes, limits, expected = TRUNCATED[name]
+    rows = [
+        {"id": f"{number}", "segments": ["a b c d"] * size, "label": "xy"[number]} for number, size in enumerate(sizes)
+    ]
+    folder = write(tmp_path / "raw", train=rows, test=rows)
+    words = ["--kind", "classification", "--num-codes", 5, "--long-source", "truncate", *limits.split()]
+    assert hat("preprocess", folder, "--out", tmp_path / "data", *words) == 0
+    note = f"every row was truncated (2 of 2), and with {expected} none would be"
+    error = capsys.readouterr().err
+    assert all((f"warning: {split}: {note}" in error) == (expected is not None) for split in ("train", "test"))
+    text = tmp_path / "data/text/test.jsonl"
+    assert hat("score", "classification", text, "--references", text) == 0
+    assert (f"{text}: {note}" in capsys.readouterr().err) == (expected is not None)
+    task = TASK_REGISTRY["document_classification"].setup_task(EncoderTaskConfig(data=str(tmp_path / "data/bin")))
+    with caplog.at_level("WARNING"):
+        for split in ("train", "test"):
+            task.load_dataset(split)
+    assert [note in each.message for each in caplog.records] == [True] * (expected is not None)
+    caplog.clear()
+    pipeline = TextPipeline.load(tmp_path / "data/bin")
+    with caplog.at_level("WARNING"), logged_changes(pipeline):
+        dictionary = Dictionary.load(tmp_path / "data/bin/input0/dict.txt")
+        for record in read_records(text, "classification"):
+            count_unknown("", [row_of(row.tokens, dictionary) for row in pipeline.encode(record)], pipeline)
+    assert any(note in each.message for each in caplog.records) == (expected is not None)
 
 
 def options_for(folder: Path, *words: str) -> Options:
