@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,8 @@ from ..modules.segments import SegmentLayer
 from ..modules.unit_heads import DocumentHead
 from ..networks.encoder import Encoder
 from .look import AttentionMap
+
+Value = TypeVar("Value")
 
 BLOCK = 64  # tokens of a block, the unit of a text without markers
 
@@ -92,12 +94,12 @@ class Recorder:
         """Returns the number of tokens of each unit."""
         return tuple(self.unit_of_token[self.unit_of_token >= 0].bincount().tolist())
 
-    def by_unit(self, words: Sequence[str]) -> list[list[str]]:
-        """Groups the words of all tokens, or their roles, by unit."""
-        grouped: list[list[str]] = [[] for _ in range(self.num_units)]
-        for word, unit in zip(words, self.unit_of_token.tolist(), strict=True):
+    def by_unit(self, values: Sequence[Value]) -> list[list[Value]]:
+        """Groups by unit what belongs to all tokens: their words, roles or places."""
+        grouped: list[list[Value]] = [[] for _ in range(self.num_units)]
+        for value, unit in zip(values, self.unit_of_token.tolist(), strict=True):
             if unit >= 0:
-                grouped[unit].append(word)
+                grouped[unit].append(value)
         return grouped
 
     def maps(self) -> list[AttentionMap]:

@@ -16,6 +16,7 @@ text.py, word_tokenizer.py     text before the BPE: characters, sentences; words
 bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepiece_bpe.py and tokenizer_bpe.py those of
                                pretrained models
 rows.py, ids.py                a `Row`, the tokens of a sample, and the steps to it that kinds share; the record of each
+places.py                      where the tokens of a row stand in the texts as they were given
 long_input.py                  what stays of a row that is too long; sentences packed to chunks, rows and windows
 binarize.py, dictionary.py     writes what fairseq-preprocess would write
 formats.py, foreign.py         what a file is, by its name; what it holds instead, with the way out

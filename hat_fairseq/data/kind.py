@@ -16,7 +16,7 @@ import numpy as np
 
 from hat_fairseq.data.dictionary import NO_LABEL, label_token
 from hat_fairseq.data.options import POLICIES, ROWS, TEXT, Settings
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
 from hat_fairseq.suggestions import did_you_mean
@@ -205,6 +205,10 @@ class LabelledKind(Kind):
         if others := sorted(values.keys() - {item.name for item in known}):
             raise ValueError(f"--{others[0].replace('_', '-')} has no effect on the kind {self.name}: remove it")
         return None if self.prediction_options is None else self.prediction_options(**values)
+
+    def texts_of_row(self, record: Any, row: Row) -> tuple[Text, ...]:
+        """Returns the texts that a row is made of, in order; here those of its record."""
+        return tuple(record.parts)
 
     def options_of(self, options: Any, models: Sequence[Any]) -> Any:
         """Returns the options of a prediction, with what the models themselves say; here as they are."""

@@ -9,7 +9,6 @@ vocabulary.py       the dictionaries and files of a folder as the vocabulary of 
 tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them
 documents.py        what a call of the tokenizer gives, as records
 call_options.py     its options
-places.py           where tokens stand in the texts
 encoding.py         what it returns
 modeling_hat.py     the file of a saved folder with which `trust_remote_code=True` finds this package
 

@@ -7,8 +7,8 @@ from typing import Any
 from transformers import BatchEncoding
 
 from ..data.dictionary import BOS, EOS, PAD, SPECIAL
+from ..data.places import Place
 from .call_options import CallOptions
-from .places import Place
 
 MARKERS = frozenset((BOS, PAD, EOS))
 #: What the columns that transformers does not know are padded with.

@@ -11,13 +11,13 @@ from typing import Any
 from ..data.dictionary import EOS, PAD, SPECIAL, mostly_unknown
 from ..data.long_input import LongInputError
 from ..data.options import Settings
+from ..data.places import PlacedPipeline, places_of_row
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.rows import Row
 from .call_options import CHUNK, CallOptions
 from .documents import CHOICES, GivenDocument, batch_of, given_document, has_pair, names_of, parts_of
 from .encoding import FILLS, EncodedRow, HatEncoding, columns_of
-from .places import PlacedPipeline, places_of_row
 from .vocabulary import VocabularyTokenizer, smallest
 
 

@@ -15,9 +15,9 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from ..data import dictionary, pipeline
 from ..data.dictionary import SPECIAL, Dictionary, find_dictionary
 from ..data.files import Fields
+from ..data.places import MASK
 from ..model_folder import BIN, ORIGIN, TOKENIZER_MAP, as_bin, check_links, write_loader
 from .config import HasLoader
-from .places import MASK
 
 # Files of `bin`; those of labels are for the commands of this package.
 DATA = (pipeline.FILE_NAME, *chain(*dictionary.DICTIONARIES.values(), *pipeline.BPE_FILES.values()))

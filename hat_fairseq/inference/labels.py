@@ -4,6 +4,7 @@ Rows are made as in preprocessing. Rows of similar length are together in a batc
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,9 +14,10 @@ from torch import Tensor
 
 from ..analysis.recording import Recorder, segment_weights
 from ..data.dictionary import BOS
-from ..data.kinds import ChoiceKind, LabelledKind, Prediction
+from ..data.kinds import ChoiceKind, Kind, LabelledKind, Prediction
 from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
+from ..data.places import PlacedPipeline, places_of_row, text_at
 from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
@@ -55,8 +57,8 @@ class Predictor:
         Args:
             batch_size, max_tokens: see `batches`.
             options: of the class `kind.prediction_options`.
-            details: add the segments of a record: the text of each with its label and the probability of the label, or
-                with the `weight` and `share` that the model gives it (`segment_weights`).
+            details: add the segments of a record: the text of each as it was given, with its label and the probability
+                of the label, or with the `weight` and `share` that the model gives it (`segment_weights`).
         Raises:
             ValueError: weights of an ensemble; a record that is empty, too long, or has no text left, or whose scores
                 are NaN.
@@ -67,8 +69,16 @@ class Predictor:
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         records = iter(records)
         while block := list(islice(records, BLOCK)):
-            encoded = encode_documents(block, self.loaded)
+            encoded = encode_documents(block, self.placed if details else self.loaded)
             yield from self.predictions_of(block, encoded, batch_size, max_tokens, options, details)
+
+    @property
+    def placed(self) -> Loaded:
+        """Returns the same where the tokens of rows know their places in the texts, if segments of these are shown."""
+        if not shows_given_texts(self.kind):
+            return self.loaded
+        own = self.pipeline
+        return replace(self.loaded, pipeline=PlacedPipeline(own.settings, own.bpe, own.counts, own.needed, places=True))
 
     def predictions_of(
         self,
@@ -79,7 +89,7 @@ class Predictor:
         options: Any = None,
         details: bool = False,
     ) -> Iterator[Prediction]:
-        """Yields the prediction of each record, whose rows are `encoded`; see `predictions`."""
+        """Yields the prediction of each record, whose rows are `encoded` (for details by `placed`): `predictions`."""
         options, of_record = self.kind.options_of(options, self.models), [self.samples(rows) for rows in encoded]
         samples = [sample for each in of_record for sample in each]
         sizes = [len(sample) * max(map(len, sample)) for sample in samples]  # padded to the longest row
@@ -93,7 +103,7 @@ class Predictor:
             prediction = self.kind.predict(record, rows, outputs, self.loaded.labels, options)
             prediction.meta = record.meta
             if details and self.kind.details == "weights":
-                prediction.segments = self._weighted(own[weighted_row(self.kind, prediction)])
+                prediction.segments = self._weighted(record, own[weighted_row(self.kind, prediction)])
             elif details:
                 prediction.segments = self.kind.segments(record, rows, outputs, prediction)
             yield prediction
@@ -130,7 +140,7 @@ class Predictor:
                 for (row,), own in zip(samples, head.unit_weights(encoded.spans, padding).tolist(), strict=True):
                     self._unit_weights[id(row)] = own[: int(row.eq(BOS).sum())]
 
-    def _weighted(self, encoded: Encoded) -> list[dict[str, Any]]:
+    def _weighted(self, record: Record, encoded: Encoded) -> list[dict[str, Any]]:
         """The text of each segment of a row with its weight and its share; the whole text if the model has neither."""
         tokens = encoded.tokens.to(self.loaded.device)[None]
         if (gate := self._unit_weights.pop(id(encoded.tokens), None)) is not None:
@@ -138,8 +148,8 @@ class Predictor:
         else:
             recorder, weights = segment_weights(self.models[0], tokens)
         if not weights:
-            return [{"text": text_of(encoded.row.tokens, self.pipeline)}]
-        texts = unit_texts(recorder, encoded.row, self.pipeline)
+            return [{"text": text_at(places_of_row(encoded.row, None), self.kind.texts_of_row(record, encoded.row))}]
+        texts = unit_texts(recorder, record, encoded.row, self.pipeline)
         return [{"text": text, **each} for text, each in zip(texts, weights, strict=True)]
 
 
@@ -176,12 +186,21 @@ def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:
     return pipeline.kind
 
 
-def unit_texts(recorder: Recorder, row: Row, pipeline: TextPipeline) -> tuple[str, ...]:
-    """Returns the text of each unit of a row."""
-    return tuple(text_of(unit, pipeline) for unit in recorder.by_unit([*row.tokens, EOS_TOKEN]))
+def shows_given_texts(kind: Kind) -> bool:
+    """Returns whether the segments of a kind are shown as they were given; other tokens are decoded."""
+    return isinstance(kind, LabelledKind) and kind.details == "weights"
 
 
-def text_of(words: Sequence[str], pipeline: TextPipeline) -> str:
+def unit_texts(recorder: Recorder, record: Record, row: Row, pipeline: TextPipeline) -> tuple[str, ...]:
+    """Returns the text of each unit of a row: as it was given if `shows_given_texts`, else as the model reads it."""
+    kind = pipeline.kind
+    if isinstance(kind, LabelledKind) and shows_given_texts(kind):
+        texts = kind.texts_of_row(record, row)
+        return tuple(text_at(unit, texts) for unit in recorder.by_unit(places_of_row(row, None)))
+    return tuple(decoded(unit, pipeline) for unit in recorder.by_unit([*row.tokens, EOS_TOKEN]))
+
+
+def decoded(words: Sequence[str], pipeline: TextPipeline) -> str:
     """Returns the text of some tokens; symbols that are no text stay as they are."""
     text = " ".join(words)
     return pipeline.decode(text, side="source") if pipeline.kind.is_text else text

@@ -108,7 +108,7 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
     if options.occlusion and not _has_one_output(model):
         text = "{occlusion} is for models that write a text, and for the kinds classification, sequence and "
         raise OptionError(f"{text}byte_sequence; not for the kind {{}}", kind.name, occlusion=None)
-    encoded, notes, _ = _encoded(record, model.loaded)
+    encoded, notes, _ = _encoded(record, model.placed)
     default, label = 0, ""
     if isinstance(kind, NumberedKind) or kind.head_level in ("document", "pair"):
         (prediction,) = model.predictions_of([record], [encoded])
@@ -215,7 +215,7 @@ def _look(
     notes: list[str],
     **more: Any,
 ) -> Look:
-    texts = unit_texts(recorder, rows[number].row, pipeline)
+    texts = unit_texts(recorder, record, rows[number].row, pipeline)
     notes = [*([f"Chunk {number + 1} of {len(rows)}."] * (len(rows) > 1)), *notes]
     if options.occlusion and recorder.num_units == 1:
         notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")

@@ -43,7 +43,7 @@ def decisive(results: Path) -> Iterator[str]:
                 return
             yield f"{prediction['id']}: {prediction['label']}. The sentences with the greatest weights:"
             for each in sorted(segments, key=lambda each: -each["weight"])[:SENTENCES]:
-                yield f"  {each['weight']:.2f}  {each['text']}"
+                yield f"  {each['weight']:.2f}  {' '.join(each['text'].split())}"
 
 
 def words_of_ids(root: str) -> list[str]:

@@ -108,6 +108,44 @@ def test_details_of_a_model_without_attention_to_segments_are_the_whole_text(fin
     assert record.choices[int(prediction.label)].split()[-1] in segment["text"]
 
 
+GIVEN = {  # the texts that a row is made of, and the segments that are shown of it
+    "running text": (
+        "classification",
+        {"text": " The  remote\nis yellow. Ü 漢\u200b字 <s>!\tNobody does "},
+        ["The  remote\nis yellow.", "Ü 漢\u200b字 <s>!", "Nobody does"],
+    ),
+    "segments": (
+        "classification",
+        {"segments": ["Good\nmorning ", "", " We  begin: 漢字."]},
+        ["Good\nmorning", "We  begin: 漢字."],
+    ),
+    "choices": (
+        "choice",
+        {"text": "It is\nlate.  We go.", "question": "Who  left?", "choices": ["Åsa\tleft", "Nobody 漢"], "label": 0},
+        ["It is\nlate.", "We go.", ("Who  left? Åsa\tleft", "Who  left? Nobody 漢")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_details_show_the_text_as_it_was_given(name: str, fine_tuned: Make, tmp_path: Path) -> None:
+    kind, record, expected = GIVEN[name]
+    made = fine_tuned(kind)
+    write_lines(tmp_path / "in.jsonl", [{"id": "a"} | record])
+    words = ["predict", made.checkpoint, tmp_path / "in.jsonl", "--data", made.data / "bin", "--device", "cpu"]
+    words += [] if name == "segments" else ["--splitter", "punctuation"]
+    for flags, out in (([], "plain"), (["--details"], "details")):
+        assert hat(*words, *flags, "--out", tmp_path / f"{out}.jsonl") == 0
+    ((plain,), (prediction,)) = (read_lines(tmp_path / f"{out}.jsonl") for out in ("plain", "details"))
+    texts = [each["text"] for each in prediction.pop("segments")]
+    assert prediction == plain
+    *first, last = expected
+    if kind == "choice":  # of the row of the choice, whose question and answer the splitter divides
+        assert texts[:2] == first and " ".join(texts[2:]) == last[int(prediction["label"])]
+    else:
+        assert texts == expected
+
+
 def test_one_long_sample_does_not_lengthen_its_batch() -> None:
     assert list(batches([7, 1000, 5, 8, 6], 8, None)) == [[2, 4, 0, 3], [1]]
     assert [len(batch) for batch in batches([512] * 40, None, None)] == [16, 16, 8]

@@ -105,7 +105,7 @@ class ChoiceKind(NumberedKind):
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Divides the text and each choice."""
-        choices = (divider.short_text(record, choice) for choice in record.choices)
+        choices = (divider.short_text(record, choice) for choice in record.continuations)
         return [divider.text(record, record.parts[0]), *choices]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
@@ -119,6 +119,10 @@ class ChoiceKind(NumberedKind):
                 streams["label"] = [RIGHT if number == record.label else WRONG]
             rows.append(Row(record.id, number, len(choices), streams))
         return rows
+
+    def texts_of_row(self, record: Any, row: Row) -> tuple[Text, ...]:
+        """Returns the text, and the choice with its question."""
+        return *record.parts, record.continuations[row.number]
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """Returns (B, K) scores in fp32, -inf beyond a record's choices."""

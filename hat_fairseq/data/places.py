@@ -5,17 +5,17 @@ A token of a `PlacedEncoder` is a string that also knows its place, so it keeps 
 Letters are the characters of a text without white space, which no step before the BPE changes the order of.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..data.kinds.evidence import EvidenceKind, prefix_of, with_text
-from ..data.kinds.windows import Span, kept_characters, units_with_characters
-from ..data.pipeline import TextPipeline
-from ..data.record import Record, Text
-from ..data.rows import Row, RowEncoder
-from ..data.sentences import Divided, Divider, Prepared, Sentence
-from ..data.text import EOS_TOKEN, escape_control_tokens
+from hat_fairseq.data.kinds.evidence import EvidenceKind, prefix_of, with_text
+from hat_fairseq.data.kinds.windows import Span, kept_characters, units_with_characters
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Record, Text
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentences import Divided, Divider, Prepared, Sentence
+from hat_fairseq.data.text import EOS_TOKEN, escape_control_tokens
 
 MASK = "<mask>"
 _ESCAPED_MASK = escape_control_tokens(MASK)
@@ -207,3 +207,20 @@ def places_of_row(row: Row, begins: Sequence[int] | None) -> list[Place | None]:
             place = Place(part, place.element, place.begin + begin, place.end + begin)
         places.append(place)
     return places
+
+
+def text_at(places: Iterable[Place | None], texts: Sequence[Text]) -> str:
+    """Returns what stands at some places of the texts of a row, as it was given.
+
+    Pieces of several elements, or of several texts, have a space between them.
+    """
+    spans: dict[tuple[int, int | None], Span] = {}
+    for place in filter(None, places):
+        where = place.part, place.element
+        begin, end = spans.get(where, (place.begin, place.end))
+        spans[where] = min(begin, place.begin), max(end, place.end)
+    pieces = []
+    for (part, element), (begin, end) in spans.items():
+        text = texts[part]
+        pieces.append((text if isinstance(text, str) else text[element or 0])[begin:end])
+    return " ".join(pieces)
