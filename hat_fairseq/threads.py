@@ -1,9 +1,13 @@
-"""OpenMP's threads: their number under a CPU quota, and how long they spin; torch reads both when it is imported."""
+"""OpenMP's threads: their number under a CPU quota, and how long they spin; torch reads both when it is imported.
+
+A regression is fitted in one thread: its steps are so small that threads wait for each other most of the time, beside
+other programs ten times as long as they compute.
+"""
 
 import math
 import os
-from collections.abc import MutableMapping
-from contextlib import suppress
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # How often a thread looks for work before it sleeps; libgomp's default is 300,000. Beside busy programs threads that
@@ -23,6 +27,15 @@ def limit_waiting(environment: MutableMapping[str, str] = os.environ) -> None:
     """Sets `GOMP_SPINCOUNT`, unless the user has chosen how threads wait."""
     if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & environment.keys():
         environment["GOMP_SPINCOUNT"] = SPINS
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Lets the libraries of linear algebra compute in one thread in the block."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
 
 
 def cpu_quota() -> float | None:

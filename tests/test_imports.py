@@ -17,13 +17,13 @@ MAY_IMPORT = {
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
-    "models": {"kernels", "data", "modules", "networks", "register"},
+    "models": {"kernels", "data", "modules", "networks", "register", "threads"},
     "criterions": {"kernels", "data", "modules", "networks", "register"},
     "versions": set(),
     "workers": {"versions"},
     "data": {"suggestions", "versions", "workers"},
     "hf": {"kernels", "modules", "networks", "data", "model_folder"},
-    "scoring": {"data"},  # the readers of documents and of lines, nothing else
+    "scoring": {"data", "threads"},  # the readers of documents and of lines, nothing else
     "generation": {"kernels", "data", "model_folder", "scoring"},
     "analysis": {"modules", "networks", "data"},
     "tasks": {"kernels", "networks", "models", "criterions", "data", "scoring", "generation", "register"},

@@ -24,6 +24,8 @@ from ..data.text import EOS_TOKEN
 from ..model_folder import ModelFolder, is_model_folder
 from ..modules.batch_layout import safe_padding_mask
 from ..modules.unit_heads import DocumentHead
+from ..networks.kept_vectors import KeptVectors
+from ..networks.units import UnitsEncoder
 from .loaded import Loaded
 from .loading import verb_of
 from .rows import Encoded, batches, check_batch_size, encode_documents, padded
@@ -38,6 +40,7 @@ class Predictor:
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
         self.kind: LabelledKind = labelled_kind(loaded.pipeline, loaded.paths[0])
         self._unit_weights: dict[int, list[float]] = {}
+        self._kept: KeptVectors | None = None
         for path in filter(is_model_folder, loaded.paths):
             ModelFolder.open(path).check_has_classes(self.kind.names_labels)
 
@@ -71,6 +74,19 @@ class Predictor:
         while block := list(islice(records, BLOCK)):
             encoded = encode_documents(block, self.placed if details else self.loaded)
             yield from self.predictions_of(block, encoded, batch_size, max_tokens, options, details)
+
+    def keep_vectors(self, path: str) -> None:
+        """Takes vectors of units from a file; `save_vectors` adds new ones. ValueError for models without such."""
+        encoder = getattr(self.models[0], "core", None)
+        if len(self.models) > 1 or not isinstance(encoder, UnitsEncoder):
+            what = "an ensemble" if len(self.models) > 1 else self.loaded.architecture
+            raise ValueError(f"--vectors is for one model of hat_units, and this is {what}: remove it")
+        self._kept = encoder.keep_vectors(path)
+
+    def save_vectors(self) -> None:
+        """Writes new vectors of units to the file of `keep_vectors`."""
+        if self._kept is not None:
+            self._kept.save()
 
     @property
     def placed(self) -> Loaded:

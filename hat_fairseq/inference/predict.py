@@ -6,7 +6,7 @@ The input is raw, or a split of preprocessed data, whose records are read. A run
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..scoring.official import (
     write_official_answers,
     write_squad_answers,
 )
+from ..workers import Workers
 from . import command, jobs, reading
 from .labels import Predictor, check_details, labelled_kind
 from .loaded import Loaded
@@ -39,9 +40,18 @@ class Labels(jobs.Job):
     max_tokens: int | None
     options: Any
     details: bool
+    vectors: str | None = None  # the file that keeps them
 
     def make_model(self, loaded: Loaded) -> Predictor:
-        return Predictor(loaded)
+        predictor = Predictor(loaded)
+        if self.vectors is not None:
+            predictor.keep_vectors(self.vectors)
+        return predictor
+
+    def save_vectors(self) -> None:
+        """Writes the file of new vectors, if the model was needed; it was not if all batches were finished before."""
+        if self.vectors is not None and "model" in vars(self):
+            self.model.save_vectors()
 
     def lines(self, records: Sequence[Record]) -> list[Line]:
         sizes = self.batch_size, self.max_tokens
@@ -54,6 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_batches(parser)
     text = "also write the segments of each document with their weights or labels, and the best answers"
     parser.add_argument("--details", action="store_true", help=text)
+    text = (
+        "take the vectors of sentences that the training of hat_units has kept in this file (its --vectors), and keep "
+    )
+    text += "new ones there"
+    parser.add_argument("--vectors", metavar="FILE", help=text)
     command.add_machine(parser)
     group = parser.add_argument_group("answers to questions")
     options = answer_options()
@@ -154,18 +169,19 @@ def main(args: argparse.Namespace) -> int:
     inputs = [args.input, args.data, args.model]
     command.check_lines(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
-    workers, files = command.workers_of(args), jobs.model_files(args, args.model)
+    workers, files = workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     kind = labelled_kind(pipeline, args.model)
     options = options_of(args, kind)
     read = reading.read_input(args, pipeline)
     official = Official.of(args, kind.name, read.records)
     official.check(args, inputs)
-    job = Labels(files, args.batch_size, args.max_tokens, options, args.details)
+    job = Labels(files, args.batch_size, args.max_tokens, options, args.details, args.vectors)
     size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
     with jobs.results_of(job, read.with_text, size, f"{args.out.stem}: predict", args.out, workers) as (results, _):
         official.check(args, inputs)  # a run that had the lock may have written them
         predictions = list(results)
+        job.save_vectors()
         official.check(args, inputs)  # so may a run with another --out in this folder
         lines = read.in_order(iter(predictions), empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
@@ -176,6 +192,16 @@ def main(args: argparse.Namespace) -> int:
     if official.dataset is not None:
         print(f"{official.paths[0]}: for the official scorer of {official.dataset}")
     return 0
+
+
+def workers_of(args: argparse.Namespace) -> Workers:
+    """Returns the workers of the arguments; ValueError for several that would write one file of vectors."""
+    workers = command.workers_of(args)
+    if args.vectors is None:
+        return workers
+    if args.cluster or args.workers not in (None, 1):
+        raise ValueError("--vectors is a file that one worker writes: remove it, or --workers and --cluster")
+    return replace(workers, count=1)
 
 
 def options_of(args: argparse.Namespace, kind: LabelledKind) -> Any:

@@ -30,6 +30,8 @@ from ..weights.names import local_paths
 from .loading import Loaded, load
 from .rows import encode_documents
 
+TOGETHER = 32  # documents whose sentences are sorted by length for little padding
+
 
 def load_encoder(path: str, references: str) -> Loaded:
     """Loads the model whose encoder makes the vectors; ValueError for several, or for another network.
@@ -142,6 +144,10 @@ def vectors_of_texts(
     stored = KeptVectors.of(encoder, kept_in)
     for name, records in splits.items():
         rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
-        of_rows = [stored.get([row], encoder, encoder.encode_alone, "units") for row in rows]
-        vectors[name] = [each.float().cpu().numpy() for (each,) in of_rows]
+        vectors[name] = []
+        for begin in range(0, len(rows), TOGETHER):
+            some = rows[begin : begin + TOGETHER]
+            alone = stored.get([[unit] for row in some for unit in row], encoder, encoder.encode, "alone")
+            each = torch.cat(alone).float().cpu().split([*map(len, some)])
+            vectors[name] += [own.numpy() for own in each]
     return vectors

@@ -38,6 +38,7 @@ from .roberta import RobertaConfig, RobertaEncoder
 UNLIMITED = 2**31 - 1  # tokens of a document
 UNIT_VECTORS = ("alone", "context", "both")
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
+MOST_PADDING, FEW_TOKENS = 0.1, 512  # the share of a batch that may be padding, if it has more than so few tokens
 
 
 @dataclass
@@ -149,6 +150,12 @@ class UnitsEncoder(RobertaEncoder):
             self.cache.save()
         return self
 
+    def keep_vectors(self, path: str) -> KeptVectors:
+        """Takes the vectors of a file in inference, and keeps new ones in it when the result is told to `save`."""
+        self.cache = KeptVectors(path)
+        self.__dict__["in_training"] = self  # in place of a copy: its weights are those of inference already
+        return self.cache
+
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
         """Builds a head over turns or sentences; ValueError for a head of another level."""
         config, width = self.config, self.config.encoder_embed_dim
@@ -204,9 +211,13 @@ class UnitsEncoder(RobertaEncoder):
         flat = [unit for both in rows for part in both for unit in part]
         if not flat:
             raise ValueError("no row has <s>, which marks each question, turn or sentence")
-        alone = torch.cat(self.kept_or_new([[unit] for unit in flat], self.encode, "alone"))
+        alone = self.alone(flat)
         contexts = self.kept_or_new([units for _, units in rows if units], self.encode_in_context, "context")
         return list(beside(alone, contexts, rows))
+
+    def alone(self, units: Sequence[Ids]) -> Tensor:
+        """Returns the (S, C) vectors of units, each encoded by itself; of equal ones a training keeps one."""
+        return torch.cat(self.kept_or_new([[unit] for unit in units], self.encode, "alone"))
 
     def vectors_of_units(self, ids: Sequence[list[int]]) -> list[Tensor]:
         """Returns (N, E) vectors of the units of each row."""
@@ -214,9 +225,9 @@ class UnitsEncoder(RobertaEncoder):
         if not all(rows):
             raise ValueError("a row has no <s>, which marks each sentence or segment")
         assert isinstance(self.config, HatUnitsConfig)
-        chosen, parts = self.config.unit_vectors, []
+        chosen, parts = self.config.unit_vectors, list[Sequence[Tensor]]()
         if chosen != "context":
-            parts.append(self.kept_or_new(rows, self.encode_alone, "units"))
+            parts.append(self.alone([unit for row in rows for unit in row]).split([*map(len, rows)]))
         if chosen != "alone":
             contexts = self.kept_or_new(rows, self.encode_in_context, "context")
             parts.append([F.normalize(each, dim=1) for each in contexts])
@@ -274,11 +285,6 @@ class UnitsEncoder(RobertaEncoder):
         totals = totals.index_add(0, torch.tensor(owners, device=totals.device), torch.stack(sums))
         yield from F.normalize(totals, dim=1).split(1)
 
-    def encode_alone(self, documents: Sequence[Sequence[Ids]]) -> Iterator[Tensor]:
-        """Yields the (N, C) vectors of the units of each document, each encoded by itself."""
-        vectors = torch.cat([*self.encode([unit] for units in documents for unit in units)])
-        yield from vectors.split([*map(len, documents)])
-
     def encode_in_context(self, documents: Iterable[Sequence[Ids]]) -> Iterator[Tensor]:
         """Yields (N, C) means of the states of the tokens of each unit of a document, which is read in chunks."""
         for document in documents:
@@ -305,13 +311,20 @@ def beside(alone: Tensor, contexts: Sequence[Tensor], rows: Sequence[tuple[list[
 
 
 def batches_of(lengths: list[int]) -> Iterator[list[int]]:
-    """Yields batches of rows of about the same length, of at most `TOKENS_OF_BATCH` tokens or one row."""
+    """Yields batches of rows of about the same length, of at most `TOKENS_OF_BATCH` tokens or one row.
+
+    A batch ends where a longer row would leave more than `MOST_PADDING` of it empty, unless it has few tokens.
+    """
     batch: list[int] = []
+    tokens = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > TOKENS_OF_BATCH:
+        size = (len(batch) + 1) * lengths[index]
+        padded = size - tokens - lengths[index] > MOST_PADDING * size and tokens >= FEW_TOKENS
+        if batch and (size > TOKENS_OF_BATCH or padded):
             yield batch
-            batch = []
+            batch, tokens = [], 0
         batch.append(index)
+        tokens += lengths[index]
     if batch:
         yield batch
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hat_fairseq.data.language import words_of
+from hat_fairseq.threads import one_thread
 
 FIRST = 380  # words, about 512 tokens of English
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # scikit-learn's C, the inverse of the L2 penalty
@@ -168,7 +169,8 @@ def _fitted(baseline: Baseline, train: Documents, valid: Documents, test: Docume
     features = baseline.features(train)
     of_train, of_valid = features(train), features(valid)
     wanted = np.array([label for each in valid for label in each.labels])
-    models = [(C, LogisticRegression(C=C, max_iter=ITERATIONS).fit(of_train, gold)) for C in STRENGTHS]
+    with one_thread():
+        models = [(C, LogisticRegression(C=C, max_iter=ITERATIONS).fit(of_train, gold)) for C in STRENGTHS]
     strength, best = max(models, key=lambda pair: float(np.mean(pair[1].predict(of_valid) == wanted)))
     predicted = iter(best.predict(features(test)).tolist())
     return Fitted(baseline.title, [tuple(next(predicted) for _ in each.labels) for each in test], strength)
