@@ -30,7 +30,7 @@ from ..modules.embedding import initialise, token_table
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from ..networks.hat import ENCODER_DECODERS, HatEncoder
-from ..networks.units import UnitsEncoder
+from ..networks.units import NO_CHOICES, UnitsEncoder
 from .adapters import save_heads_with_adapters
 from .config import HatConfig
 from .pretrained import LOSS, Asked, HatPreTrainedModel, ids_of, known_arguments
@@ -336,6 +336,11 @@ class HatForMultipleChoice(HatForHead):
     """An encoder with one logit for each of the (B, M, T) ids of M choices; labels (B,) are the right ones."""
 
     num_classes = 1
+
+    def __init__(self, config: HatConfig):
+        super().__init__(config)
+        if isinstance(self.core, UnitsEncoder):
+            raise ValueError(NO_CHOICES)
 
     @classmethod
     def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:

@@ -38,7 +38,11 @@ from .roberta import RobertaConfig, RobertaEncoder
 UNLIMITED = 2**31 - 1  # tokens of a document
 UNIT_VECTORS = ("alone", "context", "both")
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
-MOST_PADDING, FEW_TOKENS = 0.1, 512  # the share of a batch that may be padding, if it has more than so few tokens
+MOST_PADDING, LITTLE_PADDING = 0.1, 128  # the share of a batch that may be padding, and tokens that always may
+NO_CHOICES = (
+    "hat_units has no head for choices: it encodes each sentence by itself and would pool a choice with its text, not "
+    "compare the two; use a network that reads both together, --arch hat_roberta_* or hierarchical_transformer_*"
+)
 
 
 @dataclass
@@ -313,14 +317,14 @@ def beside(alone: Tensor, contexts: Sequence[Tensor], rows: Sequence[tuple[list[
 def batches_of(lengths: list[int]) -> Iterator[list[int]]:
     """Yields batches of rows of about the same length, of at most `TOKENS_OF_BATCH` tokens or one row.
 
-    A batch ends where a longer row would leave more than `MOST_PADDING` of it empty, unless it has few tokens.
+    A batch ends where a longer row would leave more than `MOST_PADDING` of it empty, and `LITTLE_PADDING` tokens.
     """
     batch: list[int] = []
     tokens = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         size = (len(batch) + 1) * lengths[index]
-        padded = size - tokens - lengths[index] > MOST_PADDING * size and tokens >= FEW_TOKENS
-        if batch and (size > TOKENS_OF_BATCH or padded):
+        padding = size - tokens - lengths[index]
+        if batch and (size > TOKENS_OF_BATCH or padding > max(MOST_PADDING * size, LITTLE_PADDING)):
             yield batch
             batch, tokens = [], 0
         batch.append(index)

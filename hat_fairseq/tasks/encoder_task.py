@@ -26,20 +26,20 @@ from ..criterions.evidence import SUMS, choose
 from ..data.dictionary import LABELS_FINGERPRINT, label_of
 from ..data.files import at
 from ..data.ids import read_ids
-from ..data.kinds import KINDS, LabelledKind
+from ..data.kinds import KINDS, ChoiceKind, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.kinds.evidence import EvidenceKind
 from ..data.manifest import check_files, truncation
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
 from ..models.fit_words import fit_words
-from ..networks.units import UNLIMITED
+from ..networks.units import NO_CHOICES, UNLIMITED, UnitsEncoder
 from .evidence_dataset import EvidenceDataset
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
 from .row_dataset import RowDataset
 
-
 logger = logging.getLogger(__name__)
+
 
 @dataclass
 class EncoderTaskConfig(PluginTaskConfig):
@@ -112,6 +112,8 @@ class EncoderTask(PluginTask, FairseqTask):
                 f"the task {self.cfg._name} needs an encoder with classification heads (--arch hat_roberta_base, "
                 f"hierarchical_transformer_base_4096, ...), not {type(model).__name__}"
             )
+        if isinstance(model.core, UnitsEncoder) and isinstance(self.kind, ChoiceKind):
+            raise ValueError(f"--kind choice: {NO_CHOICES}")
         for name, (level, num_classes) in self.heads().items():
             model.register_classification_head(name, num_classes=num_classes, level=level)
         if self.labels:
@@ -152,11 +154,11 @@ class EncoderTask(PluginTask, FairseqTask):
         if rows is None:
             raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
         check_rows(rows, f"{data}, {split}")
+        if split == "train" and (note := truncation(data.resolve().parent, split)):
+            logger.warning("%s, %s: %s", data, split, note)
         self._check_lengths(rows, f"{data}, {split}")
         labels = self._load_labels(split, len(rows), combine)
         chunks = read_ids(data / f"{split}.ids") if self.kind.joins_rows else None
-        if split == "train" and (note := truncation(data.resolve().parent, split)):
-            logger.warning("%s, %s: %s", data, split, note)
         dataset = EvidenceDataset if isinstance(self.kind, EvidenceKind) else RowDataset
         self.datasets[split] = dataset(
             self.kind, rows, self.dictionary.pad(), labels, self.label_dictionary, split, chunks

@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 import torch
 from building import TINY_ENCODER, Vocabulary, build
-from commands import REPOSITORY
+from commands import REPOSITORY, USER_DIR, hat, write_lines
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks import TASK_REGISTRY
 from helpers import assert_close
 from test_hat_evidence import contexts, drawn, padded, vector
 
+from hat_fairseq import hf
 from hat_fairseq.analysis.recording import Recorder
 from hat_fairseq.criterions.labels import DocumentLabels
 from hat_fairseq.models.fit_words import fit_words
+from hat_fairseq.networks.units import LITTLE_PADDING, MOST_PADDING, TOKENS_OF_BATCH, batches_of
 
 BOS, PAD, EOS = 0, 1, 2
 FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9 --unit-dropout 0"
@@ -123,3 +128,31 @@ def test_the_weights_that_are_shown_are_those_of_the_gate() -> None:
         shown.weights[0, 0], model.classification_head(HEAD).unit_weights(encoded.spans, encoded.spans_padding)
     )
     assert_close(shown.weights.sum(), torch.tensor(1.0))
+
+
+def test_choices_are_refused_with_the_networks_that_read_both_together(tmp_path: Path) -> None:
+    """In a training and in transformers; a row would have the text and the choice as sentences of one document."""
+    rows = [{"id": f"{n}", "text": "a b", "choices": ["c d", "e f"], "label": n % 2} for n in range(2)]
+    write_lines(tmp_path / "raw/train.jsonl", rows)
+    words = ["--kind", "choice", "--num-codes", 5, "--splitter", "punctuation", "--out", tmp_path / "data"]
+    assert hat("preprocess", tmp_path / "raw", *words) == 0
+    kind, flags = TASK_REGISTRY["multiple_choice"], f"--arch hat_units_tiny {FLAGS}"
+    parser = options.get_training_parser()
+    words = f"{tmp_path}/data/bin --user-dir {USER_DIR} --task multiple_choice --criterion document_labels {flags}"
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words.split()))
+    with pytest.raises(ValueError, match="--kind choice: hat_units has no head for choices.*--arch hat_roberta_"):
+        kind.setup_task(cfg.task).build_model(cfg.model)
+    config = hf.HatConfig("hat_units", {"encoder_embed_dim": 24, "encoder_layers": 1}, vocab_size=9)
+    with pytest.raises(ValueError, match="hat_units has no head for choices.*hierarchical_transformer_"):
+        hf.HatForMultipleChoice(config)
+
+
+@pytest.mark.parametrize("lengths", [[5] * 900, [*range(3, 90)], [1000, 3, 3, 3000, 5000], [7], []])
+def test_batches_have_each_text_and_little_padding(lengths: list[int]) -> None:
+    parts = [*batches_of(lengths)]
+    assert sorted(index for part in parts for index in part) == [*range(len(lengths))]
+    for part in parts:
+        own = sorted(lengths[index] for index in part)
+        size = len(own) * own[-1]
+        assert len(own) == 1 or size <= TOKENS_OF_BATCH
+        assert size - sum(own) <= max(MOST_PADDING * size, LITTLE_PADDING)
