@@ -1,4 +1,4 @@
-"""Fits the linear path over words (`modules.words`) to the training documents, before a training begins.
+"""Fits the linear path over words (`modules.words`) to the training documents or units, before a training begins.
 
 The strength of the L2 penalty is chosen by cross-validation inside the training documents, by their log loss: the
 probabilities are averaged with those of the network, so they must be no more certain than they may be.
@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..modules.words import LEAST, Words, terms_of
+from ..modules.words import LEAST, UnitWords, Words, neighbours_of, terms_of, units_of
+from ..threads import one_thread
 
 logger = logging.getLogger(__name__)
 
 STRENGTHS = (1.0, 10.0, 100.0)  # scikit-learn's C, the inverse of the L2 penalty
 FOLDS, MOST_DOCUMENTS = 3, 2_000  # of the cross-validation
 ITERATIONS = 300
+MOST_UNITS = 50_000  # to which the regression of units is fitted; of more it reads some of each document
 
 
 def fit_words(words: Words, documents: Sequence[Tensor], labels: Sequence[int]) -> None:
@@ -26,22 +28,49 @@ def fit_words(words: Words, documents: Sequence[Tensor], labels: Sequence[int]) 
 
     Documents of one label only have no regression.
     """
+    _fit([words], [documents], labels, "documents")
+
+
+def fit_unit_words(words: UnitWords, documents: Sequence[Tensor], labels: Sequence[Sequence[int]]) -> None:
+    """Does the same for units, each with a label, or a negative number for none."""
+    own, near, gold = list[Tensor](), list[Tensor](), list[int]()
+    every = max(1, -(-sum(map(len, labels)) // MOST_UNITS))
+    for document, of_units in zip(documents, labels, strict=True):
+        units = units_of(document)
+        chosen = [number for number, label in enumerate(of_units) if label >= 0][len(gold) % every :: every]
+        around = neighbours_of(units)
+        own += [units[number] for number in chosen]
+        near += [around[number] for number in chosen]
+        gold += [of_units[number] for number in chosen]
+    _fit([words.own, words.near], [own, near], gold, "units")
+
+
+def _fit(parts: Sequence[Words], texts: Sequence[Sequence[Tensor]], labels: Sequence[int], what: str) -> None:
+    """Fits parts, each to the terms of texts of its own, so that the sum of their logits is one regression."""
+    from scipy.sparse import hstack
+
     if len({*labels}) < 2:
-        logger.warning("words: the training documents have one label only, so nothing is fitted")
+        logger.warning("words: the training %s have one label only, so nothing is fitted", what)
         return
-    terms, frequency = frequent_terms(documents, len(words.terms))
-    if not len(terms):
-        logger.warning("words: no term is in %d training documents, so nothing is fitted", LEAST)
+    found = [frequent_terms(own, len(words.terms)) for words, own in zip(parts, texts, strict=True)]
+    sizes = [len(terms) for terms, _ in found]
+    if not sizes[0]:
+        logger.warning("words: no term is in %d training %s, so nothing is fitted", LEAST, what)
         return
-    words.set_terms(terms, 1 + torch.log((1 + len(documents)) / (1 + frequency)))
-    rows, gold = rows_of(words, documents, len(terms)), np.array(labels)
+    for words, (terms, frequency) in zip(parts, found, strict=True):
+        words.set_terms(terms, 1 + torch.log((1 + len(labels)) / (1 + frequency)))
+    each = [rows_of(words, own, size) for words, own, size in zip(parts, texts, sizes, strict=True)]
+    rows, gold = hstack(each).tocsr(), np.array(labels)
     strength = best_strength(rows, gold)
     weight, bias = regression(rows, gold, strength)
-    full = np.full(len(words.bias), np.log(1e-6)), np.zeros((len(words.bias), len(terms)))  # classes without documents
-    known = np.unique(gold)
+    known, classes = np.unique(gold), len(parts[0].bias)
+    full = np.full(classes, np.log(1e-6)), np.zeros((classes, sum(sizes)))  # also of classes without documents
     full[0][known], full[1][known] = bias, weight
-    words.set_weights(torch.from_numpy(full[1]), torch.from_numpy(full[0]))
-    logger.info("words: %d terms of %d training documents, C %g", len(terms), len(documents), strength)
+    for number, words in enumerate(parts):
+        begin = sum(sizes[:number])
+        own_weight = torch.from_numpy(full[1][:, begin : begin + sizes[number]])
+        words.set_weights(own_weight, torch.from_numpy(full[0]) * (number == 0))
+    logger.info("words: %d terms of %d training %s, C %g", sum(sizes), len(labels), what, strength)
 
 
 def frequent_terms(documents: Sequence[Tensor], most: int) -> tuple[Tensor, Tensor]:
@@ -56,7 +85,7 @@ def rows_of(words: Words, documents: Sequence[Tensor], terms: int) -> Any:
     """Returns the features of documents as a sparse matrix of scipy, (D, M)."""
     from scipy.sparse import csr_array
 
-    pairs = [words.features(each.to(words.terms.device)) for each in documents]
+    pairs = [words.features([each.to(words.terms.device)])[1:] for each in documents]
     places, values = (torch.cat(each).cpu().double().numpy() for each in zip(*pairs, strict=True))
     ends = np.cumsum([0, *(len(each) for each, _ in pairs)])
     return csr_array((values, places.astype(np.int64), ends), shape=(len(documents), terms))
@@ -90,7 +119,8 @@ def regression(rows: Any, labels: np.ndarray, strength: float) -> tuple[np.ndarr
     """Fits (K, M) weights and (K,) biases for the labels that occur."""
     from sklearn.linear_model import LogisticRegression
 
-    fitted = LogisticRegression(C=strength, max_iter=ITERATIONS).fit(rows, labels)
+    with one_thread():
+        fitted = LogisticRegression(C=strength, max_iter=ITERATIONS).fit(rows, labels)
     weight, bias = fitted.coef_, fitted.intercept_
     if len(weight) == 1:  # of the second of two classes
         return np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2

@@ -7,7 +7,8 @@ network alone: the regression has seen the same documents and gives most of them
 would leave the network nothing to learn.
 
 The label of a unit is computed from its vector by a linear map, and by layers that read its neighbours and the
-document, whose part is 0 when a training begins.
+document, whose part is 0 when a training begins. Beside it stands a regression over the words of the unit and of its
+neighbours, in the same way.
 
 Legend: B documents, N units of the document with most, T tokens, E channels of the vectors, K classes.
 """
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from .gated_attention import GatedAttention
 from .units import SCALE, UnitLayers, UnitSizes, reset_parts
-from .words import Words
+from .words import UnitWords, Words
 
 CHANNELS = 64  # of the gate, and of the hidden layer after the pooling
 
@@ -79,21 +80,22 @@ class DocumentHead(nn.Module):
 
 
 def mean_of_probabilities(first: Tensor, second: Tensor) -> Tensor:
-    """Maps two (B, K) logits -> the logarithms of the means of their probabilities."""
-    return torch.logaddexp(first.log_softmax(dim=1), second.log_softmax(dim=1)) - math.log(2)
+    """Maps two (..., K) logits -> the logarithms of the means of their probabilities."""
+    return torch.logaddexp(first.log_softmax(dim=-1), second.log_softmax(dim=-1)) - math.log(2)
 
 
 class UnitHead(nn.Module):
-    """Logits of the classes of units; `sizes`: of the layers over units, which may be none."""
+    """Logits of the classes of units; `sizes`, `words`: as of `DocumentHead`."""
 
     level = "segment"
 
-    def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes) -> None:
+    def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
         super().__init__()
         self.linear = nn.Linear(vector_dim, num_classes)
         self.units = UnitLayers(vector_dim, sizes) if sizes.letters else None
         self.out_proj = nn.Linear(sizes.dim, num_classes) if sizes.letters else None
         self.dropout = nn.Dropout(sizes.vector_dropout)
+        self.words = UnitWords(num_classes) if words and num_classes > 1 else None
         self._begin_with_equal_classes()
 
     def reset_parameters(self) -> None:
@@ -107,7 +109,19 @@ class UnitHead(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, vectors: Tensor, padding: Tensor, tokens: Tensor) -> Tensor:
-        """Maps (B, N, E) vectors of the units and their mask, in which no row is all True -> (B, N, K) logits."""
+        """Computes (B, N, K) logits; in evaluation, with words, logarithms of the means of both probabilities.
+
+        Args:
+            vectors, padding: (B, N, E) of the units, and the mask, in which no row is all True.
+            tokens: (B, T) ids.
+        """
+        logits = self.network(vectors, padding)
+        if self.words is None or self.training or not bool(self.words.fitted):
+            return logits
+        return mean_of_probabilities(logits.float(), self.words(tokens)).to(logits)
+
+    def network(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Computes the (B, N, K) logits of the network alone."""
         x = self.dropout(vectors.to(self.linear.weight)) * SCALE
         logits = self.linear(x)
         if self.units is None or self.out_proj is None:

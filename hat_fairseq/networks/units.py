@@ -114,7 +114,7 @@ class HatUnitsConfig(UnitsConfig):
     unit_dropout: float = option(
         0.15, "the dropout of these layers; that of the vectors is twice as much", least=0, most=1
     )
-    no_words: bool = option(False, "labels of documents: leave out the regression over words beside the network")
+    no_words: bool = option(False, "labels: leave out the regression over words beside the network")
     of_heads = "unit_"
 
 
@@ -171,7 +171,7 @@ class UnitsEncoder(RobertaEncoder):
         if level == DocumentHead.level:
             return DocumentHead(width, num_classes, config.unit_sizes(NONE), words=not config.no_words)
         if level == UnitHead.level:
-            return UnitHead(width, num_classes, config.unit_sizes())
+            return UnitHead(width, num_classes, config.unit_sizes(), words=not config.no_words)
         raise ValueError(
             "hat_units is for labels of documents or segments and for evidence (--kind classification, segments, "
             "evidence); for others use --arch hat_roberta_*"

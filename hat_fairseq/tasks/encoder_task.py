@@ -32,7 +32,7 @@ from ..data.kinds.evidence import EvidenceKind
 from ..data.manifest import check_files, truncation
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
-from ..models.fit_words import fit_words
+from ..models.fit_words import fit_unit_words, fit_words
 from ..networks.units import NO_CHOICES, UNLIMITED, UnitsEncoder
 from .evidence_dataset import EvidenceDataset
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
@@ -175,7 +175,8 @@ class EncoderTask(PluginTask, FairseqTask):
                 head.count_questions(dataset.questions())
             elif getattr(head, "words", None) is not None and dataset.labels is not None:
                 samples = [dataset[index] for index in range(len(dataset))]
-                fit_words(head.words, [each["tokens"][0] for each in samples], [each["target"] for each in samples])
+                fit: Any = fit_unit_words if head.level == "segment" else fit_words
+                fit(head.words, [each["tokens"][0] for each in samples], [each["target"] for each in samples])
 
     def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""

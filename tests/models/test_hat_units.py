@@ -85,7 +85,9 @@ def test_heads_about_something_else_are_refused(level: str) -> None:
 def test_words_can_be_left_out() -> None:
     names = {name for name in model_of().state_dict() if ".words." in name}
     assert len(names) == 5
-    assert not [name for name in model_of(" --no-words").state_dict() if ".words." in name]
+    assert len({name for name in model_of(level="segment").state_dict() if ".words." in name}) == 2 * len(names)
+    for level in ("document", "segment"):
+        assert not [name for name in model_of(" --no-words", level).state_dict() if ".words." in name]
 
 
 STEPS = (0, 1, 5, 20, 39)

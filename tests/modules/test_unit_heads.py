@@ -6,10 +6,11 @@ import units_reference
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.fit_words import fit_words
+from hat_fairseq.models import fit_words as fitting
+from hat_fairseq.models.fit_words import fit_unit_words, fit_words
 from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead, mean_of_probabilities
 from hat_fairseq.modules.units import UnitSizes
-from hat_fairseq.modules.words import BITS, FILLER, Words, terms_of
+from hat_fairseq.modules.words import BITS, FILLER, UnitWords, Words, neighbours_of, terms_of, units_of
 
 WIDTH, CLASSES = 12, 3
 LAYOUTS = [("none", 1), ("N|D", 3), ("N", 1), ("D|N", 40)]
@@ -82,7 +83,7 @@ def fitted(most: int = 50) -> Words:
 @pytest.mark.parametrize("document", [*DOCUMENTS, [0, 5, 99, 6, 2, 1, 1], [0, 2], [0, 99, 2]])
 def test_features_of_words_are_those_of_the_definition(document: list[int]) -> None:
     words = fitted()
-    places, values = words.features(torch.tensor(document))
+    places, values = words.features([torch.tensor(document)])[1:]
     names = [
         str(int(each) - (1 << 2 * BITS)) if each >> 2 * BITS else f"{each >> BITS} {each & (1 << BITS) - 1}"
         for each in words.terms[places].tolist()
@@ -120,3 +121,76 @@ def test_labels_without_documents_get_no_probability_of_words(labels: list[int])
     assert bool(words.fitted) == (len({*labels}) > 1)
     if words.fitted:
         assert words(torch.tensor([[0, 5, 6, 2]])).softmax(dim=1)[0, 2] < 1e-4
+
+
+# Documents of three units each: the label of a unit is that of its token, and 2 after a token 9.
+OF_UNITS = [[0, 5, 6, 0, 9, 0, 6, 5, 2], [0, 6, 0, 5, 0, 9, 2], [0, 9, 0, 5, 0, 6, 6, 2], [0, 5, 5, 0, 9, 0, 5, 2]]
+UNIT_LABELS = [[0, 1, 2], [0, 0, 1], [1, 2, -100], [0, 1, 2]]
+
+
+def fitted_to_units(most: int = 50) -> UnitWords:
+    words = UnitWords(CLASSES, most)
+    fit_unit_words(words, [torch.tensor(each) for each in OF_UNITS * 3], UNIT_LABELS * 3)
+    return words
+
+
+def test_units_and_their_neighbours() -> None:
+    units = units_of(torch.tensor([0, 5, 6, 0, 0, 7, 2, 1]))
+    assert [each[each >= 4].tolist() for each in units] == [[5, 6], [], [7]]
+    assert [each[each >= 4].tolist() for each in neighbours_of(units)] == [[], [5, 6, 7], []]
+    assert [each.tolist() for each in neighbours_of(units[:1])] == [[]]
+
+
+def test_words_of_units_are_one_regression_over_both_parts() -> None:
+    words = fitted_to_units()
+    assert int(words.own.fitted) and int(words.near.fitted) and not words.near.bias.any()
+    tokens = torch.nn.utils.rnn.pad_sequence([torch.tensor(OF_UNITS[0]), torch.tensor([0, 5, 2])], True, 1)
+    found = words(tokens)
+    assert found.shape == (2, 3, CLASSES) and not found[1, 1:].any()
+    assert found[0].argmax(dim=1).tolist() == UNIT_LABELS[0]  # the third one follows 9, its own tokens are those of a 0
+    places, values = words.own.features([torch.tensor([5, 6])])[1:]
+    logits = words.own.weight[:, places] @ values + words.own.bias
+    places, values = words.near.features([torch.tensor([9])])[1:]
+    assert_close(found[0, 0], logits + words.near.weight[:, places] @ values)
+
+
+def test_of_many_units_some_of_each_document_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[int]()
+    monkeypatch.setattr(
+        fitting, "_fit", lambda parts, texts, labels, what: read.extend([*map(len, texts), len(labels)])
+    )
+    fitted_to_units()
+    monkeypatch.setattr(fitting, "MOST_UNITS", 12)
+    fitted_to_units()
+    assert read[:3] == [33] * 3 and read[3] == read[4] == read[5] <= 12
+
+
+@pytest.mark.parametrize("labels", [[[1] * 3] * 4, [[-100] * 3] * 4])
+def test_units_of_one_label_have_no_regression(labels: list[list[int]]) -> None:
+    words = UnitWords(CLASSES, 50)
+    fit_unit_words(words, [torch.tensor(each) for each in OF_UNITS], labels)
+    assert not words.fitted
+
+
+def test_a_head_of_units_reads_the_mean_of_both_in_evaluation() -> None:
+    head = UnitHead(WIDTH, CLASSES, UnitSizes("N", dropout=0.0))
+    shaken(head)
+    _, padded, padding = drawn([3, 2])
+    tokens = torch.nn.utils.rnn.pad_sequence([torch.tensor(OF_UNITS[0]), torch.tensor([0, 5, 0, 6, 2])], True, 1)
+    network = head.network(padded, padding)
+    assert_close(head.eval()(padded, padding, tokens), network)  # nothing is fitted
+    fit_unit_words(head.words, [torch.tensor(each) for each in OF_UNITS * 3], UNIT_LABELS * 3)
+    assert_close(head.train()(padded, padding, tokens), network)
+    mean = (network.softmax(dim=2) + head.words(tokens).softmax(dim=2)) / 2
+    assert_close(head.eval()(padded, padding, tokens).exp(), mean)
+    assert UnitHead(WIDTH, CLASSES, UnitSizes("N"), words=False).words is None
+    assert UnitHead(WIDTH, 1, UnitSizes("N")).words is None
+
+
+def test_features_of_several_texts_are_those_of_each() -> None:
+    words, texts = fitted(), [*map(torch.tensor, DOCUMENTS), torch.tensor([]).long(), torch.tensor([0, 99])]
+    of, places, values = words.features(texts)
+    for number, text in enumerate(texts):
+        own = words.features([text])
+        assert places[of == number].tolist() == own[1].tolist()
+        assert_close(values[of == number], own[2])

@@ -146,3 +146,18 @@ def test_fine_tuning_after_masked_lm_on_rows(run, data_of: Data, tmp_path: Path)
     assert "lm_head: not in the model; left out 6 tensors" in text and "newly initialised" in text
     before, after = (checkpoint(folder)["model"] for folder in (tmp_path, tmp_path / "next"))
     assert all(torch.equal(tensor, before[name]) for name, tensor in after.items() if "heads" not in name)
+
+
+@pytest.mark.parametrize("kind", ["classification", "segments"])
+def test_words_beside_the_network_are_fitted_to_the_training_data(
+    run, data_of: Data, tmp_path: Path, kind: str
+) -> None:
+    data, flags = data_of(kind), "--arch hat_units_tiny --freeze-encoder --max-epoch 1 --disable-validation"
+    for name, more in (("words", ""), ("none", " --no-words")):
+        run(train(kind, data, tmp_path / name, flags + more))
+    tensors = {name: checkpoint(tmp_path / name)["model"] for name in ("words", "none")}
+    fitted = {name.split("_head.")[1]: int(x) for name, x in tensors["words"].items() if name.endswith(".fitted")}
+    assert fitted.keys() == (
+        {"words.fitted"} if kind == "classification" else {"words.own.fitted", "words.near.fitted"}
+    )
+    assert all(fitted.values()) and not [name for name in tensors["none"] if ".words." in name]
