@@ -35,15 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Becomes the process of fairseq's command, which obeys signals and shows tracebacks as fairseq's does."""
-    if not args.others:
-        raise ValueError("`hat train` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
-    require_fairseq("hat train")
-    data = args.others[0]
-    asks_help = not {"-h", "--help"}.isdisjoint(args.others)
-    if not (asks_help or data.startswith("-") or (folder := Path(data.split(os.pathsep)[0])).is_dir()):
-        raise ValueError(f"{folder} is not a folder: run `hat preprocess`, and give its bin folder first")
+    check(args.others)
     # -P: the current directory is no place to import from
     os.execv(sys.executable, [sys.executable, "-P", __file__, *args.others])
+
+
+def check(flags: Sequence[str]) -> None:
+    """Raises ValueError for flags of a training without data, or where fairseq is not installed."""
+    if not flags:
+        raise ValueError("`hat train` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
+    require_fairseq("hat train")
+    data = flags[0]
+    asks_help = not {"-h", "--help"}.isdisjoint(flags)
+    if not (asks_help or data.startswith("-") or (folder := Path(data.split(os.pathsep)[0])).is_dir()):
+        raise ValueError(f"{folder} is not a folder: run `hat preprocess`, and give its bin folder first")
 
 
 def require_fairseq(command: str) -> None:

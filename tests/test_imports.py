@@ -45,7 +45,7 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
-    "recipes": {"cli", "data", "model_folder", "scoring", "suggestions"},
+    "recipes": {"cli", "data", "fairseq_commands", "model_folder", "scoring", "suggestions"},
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands

@@ -31,10 +31,9 @@ from ..cli import build_parser
 from ..scoring.command import check_words
 from . import files, update
 from .files import NOTHING, Flags
+from .steps import PYTHON, run_to_the_end
 from .update import Flag, split, values_of
 
-#: -P: the current directory is no place to import from.
-PYTHON = (sys.executable, "-P", "-m")
 #: For each verb: the module and its first words, the sections it reads (a later one wins), its positional arguments.
 COMMANDS = {
     "import": (("hat_fairseq.cli", "import"), ("import",), ("release",)),
@@ -207,23 +206,6 @@ def is_done(step: str, command: Sequence[str]) -> bool:
         return (out / "manifest.json").is_file()
     model = Path(command[len((*PYTHON, *COMMANDS[step][0]))])
     return out.is_file() and model.is_file() and out.stat().st_mtime > model.stat().st_mtime
-
-
-def run_to_the_end(command: Sequence[str], quiet: bool = False) -> int:
-    """Runs a command and returns its status. It gets Ctrl-C itself and may save a checkpoint; SIGTERM is passed on.
-
-    `quiet`: what it prints goes to the standard error.
-    """
-    process = subprocess.Popen(command, stdout=sys.stderr if quiet else None)
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue
-        except SystemExit:
-            process.terminate()
-            process.wait()
-            raise
 
 
 def check_scores(commands: Iterable[Sequence[str]]) -> None:
