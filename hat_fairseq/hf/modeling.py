@@ -243,7 +243,17 @@ def evidence_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Any = None
 
 
 class HatForSequenceClassification(HatForHead):
-    """An encoder with one head about documents; labels (B,) are classes, or as `config.problem_type` says."""
+    """An encoder with one head about documents; labels (B,) are classes, or as `config.problem_type` says.
+
+    `hat_units` has words beside the network for one label of several alone: its probabilities sum to 1.
+    """
+
+    def __init__(self, config: HatConfig):
+        if getattr(config, "problem_type", None) in ("multi_label_classification", "regression"):
+            config = deepcopy(config)
+            if hasattr(config, "no_words"):
+                config.no_words = True
+        super().__init__(config)
 
     def loss_of(self, logits: Tensor, labels: Tensor, **loss: Any) -> Tensor:
         value = ForSequenceClassificationLoss(labels, logits, self.config, **loss)

@@ -58,7 +58,7 @@ class DocumentHead(nn.Module):
             tokens: (B, T) ids.
         """
         logits = self.network(vectors, padding)
-        if self.words is None or self.training or not bool(self.words.fitted):
+        if self.words is None or self.training or not self.words.has_weights:
             return logits
         return mean_of_probabilities(logits.float(), self.words(tokens)).to(logits)
 
@@ -116,7 +116,7 @@ class UnitHead(nn.Module):
             tokens: (B, T) ids.
         """
         logits = self.network(vectors, padding)
-        if self.words is None or self.training or not bool(self.words.fitted):
+        if self.words is None or self.training or not self.words.has_weights:
             return logits
         return mean_of_probabilities(logits.float(), self.words(tokens)).to(logits)
 

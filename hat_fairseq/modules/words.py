@@ -68,6 +68,11 @@ class Words(nn.Module):
         for buffer in (self.rarity, self.weight, self.bias, self.fitted):
             nn.init.zeros_(buffer)
 
+    @property
+    def has_weights(self) -> bool:
+        """Returns whether the regression is fitted; not if transformers has loaded the terms for other classes."""
+        return bool(self.weight.any())
+
     @torch.no_grad()
     def set_terms(self, terms: Tensor, rarity: Tensor) -> None:
         """Sets the terms, in order, and their inverse document frequencies."""
@@ -133,9 +138,9 @@ class UnitWords(nn.Module):
         self.own, self.near = Words(num_classes, most), Words(num_classes, most)
 
     @property
-    def fitted(self) -> Tensor:
-        """Returns the number of terms, 0 before the regression is fitted."""
-        return self.own.fitted + self.near.fitted
+    def has_weights(self) -> bool:
+        """Returns whether the regression is fitted."""
+        return self.own.has_weights or self.near.has_weights
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Maps (B, T) ids, each document with a unit -> (B, N, K) logits, in fp32; 0 for units that are not there."""

@@ -211,7 +211,10 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
             return bart.written_name, config | bart.written_config(settings, positions[0])
     purpose = "ForSequenceClassification" if about_documents else "Model" if heads else "ForMaskedLM"
     plain_head = not heads or (about_documents and head["inner_dim"] == settings["encoder_embed_dim"])
-    if roberta.SAME.items() <= settings.items() and plain_head and not trained.writes_texts:
+    plain = (
+        trained.network == "hat_roberta" and roberta.SAME.items() <= settings.items()
+    )  # others have these settings too
+    if plain and plain_head:
         return roberta.written_name, config | roberta.written_config(settings, purpose)
     purpose = purpose_of(head) if head else purpose
     del config["description"]  # whose keys are those of `hf.HatConfig`

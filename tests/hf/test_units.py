@@ -63,6 +63,18 @@ def test_one_label_several_labels_or_a_number_are_trained(settings: dict[str, An
     assert losses[-1] < 0.7 * losses[0]
 
 
+@pytest.mark.parametrize(("problem", "number"), [("multi_label_classification", 3), ("regression", 1), (None, 2)])
+def test_words_of_other_labels_are_left_out(problem: str | None, number: int, tmp_path: Path) -> None:
+    """The folder has a regression for three labels of which one is right."""
+    model = model_of(num_labels=3)
+    fit_words(head_of(model).words, [*TOKENS, *TOKENS], [0, 1, 2] * 2)
+    model.save_pretrained(tmp_path)
+    options = {"num_labels": number, "problem_type": problem, "ignore_mismatched_sizes": True}
+    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path, **options).eval()
+    encoded = loaded.core(TOKENS)
+    assert_close(loaded(TOKENS).logits, head_of(loaded).network(encoded.spans, encoded.spans_padding))
+
+
 def test_labels_of_segments(tmp_path: Path) -> None:
     model = model_of(hf.HatForSegmentClassification, num_labels=2)
     labels = torch.tensor([[0, 1, -100], [1, 0, 1], [1, -100, -100]])

@@ -1,15 +1,17 @@
-"""`--vectors` of a training, a prediction and a score: the vector of a sentence is computed once for all three."""
+"""A trained `hat_units`: vectors that are computed once for training, prediction and score; other problems with it."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from commands import USER_DIR, hat, read_lines, refusal, write_lines
+from commands import REPOSITORY, USER_DIR, hat, read_lines, refusal, write_lines
 from fine_tuned import FineTuned
 from warm import WarmPython
 
+from hat_fairseq.data.files import read_json
 from hat_fairseq.networks.units import UnitsEncoder
 
 WORDS = ["ein", "zwei", "drei", "vier", "fünf", "sechs"]
@@ -83,3 +85,37 @@ def test_refusals(trained: Path, fine_tuned: Callable[[str], FineTuned], tmp_pat
     (tmp_path / "v.npz").write_text("mine")
     assert f"{tmp_path / 'v.npz'} has no vectors" in refusal(*words, "--vectors", tmp_path / "v.npz")
     assert (tmp_path / "v.npz").read_text() == "mine" and [path.name for path in tmp_path.iterdir()] == ["v.npz"]
+
+
+NUMBER = {  # what the page says to change
+    "num_labels=len(names),": "num_labels=1,",
+    '"multi_label_classification"': '"regression"',
+    '[float(name in each["labels"]) for name in names]': 'float(len(each["labels"]))',
+}
+
+
+@pytest.mark.parametrize("problem", ["several labels", "a number"])
+def test_the_code_of_the_page_for_other_problems(
+    problem: str, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (
+        (REPOSITORY / "docs/transformers.md").read_text(encoding="utf-8").split("## Several labels, or a number")[1]
+    )
+    (code,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
+    assert all(code.count(old) == 1 for old in NUMBER)
+    for old, new in NUMBER.items() if problem == "a number" else ():
+        code = code.replace(old, new)
+    monkeypatch.chdir(tmp_path)
+    words = ["--data", trained / "data/bin", "--out", tmp_path / "models/labels"]
+    assert hat("export", trained / "save/checkpoint_last.pt", *words) == 0
+    architectures = read_json(tmp_path / "models/labels/config.json")["architectures"]
+    assert architectures == ["HatForSequenceClassification"]  # and not RoBERTa, whose settings this encoder has
+    rows = [
+        {"text": record("train", n)["text"], "labels": [["approved"], ["approved", "urgent"]][n % 2]} for n in range(8)
+    ]
+    write_lines(tmp_path / "train.jsonl", rows)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["probabilities"].shape == (1, 1 if problem == "a number" else 2)
+    sentences = {each.strip() for row in rows for each in row["text"].split(".") if each} | {"A document"}
+    assert len(names["model"].core.cache.vectors) == len(sentences)  # each computed once

@@ -169,7 +169,7 @@ def test_of_many_units_some_of_each_document_are_read(monkeypatch: pytest.Monkey
 def test_units_of_one_label_have_no_regression(labels: list[list[int]]) -> None:
     words = UnitWords(CLASSES, 50)
     fit_unit_words(words, [torch.tensor(each) for each in OF_UNITS], labels)
-    assert not words.fitted
+    assert not words.has_weights
 
 
 def test_a_head_of_units_reads_the_mean_of_both_in_evaluation() -> None:
