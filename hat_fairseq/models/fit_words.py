@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 STRENGTHS = (1.0, 10.0, 100.0)  # scikit-learn's C, the inverse of the L2 penalty
 FOLDS, MOST_DOCUMENTS = 3, 2_000  # of the cross-validation
 ITERATIONS = 300
+TOGETHER = 256  # documents whose terms are looked up at once
 MOST_UNITS = 50_000  # to which the regression of units is fitted; of more it reads some of each document
 
 
@@ -52,12 +53,12 @@ def _fit(parts: Sequence[Words], texts: Sequence[Sequence[Tensor]], labels: Sequ
     if len({*labels}) < 2:
         logger.warning("words: the training %s have one label only, so nothing is fitted", what)
         return
-    found = [frequent_terms(own, len(words.terms)) for words, own in zip(parts, texts, strict=True)]
-    sizes = [len(terms) for terms, _ in found]
+    frequent = [frequent_terms(own, len(words.terms)) for words, own in zip(parts, texts, strict=True)]
+    sizes = [len(terms) for terms, _ in frequent]
     if not sizes[0]:
         logger.warning("words: no term is in %d training %s, so nothing is fitted", LEAST, what)
         return
-    for words, (terms, frequency) in zip(parts, found, strict=True):
+    for words, (terms, frequency) in zip(parts, frequent, strict=True):
         words.set_terms(terms, 1 + torch.log((1 + len(labels)) / (1 + frequency)))
     each = [rows_of(words, own, size) for words, own, size in zip(parts, texts, sizes, strict=True)]
     rows, gold = hstack(each).tocsr(), np.array(labels)
@@ -83,12 +84,15 @@ def frequent_terms(documents: Sequence[Tensor], most: int) -> tuple[Tensor, Tens
 
 def rows_of(words: Words, documents: Sequence[Tensor], terms: int) -> Any:
     """Returns the features of documents as a sparse matrix of scipy, (D, M)."""
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, vstack
 
-    pairs = [words.features([each.to(words.terms.device)])[1:] for each in documents]
-    places, values = (torch.cat(each).cpu().double().numpy() for each in zip(*pairs, strict=True))
-    ends = np.cumsum([0, *(len(each) for each, _ in pairs)])
-    return csr_array((values, places.astype(np.int64), ends), shape=(len(documents), terms))
+    parts = []
+    for begin in range(0, len(documents), TOGETHER):
+        some = [each.to(words.terms.device) for each in documents[begin : begin + TOGETHER]]
+        documents_of, places, values = (each.cpu().numpy() for each in words.features(some))
+        entries = values.astype(float), (documents_of, places)
+        parts.append(csr_array(entries, shape=(len(some), terms)))
+    return vstack(parts, format="csr")
 
 
 def best_strength(rows: Any, labels: np.ndarray) -> float:
