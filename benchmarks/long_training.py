@@ -92,8 +92,8 @@ def peer(args: Namespace) -> Any:
 def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
     told = [f"{name}: {end['bytes_above_weights'] / 1e9:.2f} GB above the weights" for name, end in ends.items()]
     if {KEPT, RECOMPUTED} <= ends.keys():
-        kept, again = (ends[name]["_gradients"] for name in (KEPT, RECOMPUTED))
-        most = max(relative(torch.tensor(again[key]), torch.tensor(kept[key])) for key in kept)
+        whole, again = (ends[name]["_gradients"] for name in (KEPT, RECOMPUTED))
+        most = max(relative(torch.tensor(again[key]), torch.tensor(whole[key])) for key in whole)
         if most > LARGEST:
             raise SystemExit(f"{chosen['name']}: gradients differ by {most:.1e}")
         told.append(f"gradients, kept and recomputed, differ by {most:.1e}")

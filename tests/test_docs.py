@@ -75,6 +75,7 @@ def fairseq_flags() -> frozenset[str]:
         ("optimizer", "adam"),
         ("bpe", "document"),
         ("lr_scheduler", "polynomial_decay"),
+        ("lr_scheduler", "cosine"),
     ]
     for kind, name in chosen:
         parsers.append(argparse.ArgumentParser())

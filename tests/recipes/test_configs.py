@@ -2,16 +2,13 @@
 
 import argparse
 import math
-import os
-import re
 from argparse import Namespace
 from functools import cache
-from itertools import takewhile
 
 import pytest
 import torch
 import yaml
-from commands import REPOSITORY, recipe_sections
+from commands import recipe_sections
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import FairseqOptimizer
@@ -31,7 +28,6 @@ from hat_fairseq.register import register
 register()  # the tasks and architectures that the recipes name
 SECTIONS = recipe_sections()
 WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in recipes.COMMANDS}
-SCRIPTS = [path for verb in ("train", "generate") for path in REPOSITORY.glob(f"{verb}_scripts/*")]
 WARMUP = {"lra_listops": 1000, "lra_text": 8000, "lra_retrieval": 8000, "lra_image": 175, "lra_pathfinder": 312}
 
 
@@ -91,30 +87,6 @@ def test_matrix_is_complete() -> None:
         assert all(sections[section] for section in ("preprocess", "task", "train", "update")), name
         assert all("score" in sections[verb] for verb in goals), name
         assert not {"long-source", "long-target", "truncate-source"} & set(sections["train"]), name
-
-
-def scripts_of(name):
-    """What the scripts of a recipe should be. They open with the first sentence of its file."""
-    lines = files.find(name).read_text(encoding="utf-8").splitlines()
-    comment = " ".join(line.removeprefix("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
-    sentence = re.split(r"\. (?=[A-Z\"])|; |: data", comment)[0].rstrip(".")
-    for verb, folder in (("train", "train"), ("generate", "generate"), ("predict", "generate")):
-        if name in WITH[verb]:
-            path = f"{folder}_scripts/{name}.sh"
-            flags = f"# Flags: configs/{name}.yaml; the whole command: DRY_RUN=1 {path}"
-            call = f'exec "$(dirname "$0")/../scripts/hat" recipe {verb} {name} "$@"'
-            yield REPOSITORY / path, f"#!/usr/bin/env bash\n# {sentence}.\n{flags}\n{call}\n"
-
-
-def test_scripts_are_written_from_the_recipes() -> None:
-    """`HAT_GOLDEN=1 pytest tests/recipes/test_configs.py` writes them anew."""
-    expected = {path: text for name in SECTIONS for path, text in scripts_of(name)}
-    if os.environ.get("HAT_GOLDEN"):
-        for path, text in expected.items():
-            path.write_text(text, encoding="utf-8")
-            path.chmod(0o755)
-    assert {path: path.read_text(encoding="utf-8") for path in SCRIPTS} == expected
-    assert all(os.access(path, os.X_OK) for path in SCRIPTS)
 
 
 @pytest.mark.slow
