@@ -54,7 +54,7 @@ def read_lines(path: Path) -> list[dict]:
 def test_early_stopping_by_rouge(warm: WarmPython, ami: Path, tmp_path: Path) -> None:
     (tmp_path / "data-bin").mkdir()
     (tmp_path / "data-bin/mine").symlink_to(ami)
-    part = page("recipes.md").split("## The best checkpoint and early stopping\n")[1].split("\n## ")[0]
+    part = page("training.md").split("## The best checkpoint and early stopping\n")[1].split("\n## ")[0]
     (text,) = run_page(part, warm, tmp_path, f"{SMALL} --max-source-positions 128 --lr 1e-12")  # which changes nothing
     assert "early stop since valid performance hasn't improved for last 3 runs" in text
     assert text.count("valid_best_rougeL") == 3, "the first of the four has none before it"
@@ -153,3 +153,25 @@ def test_labels_of_long_documents_from_modernbert(warm: WarmPython, tmp_path: Pa
         train = train.replace(long, short)
     printed = run_page("```bash\n" + train, warm, tmp_path)
     assert len(printed) == 3 and "100.00" in printed[2], "accuracy on the test split"
+
+
+TURNS = [{"role": "PM", "text": "What may it cost ?"}, {"role": "UI", "text": "Twelve euros ."}]
+OWN = {  # page -> the folder that it names, and a document
+    "dialogues.md": ("dialogues", {"turns": TURNS, "target": "The price is twelve euros."}),
+    "translate.md": ("pages", {"sentences": ["It rains.", "We stay."], "target": ["Es regnet.", "Wir bleiben."]}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN)
+def test_documents_of_a_users_own_go_through_the_page_of_their_task(
+    name: str, warm: WarmPython, tmp_path: Path
+) -> None:
+    folder, document = OWN[name]
+    (tmp_path / folder).mkdir()
+    for split in ("train", "valid", "test"):
+        lines = [json.dumps({"id": f"{split}{number}", **document}) + "\n" for number in range(12)]
+        (tmp_path / folder / f"{split}.jsonl").write_text("".join(lines))
+    text = page(name).partition("## Your own")[2].replace("--max-epoch 20", "--max-epoch 2")
+    preprocessed, _, _, score = run_page(text, warm, tmp_path)
+    assert "documents" in preprocessed and re.search("ROUGE-1|BLEU", score)
