@@ -128,6 +128,7 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     check_scores([command for commands in steps.values() for command in commands])
     if (root := values_of(flags).get("root")) is not None:  # before a step has written anything
         check_root(Path(root))
+        check_source(steps["preprocess"][0], Path(root))
     for step, commands in steps.items():
         last = commands[1:] if step in SCORED else []  # scores are computed in seconds
         if is_done(step, commands[0]):
@@ -145,6 +146,28 @@ def check_root(folder: Path) -> None:
     """Raises ValueError for a folder without any file."""
     if not (folder.is_dir() and any(folder.iterdir())):
         raise ValueError(f"--root {folder} is no folder with files: give the one that the data are in")
+
+
+def check_source(command: Sequence[str], root: Path) -> None:
+    """Raises ValueError for data that are there and come from another --root, or from files that have changed since."""
+    if not is_done("preprocess", command):
+        return
+    from ..data.files import read_json  # not above: `hat recipe list` is quick
+    from ..data.manifest import FILE_NAME, describe_inputs
+
+    out = Path(command[command.index("--out") + 1])
+    inputs = read_json(out / FILE_NAME).get("inputs", [])
+    own = [each for each in inputs if Path(each["path"]).resolve().is_relative_to(root.resolve())]
+    files = [each for each in own if "files" not in each]  # others are folders of many
+    try:
+        same = bool(own) and describe_inputs([Path(each["path"]) for each in files]) == files
+    except OSError:  # one is missing
+        same = False
+    if not same:
+        raise ValueError(
+            f"{out} was made from other files than those of --root {root}: remove it, with the checkpoints and results "
+            "of this recipe, or run in another folder"
+        )
 
 
 def show_labels(score: Sequence[str], as_json: bool) -> None:

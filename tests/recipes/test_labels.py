@@ -1,11 +1,13 @@
 """What `hat recipe run labels` adds to the other recipes: another encoder, documents without ids, and what it shows."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from commands import hat, write_lines
 
+from hat_fairseq.data.manifest import describe_inputs
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import labels
 
@@ -85,3 +87,26 @@ def test_a_folder_without_files_is_refused_before_any_step(
     assert hat("recipe", "run", "labels", "--root", "mine") == 2
     assert "--root mine is no folder with files" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"] * exists
+
+
+@pytest.mark.parametrize(
+    ("root", "lines", "refused"),
+    [("mine", None, False), ("./mine", None, False), ("other", None, True), ("mine", "{}\n", True), ("mine", "", True)],
+)
+def test_data_of_other_files_are_not_taken_for_those_of_root(
+    root: str, lines: str | None, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`lines`: what the training file has by then; nothing: it is gone."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("mine", "other"):
+        write_lines(tmp_path / folder / "train.jsonl", [{"id": "a", "text": "x", "label": "y"}])
+    (tmp_path / "data").mkdir()
+    inputs = describe_inputs([Path("mine/train.jsonl")])
+    (tmp_path / "data/manifest.json").write_text(json.dumps({"inputs": inputs}))
+    if lines:
+        (tmp_path / "mine/train.jsonl").write_text(lines)
+    elif lines is not None:
+        (tmp_path / "mine/train.jsonl").unlink()
+    command = ["hat", "preprocess", root, "--out", "data"]
+    with pytest.raises(ValueError, match="data was made from other files") if refused else nullcontext():
+        recipes.check_source(command, Path(root))
