@@ -245,6 +245,20 @@ def load(record: Record) -> str:
     return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
 
 
+def busy(record: Record) -> str:
+    """A row for each work and contender: alone, beside others, and how many times as long that is in a round."""
+    columns = ["work", "`GOMP_SPINCOUNT`", "seconds alone", "beside two programs", "times"]
+    rows: list[list[str]] = []
+    for work, name in dict.fromkeys((run["work"], run["contender"]) for run in record["runs"]):
+        own = [run for run in record["runs"] if (run["work"], run["contender"]) == (work, name)]
+        times = [(run["quiet"], run["busy"], run["busy"] / run["quiet"]) for run in own]
+        figures = (
+            f"{statistics.median(each):.2f} [{min(each):.2f}, {max(each):.2f}]" for each in zip(*times, strict=True)
+        )
+        rows.append([work, "CTranslate2" if name == "ctranslate2" else name, *figures])
+    return begin(record, machine(record)) + table(columns, rows)
+
+
 def preprocessing(record: Record) -> str:
     """A row for each contender and number of workers."""
     columns = ["contender", "workers", "seconds", "CPU seconds", "documents/s", "MB/s", "peak memory, MB", "growth, MB"]
@@ -664,7 +678,7 @@ def speed_and_memory(rows: Sequence[Record]) -> str:
 
 
 OWN_TABLES = {
-    each.__name__: each for each in (plan, lra, load, preprocessing, floor, amp, pretrained_articles, retrieval)
+    each.__name__: each for each in (plan, lra, load, preprocessing, floor, amp, busy, pretrained_articles, retrieval)
 }
 OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
 # With tables of `interleaved`.

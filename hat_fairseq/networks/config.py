@@ -157,8 +157,8 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
     copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint
     checkpoint_activations: bool = option(
         False,
-        "recompute each layer in the backward pass, or groups of segments, which needs less memory and about a third "
-        "more time",
+        "recompute each layer in the backward pass, or groups of segments, which needs less memory and a third to "
+        "a half more time",
     )
 
     @classmethod
