@@ -1,4 +1,5 @@
-"""hat_fairseq: hierarchical transformers for long documents, as a fairseq plugin.
+"""Take the encoder you have and make it read whole documents, with the attention of four papers, from fairseq's
+commands or transformers.
 
 With `--user-dir hat_fairseq`, fairseq imports this package, which registers its models, tasks and criterions. In Python
 call `hat_fairseq.register.register()`. If fairseq is not imported yet, the package registers nothing, so that commands

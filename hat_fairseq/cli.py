@@ -2,9 +2,9 @@
 
 The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text. Flags
 that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`, and so does
-`--help` beside one of the flags in its `HELP_IS_ON`. With `WRITES_STDOUT` its `--out -` is the standard output; of
-other verbs it is an error. Only the module of the called verb is imported, so `hat --help` and `hat doctor` work in a
-broken installation.
+`--help` beside one of the flags in its `HELP_IS_ON`. With `SHORT_HELP`, `-h` lists the options that it names, and
+`--help` all. With `WRITES_STDOUT` its `--out -` is the standard output; of other verbs it is an error. Only the module
+of the called verb is imported, so `hat --help` and `hat doctor` work in a broken installation.
 """
 
 import argparse
@@ -80,6 +80,12 @@ def version() -> str:
     return text.partition('__version__ = "')[2].partition('"')[0]
 
 
+def tagline() -> str:
+    """Returns what this package is, in one sentence: the beginning of its docstring, read without importing it."""
+    text = Path(__file__).with_name("__init__.py").read_text(encoding="utf-8")
+    return " ".join((ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0].split())
+
+
 def import_verb(verb: str) -> ModuleType:
     """Imports the module of `verb`; ValueError if that fails."""
     from hat_fairseq.threads import limit_threads, limit_waiting
@@ -94,9 +100,13 @@ def import_verb(verb: str) -> ModuleType:
         raise ValueError(f"`hat {verb}` cannot be loaded ({error}); `hat doctor` says what to install") from error
 
 
+def terminal_width() -> int:
+    return max(shutil.get_terminal_size().columns - 2, 40)
+
+
 def list_verbs() -> str:
     """Returns the verbs and their help texts by group, as wide as the terminal."""
-    width = max(shutil.get_terminal_size().columns - 2, 40)
+    width = terminal_width()
     lines = []
     for title, verbs in GROUPS.items():
         lines.append(f"\n{title}:")
@@ -139,7 +149,7 @@ def called_parser(parser: argparse.ArgumentParser, words: Sequence[str]) -> argp
 
 def build_parser(verb: str | None, words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Builds a parser with the names of all verbs and the arguments of `verb`, which has the `words` after it."""
-    description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
+    description = textwrap.fill(f"{tagline()} `hat VERB --help` explains a verb.", terminal_width())
     parser = Parser(
         prog="hat",
         usage="hat [-h] [--version] VERB ...",
@@ -151,7 +161,12 @@ def build_parser(verb: str | None, words: Sequence[str] = ()) -> argparse.Argume
     for name in VERBS:
         module = import_verb(name) if name == verb else None
         own_help = {word.partition("=")[0] for word in words}.isdisjoint(getattr(module, "HELP_IS_ON", ()))
-        subparser = subparsers.add_parser(name, allow_abbrev=False, add_help=own_help)
+        names = getattr(module, "SHORT_HELP", ())
+        subparser = subparsers.add_parser(name, allow_abbrev=False, add_help=own_help and not names)
+        if names:
+            from hat_fairseq.short_help import add_help
+
+            add_help(subparser, names)
         if module:
             subparser.description = verb_help(name).replace("%", "%%")
             module.add_arguments(subparser)

@@ -67,6 +67,31 @@ def test_each_verb_has_help_of_its_own() -> None:
     assert len(set(texts)) == len(texts)
 
 
+SHORT = [verb for verb in cli.VERBS if hasattr(cli.import_verb(verb), "SHORT_HELP")]
+
+
+@pytest.mark.parametrize("verb", SHORT)
+def test_a_short_help_has_some_options_and_says_where_all_are(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {}
+    for flag in ("-h", "--help"):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([verb, flag])
+        assert stop.value.code == 0
+        shown[flag] = capsys.readouterr().out
+    lines = shown["-h"].rstrip().split("\n")
+    options = {flag: set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) for flag, text in shown.items()}
+    assert len(lines) <= 25 and max(map(len, lines)) <= 80
+    assert options["-h"] == {*cli.import_verb(verb).SHORT_HELP} < options["--help"]
+    assert lines[0].startswith(f"usage: hat {verb} ") and f"`hat {verb} --help` lists all" in lines[-1]
+
+
+def test_the_verbs_with_most_options_have_a_short_help() -> None:
+    assert {"preprocess", "generate", "look"} <= {*SHORT}
+
+
 @pytest.mark.parametrize(
     "words", ["recipe train --help", "recipe list -h", "recipe show qmsum --help", "recipe --help"]
 )

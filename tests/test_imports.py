@@ -46,6 +46,7 @@ MAY_IMPORT = {
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "register", "fairseq_fixes"},
     "recipes": {"cli", "data", "fairseq_commands", "model_folder", "scoring", "suggestions"},
+    "short_help": set(),
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
@@ -56,7 +57,7 @@ MAY_IMPORT = {
     "demo_model": {"hf"},  # for transformers, in each folder of hat export
     "meeting_model": {"hf"},
     "threads": set(),
-    "cli": {"generation", "suggestions", "threads"},  # verbs are imported by name, when called
+    "cli": {"generation", "short_help", "suggestions", "threads"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "time", "timeit"},  # no kernel is chosen by a clock

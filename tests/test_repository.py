@@ -11,7 +11,7 @@ import render
 from commands import environment, run_command
 
 import hat_fairseq
-from hat_fairseq import doctor
+from hat_fairseq import cli, doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]
@@ -114,6 +114,15 @@ def test_version_is_the_same_everywhere() -> None:
     )
     # the latest release: an "(unreleased)" heading is passed over
     assert top is not None and top[1] == PROJECT["version"] == hat_fairseq.__version__
+
+
+def test_one_sentence_says_everywhere_what_this_is() -> None:
+    """The first sentence of README; `hat --help` prints that of the package's docstring."""
+    (sentence,) = re.findall(r"\A# hat_fairseq\n\n\*\*(.+)\*\*\n", (ROOT / "README.md").read_text(encoding="utf-8"))
+    stated = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "mkdocs.yml")}
+    assert PROJECT["description"] == cli.tagline() == sentence
+    assert [name for name, text in stated.items() if f': "{sentence}"\n' not in text] == []
+    assert sentence in " ".join(cli.build_parser(None).format_help().split())
 
 
 def test_every_target_is_explained() -> None:

@@ -27,6 +27,10 @@ from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
+SHORT_HELP = (
+    *("--out", "--kind", "--root", "--columns", "--splitter", "--bpe", "--num-codes", "--max-source-tokens"),
+    *("--long-source", "--roles", "--vocabulary", "--workers", "--overwrite"),
+)
 OF_TABLES = {"columns", "number_ids"}  # options that a reader cannot have a default for: it names the keys itself
 
 

@@ -21,6 +21,10 @@ from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_fi
 from .texts import DocumentToText, seed_sampling
 
 WRITES_STDOUT = True  # with --out -
+SHORT_HELP = (
+    *("--out", "--overwrite", "--split", "--data", "--beam", "--max-len-b", "--batch-size"),
+    *("--device", "--precision"),
+)
 DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
 
 

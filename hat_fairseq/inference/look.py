@@ -30,6 +30,10 @@ from .rows import logged_changes
 from .texts import seed_sampling
 
 FORMS = {"html": lambda look: page(look).encode(), "png": picture, "out": lambda look: to_json(look).encode()}
+SHORT_HELP = (
+    *("--html", "--pages", "--png", "--json", "--out", "--overwrite", "--id", "--occlusion", "--reference"),
+    *("--split", "--data", "--device"),
+)
 NAME = 80  # bytes of the id in the name of a page
 
 
