@@ -176,7 +176,6 @@ def test_the_tables_have_every_model_module_and_architecture() -> None:
     assert names(0, table("architecture", PAGES[ROOT / "docs/hat.md"])) <= ARCH_MODEL_REGISTRY.keys()
 
 
-MESSAGES = PAGES[ROOT / "docs/troubleshooting.md"].partition("## Faults of fairseq")[0]
 NOT_OURS = ("argument --task", "FileNotFoundError", "Criterion does not match", "dict.role.txt", "Model file not found")
 NOT_OURS += ("scripts/hat",)  # a shell script
 
@@ -207,8 +206,8 @@ def test_every_quoted_message_is_in_the_sources() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             values = node.values if isinstance(node, ast.JoinedStr) else [node]
             strings.add(tuple(words_of(" ".join(str(v.value) for v in values if isinstance(v, ast.Constant)))))
-    cells = [line.split(" | ")[0] for line in MESSAGES.splitlines() if line.startswith("| ")]
-    quotes = [quote for cell in cells for _, quote in SPAN.findall(cell) if not any(text in quote for text in NOT_OURS)]
+    lines = [line for line in PAGES[ROOT / "docs/troubleshooting.md"].splitlines() if line.startswith("> ")]
+    quotes = [quote for line in lines for _, quote in SPAN.findall(line) if not any(text in quote for text in NOT_OURS)]
 
     def is_said(words: list[str]) -> bool:
         return any(share(words, each) >= 0.9 or (len(each) > 2 and share(each, words) == 1) for each in strings)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import render
 from commands import environment, run_command
+from markdown.extensions.toc import slugify
 
 import hat_fairseq
 from hat_fairseq import cli, doctor
@@ -139,6 +140,24 @@ def test_links_between_pages_lead_somewhere() -> None:
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{relative(page)} -> {target}")
     assert pages and broken == []
+
+
+def test_messages_name_pages_and_headings_that_exist() -> None:
+    """Such as `docs/data.md#parallel-text` in a string of the package."""
+    named = {
+        match
+        for path in (ROOT / "hat_fairseq").rglob("*.py")
+        for match in re.findall(r"\b(docs/\w+\.md)(?:#([a-z0-9-]+))?", path.read_text(encoding="utf-8"))
+    }
+    headings = {
+        page: {slugify(re.sub("[`*]", "", text), "-") for text in re.findall("^#+ (.+)$", page_text(page), re.MULTILINE)}
+        for page, _ in named
+    }
+    assert len(named) > 8 and [each for each in named if each[1] and each[1] not in headings[each[0]]] == []
+
+
+def page_text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_make_bench_runs_what_the_page_shows() -> None:

@@ -1,6 +1,6 @@
 """Corrections of fairseq's faults: `apply()` replaces functions of fairseq, for every task of the process.
 
-`docs/troubleshooting.md` lists the symptoms. For a plain fault the docstring of its correction has the patch of fairseq
+`docs/fairseq_faults.md` lists the symptoms. For a plain fault the docstring of its correction has the patch of fairseq
 that would make it needless.
 """
 

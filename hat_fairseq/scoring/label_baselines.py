@@ -158,7 +158,7 @@ def warnings_of(
         (label,) = guesses
         notes.append(
             f"{name}: all predictions are {label!r}, so the model has learned nothing but the most frequent label: "
-            "train it longer, or on more documents (docs/tutorial_labels.md)"
+            "train it longer, or on more documents (docs/tutorial_labels.md#when-it-is-not-enough)"
         )
     return notes
 
