@@ -1,4 +1,4 @@
-"""`torch.hub.load("path/to/this/repository", "hat_fairseq", path="my-model", source="local")` (docs/using.md)."""
+"""`torch.hub.load("path/to/this/repository", "hat_fairseq", path="my-model", source="local")` (docs/share.md)."""
 
 from typing import Any
 

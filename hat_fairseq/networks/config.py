@@ -2,7 +2,7 @@
 
 A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`modules/fields.py`).
 Flags that fairseq has keep their names. An entry of `ATTENTIONS` says which flags an attention reads, and builds it. It
-works in every model; docs/modules.md says how to add one.
+works in every model; docs/extend.md#add-an-attention says how to add one.
 
 Legend: B documents, T tokens, K keys, H heads, C channels.
 """
