@@ -218,7 +218,7 @@ def test_every_quoted_message_is_in_the_sources() -> None:
 def test_the_walk_through_the_code_names_what_exists_and_is_short() -> None:
     """A first reader takes about ten lines a minute."""
     walk, lines = MODULES.partition("## Other paths")[0], 0
-    for file, names in re.findall(r"^\| \d+ \| `([\w/]+\.py)` \| (.*?) \|", walk, re.MULTILINE):
+    for file, names in re.findall(r"^\*\*\d+\. `([\w/]+\.py)`\*\*: (.*)", walk, re.MULTILINE):
         tree = ast.parse((ROOT / "hat_fairseq" / file).read_text(encoding="utf-8"))
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         nodes = {f"{each.name}.{node.name}": node for each in classes for node in each.body if hasattr(node, "name")}
