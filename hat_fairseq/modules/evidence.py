@@ -103,7 +103,7 @@ class EvidenceHead(nn.Module):
         """Sets the factor of each token to its squared inverse document frequency among questions, at most 1.
 
         `what`, `did` and `discuss` are in most questions of QMSum and say nothing about where an answer is. BM25 gains
-        more from this than from a list of stop words, and needs none of any language (docs/when.md).
+        more from this than from a list of stop words, and needs none of any language (docs/results.md).
         """
         counts, number = torch.zeros(len(self.rarity)), 0
         for question in questions:
