@@ -46,7 +46,7 @@ SCRIPTS = $(filter-out %.py,$(wildcard .ci/* scripts/* train_scripts/*.sh genera
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-processors lint types docs bench clean check-choice
+.PHONY: help setup demo test test-all test-processors lint types docs docs-serve bench clean check-choice
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +82,10 @@ types: setup
 
 docs: setup  ## the documentation as a site, site/index.html
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict
+
+# Over http, because a browser runs no search in a page that it opens from a disk.
+docs-serve: docs  ## the site with its search, at http://localhost:8000
+	$(PY) -m http.server -b localhost -d site 8000
 
 # One that fails does not stop the others, and is named at the end.
 bench: setup  ## run the benchmarks that take time and render benchmarks/README.md (BENCH=: see below)

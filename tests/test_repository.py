@@ -128,7 +128,7 @@ def test_one_sentence_says_everywhere_what_this_is() -> None:
 
 def test_every_target_is_explained() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    targets = ("setup", "help", "demo", "test", "test-all", "lint", "docs", "bench", "clean")
+    targets = ("setup", "help", "demo", "test", "test-all", "lint", "docs", "docs-serve", "bench", "clean")
     assert [target for target in targets if f"`make {target}`" not in page] == []
 
 
