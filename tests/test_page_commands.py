@@ -2,15 +2,20 @@
 
 import json
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import encoders_of_today
 import numpy as np
 import pytest
-from commands import REPOSITORY
+from commands import REPOSITORY, environment, run_command
 from minilm import needs_minilm
-from pages import commands
+from pages import FENCE, commands
 from warm import WarmPython
+
+from hat_fairseq import cli
+from hat_fairseq.recipes.command import COMMANDS
 
 SMALL = "--cpu --num-workers 0 --data-buffer-size 0 --log-format json"
 
@@ -175,3 +180,230 @@ def test_documents_of_a_users_own_go_through_the_page_of_their_task(
     text = page(name).partition("## Your own")[2].replace("--max-epoch 20", "--max-epoch 2")
     preprocessed, _, _, score = run_page(text, warm, tmp_path)
     assert "documents" in preprocessed and re.search("ROUGE-1|BLEU", score)
+
+
+PAGES = {path.name: path for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]}
+# Sections whose commands run below as they are printed, by what they need.
+OF_OWN_DATA = (("data.md", "Your own data"),)
+OF_TEXTS = (
+    ("training.md", "Average and validate checkpoints"),
+    ("using.md", "Generate texts"),
+    ("scoring.md", "ROUGE"),
+    ("share.md", "Make the folder"),
+    ("share.md", "Use the folder"),
+    ("using.md", "What a file is"),
+    ("extend.md", "Add a reader"),
+    ("many_machines.md", "More than 20 GB of text"),
+)
+OF_LABELS = (("using.md", "Predict labels and answers"), ("scoring.md", "Labels"))
+OF_TRANSLATIONS = (
+    ("data.md", "Document translation"),
+    ("scoring.md", "BLEU of documents"),
+    ("scoring.md", "Two systems"),
+)
+OF_VECTORS = (
+    ("using.md", "Vectors for search"),
+    ("using.md", "Ask a transcript"),
+    ("README.md", "Ask a meeting"),
+)
+# Sections that the tests above run, and those of test_tutorials, test_readme and test_translation.
+ELSEWHERE = {
+    ("README.md", "With fairseq's own commands"),
+    ("dialogues.md", "Your own dialogues"),
+    ("training.md", "The best checkpoint and early stopping"),
+    ("translate.md", "Your own documents"),
+}
+WHOLE = {
+    "pretrained.md",
+    *("tutorial_labels.md", "tutorial_questions.md", "tutorial_summaries.md"),
+    *("tutorial_transcripts.md", "tutorial_translation.md"),
+}
+NOT_RUN = {  # the beginning of a command, or a part of it -> why no test of pages runs it
+    "make ": "sets up a clone; .ci/run does it",
+    "pip ": "installs packages; tests/test_wheel.py and tests/test_doctor.py",
+    "export PIP_": "installs packages",
+    "docker ": "needs Docker",
+    "apt-get ": "needs a network and root",
+    "dpkg-deb ": "needs the packages of the line above",
+    "ray ": "starts a cluster; tests/test_workers_on_ray.py",
+    "--cluster auto": "needs a cluster; tests/test_workers_on_ray.py",
+    "torchrun --nnodes": "needs several machines; tests/test_slurm.py",
+    "torchrun --standalone": "two processes; tests/tasks",
+    "hat doctor": "tests/test_doctor.py",
+    "hat plan pubmed": "half a minute; tests/planning",
+    "--backend perl": "needs perl and its modules; tests/scoring/test_perl.py",
+    "-hf": "needs the weights of Hugging Face; tests/weights",
+    "hierarchical-transformer-base-4096": "needs the released weights; tests/weights",
+    "README.md: hat import ModernBERT": "needs its weights; `test_labels_of_long_documents_from_modernbert`",
+    "hat preprocess questions --kind qa": "needs a sentencepiece model; tests/data",
+    "hat train data-bin/imdb": "needs IMDB; tests/criterions",
+    "python examples/make_lra.py": "draws 100,000 sequences; tests/preprocess",
+    "qmsum": "needs QMSum; tests/test_meeting_questions.py",
+    "checkpoints/tydi_qa": "needs TyDi QA; tests/inference",
+    "hat score tydi_qa": "needs TyDi QA; tests/scoring",
+    "hat score squad": "needs SQuAD; tests/scoring",
+    "hat train data-bin/mt": "validates with BLEU; tests/tasks",
+    "--baselines": "needs a trained model; tests/scoring, and test_tutorials",
+    "live.md: hat ": "whole meetings; `make docs` runs hat look",
+    "hat look checkpoints/ami_small": "needs a trained ami_small; tests/inference/test_look.py",
+    "data-bin/pubmed": "needs PubMed",
+    "hat import minilm --out": "tests/test_tutorials.py",
+    "--vocabulary data-bin/texts": "needs two kinds of data; tests/data",
+    " ...": "a beginning of a command",
+}
+
+
+def sections(name: str) -> Iterator[tuple[str, str]]:
+    """Each heading of a page, with the text below it as far as the next heading of any level."""
+    text = PAGES[name].read_text(encoding="utf-8")
+    hidden = FENCE.sub(lambda block: re.sub("^#", "\0", block[0], flags=re.MULTILINE), text)  # comments
+    for part in re.split(r"^#+ ", hidden, flags=re.MULTILINE)[1:]:
+        heading, _, below = part.partition("\n")
+        yield heading, below.replace("\0", "#")
+
+
+def lines_of(name: str, heading: str) -> list[str]:
+    """The commands of a section, as they are printed, with what follows a backslash."""
+    (text,) = [below for each, below in sections(name) if each == heading]
+    blocks = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def is_excused_by(part: str, name: str, line: str) -> bool:
+    return part in f"{name}: {line}"
+
+
+def is_excused(name: str, line: str) -> bool:
+    return any(is_excused_by(part, name, line) for part in NOT_RUN)
+
+
+def run_sections(chosen: tuple[tuple[str, str], ...], folder: Path, warm: WarmPython) -> str:
+    """Runs the commands of sections in a shell, and returns what they print."""
+    lines = [line for name, heading in chosen for line in lines_of(name, heading) if not is_excused(name, line)]
+    assert len(lines) >= len(chosen)
+    return run_command("bash", "-euc", "\n".join(lines), cwd=folder, env=environment(PATH=warm.programs)).stdout
+
+
+def write_mine(folder: Path, key: str) -> None:
+    """The data `mine`, of an example of a tutorial, and new documents."""
+    summaries, _, labels = page("tutorial_summaries.md").partition("\n## Labels\n")
+    write_examples(summaries if key == "target" else labels, folder / "mine", key)
+    shutil.copy(folder / "new.jsonl", folder / "documents.jsonl")
+
+
+def train_mine(folder: Path, warm: WarmPython, task: str) -> None:
+    flags = "--optimizer adam --lr 2e-3 --batch-size 8 --max-epoch 3 --save-dir checkpoints/mine --cpu --num-workers 0"
+    warm.run(["hat_fairseq.cli", "train", "data-bin/mine/bin", *task.split(), *flags.split()], folder, folder / "log")
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory, warm: WarmPython) -> Path:
+    """A folder with a classifier, as the pages name it."""
+    folder = tmp_path_factory.mktemp("labels")
+    write_mine(folder, "label")
+    words = "preprocess mine --out data-bin/mine --kind classification --splitter punctuation --num-codes 100"
+    warm.run(["hat_fairseq.cli", *words.split()], folder, folder / "log")
+    train_mine(folder, warm, "--task document_classification --arch hierarchical_transformer_tiny --segment-by marker")
+    return folder
+
+
+@pytest.mark.slow
+def test_the_commands_about_labels_run_as_printed(labels: Path, warm: WarmPython) -> None:
+    assert "accuracy" in run_sections(OF_LABELS, labels, warm)
+
+
+@pytest.mark.slow
+def test_the_commands_about_texts_run_as_printed(labels: Path, tmp_path: Path, warm: WarmPython) -> None:
+    write_mine(tmp_path, "target")
+    (tmp_path / "texts").mkdir()
+    for split in ("train", "valid", "test"):
+        shutil.copy(tmp_path / "new.jsonl", tmp_path / f"texts/{split}.jsonl")
+    run_sections(OF_OWN_DATA, tmp_path, warm)
+    train_mine(tmp_path, warm, "--task document_to_text --arch hat_transformer_tiny")
+    for name in ("my-documents", "sample", "part1"):
+        shutil.copytree(tmp_path / "mine", tmp_path / name)
+    (program,) = re.findall(
+        r"^```python\n(.*?)^```$", dict(sections("extend.md"))["Add a reader"], re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "chat.py").write_text(program, encoding="utf-8")
+    words = ["export", labels / "checkpoints/mine/checkpoint_best.pt", "--data", labels / "data-bin/mine/bin"]
+    assert cli.main([*map(str, words), "--out", str(tmp_path / "my-classifier")]) == 0
+    printed = run_sections(OF_TEXTS, tmp_path, warm)
+    assert "ROUGE-1" in printed and '"architecture"' in printed
+    assert len(read_lines(tmp_path / "texts.jsonl")) == len(read_lines(tmp_path / "labels.jsonl")) == 8
+
+
+@pytest.mark.slow
+def test_the_commands_about_translations_run_as_printed(tmp_path: Path, warm: WarmPython) -> None:
+    """The references are the hypotheses."""
+    (tmp_path / "pages").mkdir()
+    document = OWN["translate.md"][1]
+    for split in ("train", "valid", "test"):
+        rows = [json.dumps({"id": f"{split}{number}", **document}) + "\n" for number in range(12)]
+        (tmp_path / f"pages/{split}.jsonl").write_text("".join(rows))
+    for system in ("mt", "plain", "hat"):
+        (tmp_path / "results" / system).mkdir(parents=True)
+        texts = [json.dumps({"id": f"test{number}", "text": " ".join(document["target"])}) for number in range(12)]
+        (tmp_path / "results" / system / "test.jsonl").write_text("\n".join(texts) + "\n")
+    (tmp_path / "data-bin").mkdir()
+    (tmp_path / "data-bin/mt").symlink_to("pages")
+    assert run_sections(OF_TRANSLATIONS, tmp_path, warm).count("100.0") >= 3
+
+
+TRANSCRIPT = "WEBVTT\n\n" + "\n".join(
+    f"00:00:{2 * number:02}.000 --> 00:00:{2 * number + 2:02}.000\n<v {name}>{text}\n"
+    for number, (name, text) in enumerate(
+        (("Ann", "Good morning."), ("Bob", "The budget is nine thousand euros."), ("Ann", "We meet again on Friday."))
+    )
+)
+
+
+@pytest.mark.slow
+@needs_minilm
+def test_the_commands_about_vectors_and_questions_run_as_printed(
+    tmp_path: Path, warm: WarmPython, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the programs beside them."""
+    for name in ("documents", "queries"):
+        (tmp_path / f"{name}.jsonl").write_text('{"id": "a", "text": "It rains. We stay."}\n')
+    (tmp_path / "transcript.vtt").write_text(TRANSCRIPT)
+    assert "budget" in run_sections(OF_VECTORS, tmp_path, warm)
+    assert (tmp_path / "meeting.html").is_file() and (tmp_path / "answers.html").is_file()
+    monkeypatch.chdir(tmp_path)
+    for heading in ("Vectors for search", "Ask a transcript"):
+        (program,) = re.findall(
+            r"^```python\n(.*?)^```$", dict(sections("using.md"))[heading], re.MULTILINE | re.DOTALL
+        )
+        exec(program, {})
+
+
+COMMANDS_OF_PAGES = [
+    (name, heading, line) for name in PAGES for heading, _ in sections(name) for line in lines_of(name, heading)
+]
+STEPS = (*COMMANDS, "run")  # of a recipe
+RECIPES = sorted({line for *_, line in COMMANDS_OF_PAGES if re.search(rf"\bhat recipe ({'|'.join(STEPS)}) ", line)})
+
+
+@pytest.mark.parametrize("line", RECIPES)
+def test_a_recipe_that_a_page_names_becomes_a_command(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With DRY_RUN=1; `tests/recipes` runs the recipes with small models."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRY_RUN", "1")
+    (words,) = commands(f"```\n{line}\n```")
+    assert cli.main(words[words.index("recipe") :]) == 0 and capsys.readouterr().out
+
+
+def test_every_command_of_a_page_is_run_by_a_test_or_has_a_reason() -> None:
+    run = {*OF_OWN_DATA, *OF_TEXTS, *OF_LABELS, *OF_TRANSLATIONS, *OF_VECTORS, *ELSEWHERE}
+    others = [
+        (name, heading, line)
+        for name, heading, line in COMMANDS_OF_PAGES
+        if (name, heading) not in run and name not in WHOLE and line not in RECIPES and not is_excused(name, line)
+    ]
+    assert len(COMMANDS_OF_PAGES) > 100 and others == []
+    excuses = [
+        part for part in NOT_RUN if not any(is_excused_by(part, name, line) for name, _, line in COMMANDS_OF_PAGES)
+    ]
+    assert excuses == [], "commands that have left"
