@@ -191,6 +191,7 @@ OF_TEXTS = (
     ("scoring.md", "ROUGE"),
     ("share.md", "Make the folder"),
     ("share.md", "Use the folder"),
+    ("using.md", "Trained models: generate and predict"),
     ("using.md", "What a file is"),
     ("extend.md", "Add a reader"),
     ("many_machines.md", "More than 20 GB of text"),
@@ -202,8 +203,8 @@ OF_TRANSLATIONS = (
     ("scoring.md", "Two systems"),
 )
 OF_VECTORS = (
-    ("using.md", "Vectors for search"),
-    ("using.md", "Ask a transcript"),
+    ("vectors.md", "Vectors for search"),
+    ("ask.md", "Ask a transcript"),
     ("README.md", "Ask a meeting"),
 )
 # Sections that the tests above run, and those of test_tutorials, test_readme and test_translation.
@@ -370,10 +371,8 @@ def test_the_commands_about_vectors_and_questions_run_as_printed(
     assert "budget" in run_sections(OF_VECTORS, tmp_path, warm)
     assert (tmp_path / "meeting.html").is_file() and (tmp_path / "answers.html").is_file()
     monkeypatch.chdir(tmp_path)
-    for heading in ("Vectors for search", "Ask a transcript"):
-        (program,) = re.findall(
-            r"^```python\n(.*?)^```$", dict(sections("using.md"))[heading], re.MULTILINE | re.DOTALL
-        )
+    for name, heading in OF_VECTORS[:2]:
+        (program,) = re.findall(r"^```python\n(.*?)^```$", dict(sections(name))[heading], re.MULTILINE | re.DOTALL)
         exec(program, {})
 
 

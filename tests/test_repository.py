@@ -149,15 +149,12 @@ def test_messages_name_pages_and_headings_that_exist() -> None:
         for path in (ROOT / "hat_fairseq").rglob("*.py")
         for match in re.findall(r"\b(docs/\w+\.md)(?:#([a-z0-9-]+))?", path.read_text(encoding="utf-8"))
     }
-    headings = {
-        page: {slugify(re.sub("[`*]", "", text), "-") for text in re.findall("^#+ (.+)$", page_text(page), re.MULTILINE)}
-        for page, _ in named
-    }
-    assert len(named) > 8 and [each for each in named if each[1] and each[1] not in headings[each[0]]] == []
+    assert len(named) > 8 and [each for each in named if each[1] and each[1] not in anchors(each[0])] == []
 
 
-def page_text(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+def anchors(page: str) -> set[str]:
+    headings = re.findall("^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {slugify(re.sub("[`*]", "", heading), "-") for heading in headings}
 
 
 def test_make_bench_runs_what_the_page_shows() -> None:
