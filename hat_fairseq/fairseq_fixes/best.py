@@ -51,7 +51,7 @@ def unknown_figure(error: KeyError, settings: Any) -> CheckpointError | None:
         return None
     names = ", ".join(sorted(name for name in _figures[0] if LARGER.search(name) or SMALLER.fullmatch(name)))
     return CheckpointError(
-        f"{METRIC} {metric}: the validation has no such figure, but {names}; with one of these the same command goes on"
+        f"{METRIC} {metric}: the validation has no such figure, but {names}; with one of these the same command resumes"
     )
 
 

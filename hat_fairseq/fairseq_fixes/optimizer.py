@@ -38,7 +38,7 @@ def load_half_precision(
     if [weight.shape for weight in saved] != [weight.shape for weight in weights]:
         if saved:  # flat ones of a GPU, or those of a CPU
             logger.warning(
-                "the fp32 weights of the checkpoint have other shapes: training goes on from the rounded ones"
+                "the fp32 weights of the checkpoint have other shapes: training resumes from the rounded ones"
             )
         return
     half = self.fp16_params[0].dtype

@@ -60,9 +60,9 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     if last.exists() and is_other and not cfg.no_save:
         logger.warning(f"--restore-file {cfg.restore_file}: the training begins there, and replaces {last}")
     if last.exists() and cfg.restore_file == LAST and cfg.finetune_from_model:
-        logger.info(f"--finetune-from-model has no effect here: the training goes on from {last}")
+        logger.info(f"--finetune-from-model has no effect here: the training resumes from {last}")
     if is_model_folder(cfg.restore_file):
-        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to go on with")
+        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to resume with")
     signals.watch()
     instead = _chosen_by_first_process(cfg, trainer)
     has_own = cfg.restore_file == LAST and (instead is not None or last.exists())
@@ -90,7 +90,7 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     if 0 < cfg.patience <= validations:
         logger.info(
             f"there were {validations} validations in a row without a better one: nothing to train (--patience "
-            f"{cfg.patience}; a larger one goes on, and --reset-meters counts anew)"
+            f"{cfg.patience}; a larger one resumes, and --reset-meters counts anew)"
         )
         sys.exit(0)
     max_update = trainer.cfg.optimization.max_update
@@ -139,7 +139,7 @@ def _choose(cfg: Any, trainer: Any) -> str | None:
         return None
     for updates, path in newest_first(folder):
         if not _problem_of(path):
-            logger.warning(f"{last} {problem}: goes on from {path}, after update {updates}")
+            logger.warning(f"{last} {problem}: resumes from {path}, after update {updates}")
             return str(path)
     if checkpoints_in(folder):
         raise CheckpointError(f"{last} {problem}, and no other is whole: copy one there, or choose another --save-dir")
@@ -246,7 +246,7 @@ def _check_resumable(path: str, state: dict[str, Any], trainer: Any) -> None:
     way_out = "--finetune-from-model with another --save-dir begins a new training from its weights"
     if state.get("last_optimizer_state") is None:
         raise CheckpointError(
-            f"{path}: it has no state of the optimizer (as with --no-save-optimizer-state) to go on with; {way_out}"
+            f"{path}: it has no state of the optimizer (as with --no-save-optimizer-state) to resume with; {way_out}"
         )
     own = trainer.get_model().state_dict()
     for name, before in state["model"].items():

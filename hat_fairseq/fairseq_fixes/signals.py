@@ -1,4 +1,4 @@
-"""Signals end a training with a checkpoint, from which the same command goes on.
+"""Signals end a training with a checkpoint, from which the same command resumes.
 
 SIGTERM, SIGHUP, Ctrl-C, and what batch systems send before a time limit or a preemption, SIGUSR1, SIGUSR2 and SIGXCPU,
 end a training after the current update, with a checkpoint for exact resumption. All processes of a run agree after each
@@ -130,9 +130,9 @@ def _end(settings: Any, trainer: Any, signum: int) -> None:
         signal.signal(each, signal.SIG_IGN)
     is_other = settings.restore_file != "checkpoint_last.pt" or any(settings[flag] for flag in RESETS)
     how = "without --restore-file and --reset-* " if is_other else ""
-    outcome = f"which is in {settings.save_dir}; the same command {how}goes on"
+    outcome = f"which is in {settings.save_dir}; the same command {how}resumes"
     if settings.no_save or settings.no_last_checkpoints:
-        outcome = "without a checkpoint to go on from (--no-save or --no-last-checkpoints)"
+        outcome = "without a checkpoint to resume from (--no-save or --no-last-checkpoints)"
     if trainer.is_data_parallel_master:
         name = signal.Signals(signum).name
         print(f"hat_fairseq: {name}: stopped after update {trainer.get_num_updates()}, {outcome}", file=sys.stderr)

@@ -60,7 +60,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
         os.kill(pid, getattr(signal, name))
     assert run.result()[0] == status
     output = run.result()[1]
-    line = rf"hat_fairseq: {name}: stopped after update (\d+), which is in {folder}; the same command goes on"
+    line = rf"hat_fairseq: {name}: stopped after update (\d+), which is in {folder}; the same command resumes"
     stopped = re.fullmatch(line, output.strip().splitlines()[-1])
     assert stopped and "Traceback" not in output and "DataLoader worker" not in output
     assert checkpoint(folder)["optimizer_history"][-1]["num_updates"] == int(stopped[1]) < 24
@@ -208,7 +208,7 @@ def test_the_newest_whole_checkpoint_is_taken(quick, folder: Path, is_removed: b
     taken = "checkpoint_1_2.pt, after update 2" if is_removed else "checkpoint_1_1.pt, after update 1"
     status, output = quick(folder, *SHORT, "--max-update", 1)
     assert status == 0 and f"{last} is {'missing' if is_removed else 'broken ('}" in output
-    assert f"goes on from {folder}/{taken}\n" in output
+    assert f"resumes from {folder}/{taken}\n" in output
     assert "nothing to train" in output
 
 
