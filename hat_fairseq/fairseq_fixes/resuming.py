@@ -62,7 +62,7 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     if last.exists() and cfg.restore_file == LAST and cfg.finetune_from_model:
         logger.info(f"--finetune-from-model has no effect here: the training resumes from {last}")
     if is_model_folder(cfg.restore_file):
-        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to resume with")
+        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to resume")
     signals.watch()
     instead = _chosen_by_first_process(cfg, trainer)
     has_own = cfg.restore_file == LAST and (instead is not None or last.exists())
@@ -246,7 +246,7 @@ def _check_resumable(path: str, state: dict[str, Any], trainer: Any) -> None:
     way_out = "--finetune-from-model with another --save-dir begins a new training from its weights"
     if state.get("last_optimizer_state") is None:
         raise CheckpointError(
-            f"{path}: it has no state of the optimizer (as with --no-save-optimizer-state) to resume with; {way_out}"
+            f"{path}: it has no state of the optimizer (as with --no-save-optimizer-state) to resume; {way_out}"
         )
     own = trainer.get_model().state_dict()
     for name, before in state["model"].items():

@@ -204,7 +204,7 @@ def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPyth
     flag = "--finetune-from-model"
     losses = [re.findall(r'"loss": "[\d.]+"', train(0, flag, made / path)) for path in ("model.pt", "P")]
     assert losses[0] == losses[1] and losses[0]
-    assert "P: a folder has no optimizer state to resume with" in train(1, "--restore-file", made / "P").splitlines()[-1]
+    assert "P: a folder has no optimizer state to resume" in train(1, "--restore-file", made / "P").splitlines()[-1]
     assert f"{made}: a directory; give the checkpoint in it" in train(1, flag, made).splitlines()[-1]
 
 
