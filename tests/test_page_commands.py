@@ -285,11 +285,17 @@ def run_sections(chosen: tuple[tuple[str, str], ...], folder: Path, warm: WarmPy
     return run_command("bash", "-euc", "\n".join(lines), cwd=folder, env=environment(PATH=warm.programs)).stdout
 
 
-def write_mine(folder: Path, key: str) -> None:
+def write_mine(folder: Path) -> None:
     """The data `mine`, of an example of a tutorial, and new documents."""
-    summaries, _, labels = page("tutorial_summaries.md").partition("\n## Labels\n")
-    write_examples(summaries if key == "target" else labels, folder / "mine", key)
+    write_examples(page("tutorial_summaries.md").partition("\n## Labels\n")[0], folder / "mine", "target")
     shutil.copy(folder / "new.jsonl", folder / "documents.jsonl")
+
+
+def label_mine(folder: Path) -> None:
+    """Puts a label in the place of each target."""
+    for path in (folder / "mine").glob("*.jsonl"):
+        rows = [{"id": row["id"], "text": row["text"], "label": row["id"][0]} for row in read_lines(path)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def train_mine(folder: Path, warm: WarmPython, task: str) -> None:
@@ -301,7 +307,8 @@ def train_mine(folder: Path, warm: WarmPython, task: str) -> None:
 def labels(tmp_path_factory: pytest.TempPathFactory, warm: WarmPython) -> Path:
     """A folder with a classifier, as the pages name it."""
     folder = tmp_path_factory.mktemp("labels")
-    write_mine(folder, "label")
+    write_mine(folder)
+    label_mine(folder)
     words = "preprocess mine --out data-bin/mine --kind classification --splitter punctuation --num-codes 100"
     warm.run(["hat_fairseq.cli", *words.split()], folder, folder / "log")
     train_mine(folder, warm, "--task document_classification --arch hierarchical_transformer_tiny --segment-by marker")
@@ -315,7 +322,7 @@ def test_the_commands_about_labels_run_as_printed(labels: Path, warm: WarmPython
 
 @pytest.mark.slow
 def test_the_commands_about_texts_run_as_printed(labels: Path, tmp_path: Path, warm: WarmPython) -> None:
-    write_mine(tmp_path, "target")
+    write_mine(tmp_path)
     (tmp_path / "texts").mkdir()
     for split in ("train", "valid", "test"):
         shutil.copy(tmp_path / "new.jsonl", tmp_path / f"texts/{split}.jsonl")
