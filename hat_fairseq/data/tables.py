@@ -25,7 +25,7 @@ LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is les
 MAX_SEGMENTS = 500  # of a file of parallel text with a single document
 UNQUOTED = "if the table does not quote cells, these are several rows: double its quotation marks, or write JSON lines"
 EACH_LINE = (
-    "If each line is a document, as in fairseq's examples of BART, write JSON lines of it (docs/data.md#parallel-text)"
+    "If each line is a document, as in fairseq's examples of BART, write JSON lines of it (docs/data.md, Parallel text)"
 )
 STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
 
