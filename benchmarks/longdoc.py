@@ -399,8 +399,8 @@ def page(runs: Sequence[Run], memory: dict[str, int], refused: dict[str, str]) -
 
 def reversed_difference(runs: Sequence[Run], figure: str, rules: Sequence[Run]) -> Any:
     """The difference of a rule from trainings."""
-    found = figure_of(runs, figure, rules)
-    return replace(found, mean=-found.mean, low=-found.high, high=-found.low)
+    interval = figure_of(runs, figure, rules)
+    return replace(interval, mean=-interval.mean, low=-interval.high, high=-interval.low)
 
 
 def draw(path: Path, runs: Sequence[Run]) -> None:
@@ -412,9 +412,9 @@ def draw(path: Path, runs: Sequence[Run]) -> None:
         (figure,) = next(iter(own[0]["scores"].values()))
         names = list(dict.fromkeys(run["arm"] for run in own))[::-1]
         for place, name in enumerate(names):
-            found = figure_of([run for run in own if run["arm"] == name], figure)
-            axis.plot([found.low, found.high], [place, place], color="0.6")
-            axis.plot(found.mean, place, "o", color="C0" if name in (CHUNKS, FIRST, ALONE) else "C1")
+            interval = figure_of([run for run in own if run["arm"] == name], figure)
+            axis.plot([interval.low, interval.high], [place, place], color="0.6")
+            axis.plot(interval.mean, place, "o", color="C0" if name in (CHUNKS, FIRST, ALONE) else "C1")
         axis.set_yticks(range(len(names)), names)
         axis.set(title=task, xlabel=f"{figure}, %")
     pyplot.tight_layout()
