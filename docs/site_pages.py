@@ -195,16 +195,16 @@ def short(annotation):
 
 def models():
     """The flags of fairseq-train that each model has; `hat_bart` has those of `hat_transformer`."""
-    from hat_fairseq.modules.fields import options_of
     from hat_fairseq.networks import NETWORKS
+    from hat_fairseq.options import options_of, typed
 
     for network in (name for name in NETWORKS if name != "hat_bart"):
         yield from ("", f"### {network}", "", "| flag | default | |", "|---|---|---|")
-        for name, option, _ in options_of(NETWORKS[network]):
+        for name, option in options_of(NETWORKS[network]).items():
             default = (
                 "" if option.default is None else "off" if option.default is False else f"`{cell(option.default)}`"
             )
-            yield f"| `--{name.replace('_', '-')}` | {default} | {cell(option.metadata['help'])} |"
+            yield f"| `{typed(name)}` | {default} | {cell(option.help)} |"
 
 
 def readers():

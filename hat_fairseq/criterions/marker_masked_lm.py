@@ -11,7 +11,7 @@ Metrics, in bits a masked token: `loss` (the formula), `nll_loss` and `marker_lo
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,15 +23,14 @@ from fairseq.modules import cross_entropy
 from torch import Tensor
 
 from ..modules.batch_layout import sentence_starts
+from ..options import check_values, option
 
 LOGGED = ("loss", "nll_loss", "marker_loss")
 
 
 @dataclass
 class MarkerMaskedLMConfig(FairseqDataclass):
-    marker_weight: float = field(
-        default=1.0, metadata={"help": "the weight of the loss of predictions from the marker"}
-    )
+    marker_weight: float = option(1.0, "the weight of the loss of predictions from the marker", above=0)
 
 
 @register_criterion("marker_masked_lm", dataclass=MarkerMaskedLMConfig)
@@ -42,8 +41,7 @@ class MarkerMaskedLM(FairseqCriterion):
         super().__init__(task)
         if getattr(task, "default_criterion", None) != "masked_lm":  # fairseq's own masked_lm masks markers
             raise ValueError("--criterion marker_masked_lm needs --task masked_document_lm, which masks no markers")
-        if not 0 < cfg.marker_weight < math.inf:
-            raise ValueError(f"--marker-weight {cfg.marker_weight}: give a positive number, or --criterion masked_lm")
+        check_values(MarkerMaskedLMConfig, cfg)
         self.weight, self.words = cfg.marker_weight, task.source_dictionary
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Tensor, dict[str, Any]]:

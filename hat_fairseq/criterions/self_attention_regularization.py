@@ -21,6 +21,7 @@ from fairseq.logging import metrics
 from torch import Tensor, nn
 
 from ..networks.encoder_with_heads import EncoderWithHeads
+from ..options import check_values, option
 from .labels import AnswerSpans, DocumentAnswers, DocumentLabels, LabelCriterion
 
 LOGGED = ("nll_loss", "sar_loss")
@@ -34,10 +35,8 @@ class SelfAttentionRegularizationConfig(FairseqDataclass):
     base_criterion: ChoiceEnum(list(BASES)) = field(  # type: ignore[valid-type]
         default="document_labels", metadata={"help": "compute the loss of each pass with this criterion"}
     )
-    sar_alpha: float = field(default=1.0, metadata={"help": "the weight of the divergence between the two passes"})
-    sar_roll: int = field(
-        default=0, metadata={"help": "roll the tokens by this many positions in the second pass; 0 is R-Drop"}
-    )
+    sar_alpha: float = option(1.0, "the weight of the divergence between the two passes", least=0)
+    sar_roll: int = option(0, "roll the tokens by this many positions in the second pass; 0 is R-Drop", least=0)
 
 
 @register_criterion("self_attention_regularization", dataclass=SelfAttentionRegularizationConfig)
@@ -48,9 +47,7 @@ class SelfAttentionRegularization(FairseqCriterion):
 
     def __init__(self, cfg: SelfAttentionRegularizationConfig, task: Any) -> None:
         super().__init__(task)
-        for name in ("sar_alpha", "sar_roll"):
-            if not 0 <= getattr(cfg, name) < math.inf:
-                raise ValueError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: give a number that is not negative")
+        check_values(SelfAttentionRegularizationConfig, cfg)
         self.base_criterion = self.base(task)
         self.alpha, self.roll = cfg.sar_alpha, cfg.sar_roll
 

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.options import COLUMNS, METAVAR, NUMBER_IDS, OptionError
+from hat_fairseq.data.options import Options
+from hat_fairseq.options import OptionError, options_of
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Columns:
     def __post_init__(self) -> None:
         for pair in self.pairs:
             if "=" not in pair:
-                raise OptionError("{columns}: expected {}, for example text=article", METAVAR, columns=pair)
+                raise OptionError("{columns}: expected KEY=COLUMN, for example text=article", columns=pair)
         split = [pair.split("=", 1) for pair in self.pairs]
         for names in ([key for key, _ in split if key], [column for _, column in split]):
             if twice := [name for name, count in Counter(names).items() if count > 1]:
@@ -108,8 +109,8 @@ AS_NAMED = Columns()
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Declares the two options."""
-    parser.add_argument("--columns", action="append", metavar=METAVAR, help=COLUMNS)
-    parser.add_argument("--number-ids", action="store_true", help=NUMBER_IDS)
+    for name in ("columns", "number_ids"):
+        options_of(Options)[name].add_to(parser)
 
 
 def columns_of(pairs: Sequence[str] | None, number_ids: bool | None) -> Columns:

@@ -11,13 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from hat_fairseq.data.compression import LONGEST_POINTER, check_pointer, decompressed
-from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.text import is_blank
+from hat_fairseq.options import OptionError
 
 MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # byte order marks
@@ -290,22 +289,6 @@ def rows_of_lists(value: Any, name: str) -> Any:
     if not all(isinstance(each, list) for each in value.values()) or len(set(map(len, value.values()))) != 1:
         raise ValueError(f"{name} must be a list, or an object of lists of one length, not {value!r:.60}")
     return [dict(zip(value, each, strict=True)) for each in zip(*value.values(), strict=True)]
-
-
-def check_number(value: Any, name: str, whole: bool = False, least: int | None = None) -> None:
-    """Raises ValueError for a value that is no number, is NaN, has a fraction (`whole`), or is below `least`."""
-    if not isinstance(value, Integral if whole else Real) or isinstance(value, bool) or value != value:
-        raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r:.60}")
-    if least is not None and value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}")
-
-
-def check_option(value: Any, name: str, whole: bool = False, least: int | None = None) -> None:
-    """Checks the value of an option as `check_number`."""
-    try:
-        check_number(value, name, whole, least)
-    except ValueError as error:
-        raise OptionError(f"{{{name}}}{{}}", str(error).removeprefix(name), **{name: None}) from None
 
 
 class Fields:

@@ -19,6 +19,7 @@ from hat_fairseq.data.options import POLICIES, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible
+from hat_fairseq.options import OptionError
 from hat_fairseq.suggestions import did_you_mean
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
@@ -203,7 +204,7 @@ class LabelledKind(Kind):
         """Returns `prediction_options` with these values; ValueError for a name that this kind does not have."""
         known = () if self.prediction_options is None else fields(self.prediction_options)
         if others := sorted(values.keys() - {item.name for item in known}):
-            raise ValueError(f"--{others[0].replace('_', '-')} has no effect on the kind {self.name}: remove it")
+            raise OptionError(f"{{{others[0]}}} has no effect on the kind {self.name}: remove it", **{others[0]: None})
         return None if self.prediction_options is None else self.prediction_options(**values)
 
     def texts_of_row(self, record: Any, row: Row) -> tuple[Text, ...]:

@@ -5,11 +5,11 @@ here, so every file of it may import the options.
 """
 
 import argparse
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
+
+from hat_fairseq.options import check_values, option, options_of
 
 #: How running text is split into sentences, what its line breaks are, and what becomes of segments without
 #: counterpart: see `text.py` and `kinds/aligned.py`.
@@ -19,10 +19,6 @@ ON_MISALIGNED = ("error", "drop", "merge")
 WORD_TOKENIZERS = ("none", "moses", "jieba")  # see `word_tokenizer.py`
 BPES = ("learned", "gpt2", "sentencepiece", "tokenizer")
 POLICIES = ("error", "truncate", "truncate-sentences", "chunk")  # for long input; see `long_input.py`
-COLUMNS = "read a key of records from another column or key of the data, e.g. text=article or text=translation.en; "
-COLUMNS += "=COLUMN leaves a column out; repeat the option for each"
-NUMBER_IDS = "number the records of each split SPLIT-1, SPLIT-2 and so on; the data must have no ids"
-METAVAR = "KEY=COLUMN"
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
@@ -35,59 +31,6 @@ TITLES = {  # of the groups in the help
     WINDOWS: "--kind qa and document_qa",
     TARGETS: "--kind text: documents with targets",
 }
-
-
-class OptionError(ValueError):
-    """A mistake in options, which are flags on the command line and arguments in Python.
-
-    `text` has a field such as `{splitter}` for each of the `options`, which stands for its name, and its value if that
-    is not None; and `{}` for each of the `texts`, which stay as they are.
-    """
-
-    def __init__(self, text: str, *texts: object, **options: Any) -> None:
-        flags = {name: typed(name) if value is None else f"{typed(name)} {value}" for name, value in options.items()}
-        arguments = {
-            name: name if value is None else f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
-            for name, value in options.items()
-        }
-        super().__init__(text.format(*texts, **flags))
-        self.in_python = text.format(*texts, **arguments)
-
-    def at(self, where: object, way_out: str = "") -> "OptionError":
-        """Returns the same with a place before it, and what to do after it."""
-        error = OptionError("{}: {}{}", where, self, way_out)
-        error.in_python = f"{where}: {self.in_python}{way_out}"
-        return error
-
-    def __reduce__(self) -> Any:
-        return ValueError, self.args  # between processes
-
-
-@contextmanager
-def as_in_python() -> Iterator[None]:
-    """Has an error of options, raised in the block, name arguments instead of flags."""
-    try:
-        yield
-    except OptionError as error:
-        error.args = (error.in_python,)
-        raise
-
-
-def typed(name: str) -> str:
-    """Returns the name of an option as a flag."""
-    return f"--{name.replace('_', '-')}"
-
-
-def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """Returns a field that is an option with this help text.
-
-    `metavar`: name of the value in the help, `N` for numbers; `group`: of the kinds of data that it has an effect with,
-    empty for all; `least`, `most`: the lowest and the highest number; `typed`: what stands for True and for False on
-    the command line, where another flag decides this option, whose own flag the help does not list.
-    """
-    metadata = {"help": text, "choices": tuple(choices), "metavar": "N", "group": "", "least": None, "most": math.inf}
-    metadata["typed"] = ()
-    return field(default=default, metadata=metadata | more)
 
 
 @dataclass(frozen=True)
@@ -108,6 +51,7 @@ class Settings:
         "all as ends of sentences",
         LINE_BREAKS,
         group=TEXT,
+        needs="splitter=punctuation|library",
     )
     source_language: str = option(
         "en", "the language of the source, a code of BCP 47 such as de or zh-CN", metavar="CODE", group=TEXT
@@ -129,19 +73,19 @@ class Settings:
         False,
         "put <sep> between the segments of the target",
         group=TARGETS,
-        typed=("--target-separator", "--no-target-separator"),
+        flags=("--target-separator", "--no-target-separator"),
     )
     roles: bool = option(
         False,
         "write a parallel stream with the role of each source token",
         group=TARGETS,
-        typed=("--roles stream", "--roles none"),
+        flags=("--roles stream", "--roles none"),
     )
     role_in_text: bool = option(
         False,
         "put the role of the speaker before each turn: `PM : Hello everybody .`",
         group=TARGETS,
-        typed=("--roles text", "--roles none"),
+        flags=("--roles text", "--roles none"),
     )
     max_source_tokens: int | None = option(
         None, "the maximum number of tokens of a source, with markers and </s>", least=3
@@ -152,13 +96,16 @@ class Settings:
     long_source: str = option(
         "error", "refuse a longer source, truncate it, drop its last sentences, or divide it into chunks", POLICIES
     )
-    long_target: str = option("error", "refuse a longer target, or truncate it", POLICIES[:2], group=TARGETS)
+    long_target: str = option(
+        "error", "refuse a longer target, or truncate it", POLICIES[:2], group=TARGETS, needs="max_target_tokens"
+    )
     max_chunk_tokens: int | None = option(
         None,
         "with --aligned: truncate a chunk of one segment that is longer than this (default: it stays whole); no chunk "
         "of several segments is longer",
         group=TARGETS,
         least=2,
+        needs="aligned and long_source=chunk",
     )
     segments: str = option(
         "sentences",
@@ -167,21 +114,21 @@ class Settings:
         group=ROWS,
     )
     segment_length: int = option(
-        128, "the maximum number of tokens of a packed segment, with its marker and a </s>", group=ROWS, least=3
+        128,
+        "the maximum number of tokens of a packed segment, with its marker and a </s>",
+        group=ROWS,
+        least=3,
+        needs="segments=packed or max_segments",
     )
-    max_segments: int | None = option(None, "the maximum number of segments in a row", group=ROWS, least=1)
-    window_overlap: int = option(128, "the maximum number of tokens that two windows share", group=WINDOWS, least=0)
+    max_segments: int | None = option(
+        None, "the maximum number of segments in a row", group=ROWS, least=1, needs="segments=sentences|packed"
+    )
+    window_overlap: int = option(
+        128, "the maximum number of tokens that two windows share", group=WINDOWS, least=0, needs="long_source=chunk"
+    )
 
     def __post_init__(self) -> None:
-        for item in options_of(type(self)):
-            value, choices, least = getattr(self, item.name), item.metadata["choices"], item.metadata["least"]
-            if choices and value not in choices:
-                raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
-            if least is not None and value is not None:
-                most = item.metadata["most"]
-                if not least <= value <= most or value == math.inf:
-                    limit = f" and at most {most}" if most < math.inf else " and finite" if value == math.inf else ""
-                    raise ValueError(f"{flag(item)} must be at least {least}{limit}, not {value}")
+        check_values(type(self), self)
 
     @property
     def whole(self) -> bool:
@@ -202,7 +149,9 @@ class Options(Settings):
         BPES,
         group=TEXT,
     )
-    num_codes: int = option(40000, "with --bpe learned: the number of codes to learn", group=TEXT, least=1)
+    num_codes: int = option(
+        40000, "with --bpe learned: the number of codes to learn", group=TEXT, least=1, needs="bpe=learned"
+    )
     negative_windows: float = option(
         1.0,
         "keep this fraction, from 0 to 1, of the training windows without an answer",
@@ -216,9 +165,17 @@ class Options(Settings):
         "with --aligned: refuse segments without counterpart, drop them, or merge them with others",
         ON_MISALIGNED,
         group=TARGETS,
+        needs="aligned",
     )
-    columns: tuple[str, ...] = option((), COLUMNS, metavar=METAVAR)
-    number_ids: bool = option(False, NUMBER_IDS)
+    columns: tuple[str, ...] = option(
+        (),
+        "read a key of records from another column or key of the data, e.g. text=article or text=translation.en; "
+        "=COLUMN leaves a column out; repeat the option for each",
+        metavar="KEY=COLUMN",
+    )
+    number_ids: bool = option(
+        False, "number the records of each split SPLIT-1, SPLIT-2 and so on; the data must have no ids"
+    )
     limit: int | None = option(None, "read only the first N documents of each split", least=1)
     partial: bool = option(False, "accept an incomplete release")
 
@@ -230,39 +187,16 @@ class Options(Settings):
         return Settings(**{**values, "role_labels": role_labels})
 
 
-def options_of(declared: type[Settings]) -> list[Field[Any]]:
-    """Returns the fields of the class that are options."""
-    return [item for item in fields(declared) if item.metadata]
-
-
-def flag(item: Field[Any], value: Any = None) -> str:
-    """Returns an option as it is typed: `--splitter given`, `--no-aligned`; without a value `--splitter`."""
-    if isinstance(value, bool) and item.metadata["typed"]:
-        return str(item.metadata["typed"][not value])
-    if isinstance(value, bool):
-        return typed(item.name) if value else typed(f"no_{item.name}")
-    return typed(item.name) if value is None else f"{typed(item.name)} {value}"
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares all options. What is not given is None: then the reader's default holds, or else ours."""
     groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
-    for item in options_of(Options):
-        group, default = groups[item.metadata["group"]], item.default
-        shown = "" if default in (None, ()) or item.type is bool else f" (default: {default})"
-        words = {"help": item.metadata["help"] + shown, "default": None}
-        if item.metadata["typed"]:
-            words["help"] = argparse.SUPPRESS
-        if item.name == ROLES:
-            add_roles(group)
-        elif item.type is bool:
-            group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
+    for name, each in options_of(Options).items():
+        words: dict[str, Any] = {"help": argparse.SUPPRESS if each.flags else each.help_with_default}
+        words |= {"action": argparse.BooleanOptionalAction} if each.type is bool else {}
+        if name == ROLES:
+            add_roles(groups[each.group])
         else:
-            number = int if item.type in (int, int | None) else float if item.type is float else str
-            choices = item.metadata["choices"]
-            words |= {"action": "append"} if isinstance(default, tuple) else {}
-            metavar = "|".join(choices) or item.metadata["metavar"]
-            group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
+            each.add_to(groups[each.group], **words)
 
 
 def add_roles(group: argparse._ArgumentGroup) -> None:

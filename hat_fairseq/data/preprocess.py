@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,13 @@ from hat_fairseq.data.columns import columns_of
 from hat_fairseq.data.files import at
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.language import parse_code
-from hat_fairseq.data.options import ROWS, Options, Settings, add_options, flag, options_of, options_of_roles
+from hat_fairseq.data.options import ROWS, Options, Settings, add_options, options_of_roles
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader, names
 from hat_fairseq.data.run import Run
 from hat_fairseq.data.text import SEPARATOR
+from hat_fairseq.options import check_effects, no_effect, options_of, typed
 from hat_fairseq.suggestions import did_you_mean
 from hat_fairseq.workers import Workers, add_workers
 
@@ -96,9 +97,9 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
 
     Raises ValueError if they disagree.
     """
-    kind, known = kind_of(reader.kind), {item.name for item in options_of(Options)}
+    kind, known = kind_of(reader.kind), options_of(Options)
     arguments = options_of_roles(with_languages(arguments))
-    if unknown := sorted(reader.defaults.keys() - known | reader.defaults.keys() & OF_TABLES):
+    if unknown := sorted(reader.defaults.keys() - known.keys() | reader.defaults.keys() & OF_TABLES):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(known))}")
     chosen = {name: value for name, value in arguments.items() if name in known and value is not None}
     chosen |= {"columns": tuple(chosen.get("columns") or ())}
@@ -108,8 +109,8 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
         options = replace(options, target_separator=True)
     if options.vocabulary:
         options = inherit(options, arguments)
-    check_options(options, kind)
-    check_effects(options, kind, chosen)
+    check_kind(options, kind, chosen)
+    check_stated(options, kind, chosen)
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
             f"{reader.name} has no train split to learn {'BPE codes' if kind.is_text else 'the dictionary'} "
@@ -124,7 +125,7 @@ def with_languages(values: Mapping[str, Any]) -> dict[str, Any]:
     codes = {name: values[name] for name in ("source_language", "target_language") if values.get(name) is not None}
     parsed = {}
     for name, code in codes.items():
-        with at(f"--{name.replace('_', '-')}"):
+        with at(typed(name)):
             parsed[name] = parse_code(code)
     return {**values, **parsed}
 
@@ -142,7 +143,7 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
             f"{earlier} is of data of the kind {settings.kind}, which has other tokens than --kind {options.kind}"
         )
     same_kind = settings.kind == options.kind
-    own = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
+    own = options_of(Settings) if same_kind else FOR_ANOTHER_KIND
     inherited = {name: getattr(settings, name) for name in own}
     if settings.splitter == "given":  # then line breaks had no effect
         inherited.pop("line_breaks", None)
@@ -150,26 +151,25 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
         inherited["bpe"] = pipeline.bpe.kind
     for name in ("bpe_dir", "num_codes"):
         if arguments.get(name) is not None:
-            raise ValueError(f"--{name.replace('_', '-')} and {earlier} contradict each other; leave one out")
-    for item in options_of(Options):
-        value = arguments.get(item.name)
-        if value is not None and value != (earlier_value := inherited.get(item.name, value)):
+            raise ValueError(f"{typed(name)} and {earlier} contradict each other; leave one out")
+    for name, each in options_of(Options).items():
+        value = arguments.get(name)
+        if value is not None and value != (earlier_value := inherited.get(name, value)):
             raise ValueError(
-                f"{flag(item, value)} contradicts {earlier}, which has {flag(item, earlier_value)}; leave it out"
+                f"{each.typed(value)} contradicts {earlier}, which has {each.typed(earlier_value)}; leave it out"
             )
     if not same_kind and options.target_separator and not settings.target_separator:
         raise ValueError(f"--target-separator: the dictionary of {earlier} has no {SEPARATOR}")
     return replace(options, **inherited)
 
 
-def check_options(options: Options, kind: Kind) -> None:
-    """Raises ValueError for an option that has no effect with the kind of data or with another option."""
-    for item in options_of(Options):
-        value, group = getattr(options, item.name), item.metadata["group"]
-        if group and group not in kind.options and value != item.default:
-            raise ValueError(f"{flag(item, value)} has no effect with --kind {kind.name}; remove it")
-    if options.splitter != "given" and not kind.has_running_text:
-        raise ValueError(f"--splitter {options.splitter} has no effect with --kind {kind.name}; remove it")
+def check_kind(options: Options, kind: Kind, stated: Mapping[str, Any]) -> None:
+    """Raises ValueError for an option that the kind of data does not have, or that contradicts another one."""
+    for name, each in options_of(Options).items():
+        value = getattr(options, name)
+        is_for_kind = each.group in ("", *kind.options) and (name != "splitter" or kind.has_running_text)
+        if not is_for_kind and (each.is_set(value) or each.asks(stated.get(name))):
+            raise ValueError(f"{each.typed(value)} has no effect with --kind {kind.name}; remove it")
     if options.long_source not in kind.policies:
         rows = "; documents go on in the next row" if kind.packs else ""
         raise ValueError(
@@ -178,53 +178,35 @@ def check_options(options: Options, kind: Kind) -> None:
         )
     if kind.keeps == "element" and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
-    if options.line_breaks != Options.line_breaks and options.splitter == "given":
-        raise ValueError(f"--line-breaks {options.line_breaks} is for --splitter punctuation or library")
-    if options.max_segments is not None and options.segments == "none":
-        raise ValueError("--max-segments is for --segments sentences or packed")
     if kind.keeps == "whole" and (options.segments == "none" or options.segments != "packed" and options.max_segments):
         name = "--segments none" if options.segments == "none" else "--max-segments without --segments packed"
         raise ValueError(f"{name} has no effect with --kind {kind.name}, whose texts are one segment; remove it")
     if options.bpe != "learned" and options.target_separator:
         raise ValueError(f"--target-separator needs --bpe learned: the dictionary of --bpe {options.bpe} has no <sep>")
-    if options.max_chunk_tokens is not None and not (options.aligned and options.long_source == "chunk"):
-        raise ValueError("--max-chunk-tokens is for --aligned --long-source chunk")
     if options.aligned and options.splitter != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
     if options.aligned and (options.roles or options.role_in_text):
         raise ValueError("--aligned does not go together with --roles")
 
 
-def check_effects(options: Options, kind: Kind, stated: Collection[str]) -> None:
-    """Raises ValueError for one of the `stated` options that has no effect without another one."""
+def check_stated(options: Options, kind: Kind, stated: Mapping[str, Any]) -> None:
+    """Raises ValueError for one of the `stated` options that has no effect; here also for what kinds differ in."""
+    check_effects(Options, vars(options), stated)
     limits = [options.max_source_tokens, options.max_segments]
     if options.aligned:  # chunks end where the source or the target is full
         limits += [options.max_target_tokens, options.max_chunk_tokens]
-    of_source = "--max-source-tokens or --max-segments" if ROWS in kind.options else "--max-source-tokens"
-    needed = {
-        "long_source": (any(limits), of_source),
-        "long_target": (options.max_target_tokens is not None, "--max-target-tokens"),
-        "on_misaligned": (options.aligned, "--aligned"),
-        "segment_length": (options.segments == "packed" or options.max_segments, "--segments packed or --max-segments"),
-        "window_overlap": (options.long_source == "chunk", "--long-source chunk"),
-        "num_codes": (options.bpe == "learned", "--bpe learned"),
-        "splitter": (kind.divides_text(options), "--segments sentences or packed"),
-    }
-    for item in options_of(Options):
-        value, (is_there, other) = getattr(options, item.name), needed.get(item.name, (True, ""))
-        if item.name in stated and value != item.default and not is_there:
-            raise ValueError(f"{flag(item, value)} has no effect without {other}; remove it, or add that")
+    if "long_source" in stated and not any(limits):
+        of_source = "max_source_tokens or max_segments" if ROWS in kind.options else "max_source_tokens"
+        raise no_effect("long_source", "without", of_source, options.long_source)
+    if "splitter" in stated and options.splitter != "given" and not kind.divides_text(options):
+        raise no_effect("splitter", "without", "segments=sentences|packed", options.splitter)
     if "long_source" in stated and options.long_source == "truncate-sentences" and options.segments == "none":
         raise ValueError(
             "--long-source truncate-sentences has no effect with --segments none, where no sentence has a marker; give "
             "truncate"
         )
-    if (
-        "long_target" in stated
-        and options.long_target != "error"
-        and options.aligned
-        and options.long_source == "chunk"
-    ):
+    chunks = options.aligned and options.long_source == "chunk"
+    if "long_target" in stated and options.long_target != "error" and chunks:
         raise ValueError(
             f"--long-target {options.long_target} has no effect with --aligned --long-source chunk, where a segment "
             "longer than a chunk stays whole; remove it, and add --max-chunk-tokens N to truncate such segments"

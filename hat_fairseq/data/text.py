@@ -32,7 +32,8 @@ from typing import Any
 import regex
 
 from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces, pattern, sentence_ends
-from hat_fairseq.data.options import SPLITTERS, OptionError
+from hat_fairseq.data.options import SPLITTERS
+from hat_fairseq.options import OptionError
 
 _REFERENCE = re.compile(r"&(?:(#\d{1,7}|#[xX][\da-fA-F]{1,6});|(\w+;))")  # of HTML
 # Of Chinese and Japanese, sentences of a target without <sep> come back with a space after each.

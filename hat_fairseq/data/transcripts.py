@@ -26,11 +26,11 @@ from hat_fairseq.data.formats import (
     opened,
 )
 from hat_fairseq.data.kinds.evidence import Evidence
-from hat_fairseq.data.options import OptionError
 from hat_fairseq.data.record import Turn
 from hat_fairseq.data.speakers import Said, clock, seconds, turns_of_lines
 from hat_fairseq.data.subtitles import turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
+from hat_fairseq.options import OptionError
 
 MOST = 20_000_000  # bytes of a transcript, which is read whole; a line of it takes a hundred bytes of memory or more
 WHISPER_CPP = "transcription"

@@ -17,6 +17,7 @@ from fairseq.tasks import TASK_REGISTRY
 
 from ..kernels import AUTO, choose_precision, cpu_precisions
 from ..model_folder import ModelFolder, is_model_folder
+from ..options import Option
 from ..suggestions import with_suggestion
 from . import best, log
 from .trust import check_file, plain
@@ -215,10 +216,9 @@ def _check_numbers(cfg: Any) -> None:
         ("dataset", "num_workers", 0),
         ("common", "log_interval", 1),
     ):
-        if (value := cfg[section][name]) is not None and value < least:
-            raise ValueError(f"--{name.replace('_', '-')} {value}: it must be at least {least}")
-    if min(cfg.optimization.update_freq) < 1:
-        raise ValueError(f"--update-freq {cfg.optimization.update_freq}: it must be at least 1")
+        Option(name, int, None, "", least=least).check(cfg[section][name])
+    for number in cfg.optimization.update_freq:
+        Option("update_freq", int, 1, "", least=1).check(number)
     betas, overrides = getattr(cfg.optimizer, "adam_betas", None), cfg.checkpoint.optimizer_overrides
     if betas is not None and not _is_literal(betas, tuple | list, 2):
         raise ValueError(f'--adam-betas {betas}: it must be two numbers, as "(0.9, 0.98)"')

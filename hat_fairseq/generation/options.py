@@ -1,77 +1,103 @@
-"""Generation options: names and ranges. fairseq ignores unknown names and numbers that make no sense."""
+"""Generation options of fairseq, which ignores unknown names and numbers that make no sense."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ..data.dictionary import EOS, PAD, UNKNOWN
 from ..data.files import at, parse_json
-from ..data.options import OptionError
+from ..options import OptionError, as_in_python, option, options_of
 from .search import SearchOptions
 
 
-class Option(NamedTuple):
-    """A generation option of fairseq; `least`: the least number that makes sense, beside the default."""
+@dataclass(frozen=True)
+class Searched:
+    """Options of our beam search, and of fairseq."""
 
-    name: str
-    default: Any
-    help: str
-    least: int | None = None
+    beam: int = option(5, "keep this many hypotheses in each step", least=1)
+    nbest: int = option(1, "return this many texts for each document", least=1)
+    max_len_a: float = option(
+        0.0,
+        "write at most this many times the tokens of the source, plus --max-len-b",
+        least=0,
+        excludes="match_source_len",
+    )
+    max_len_b: int = option(
+        200,
+        "write at most this many tokens beyond --max-len-a times those of the source",
+        least=0,
+        excludes="match_source_len",
+    )
+    min_len: int = option(1, "write at least this many tokens, without </s>", least=0)
+    unnormalized: bool = option(False, "compare the sums of the log-probabilities of hypotheses, not their means")
+    lenpen: float = option(
+        1.0, "the exponent of the length penalty; more than 1 favours longer texts", excludes="unnormalized"
+    )
+    unkpen: float = option(0.0, "subtract this from the log-probability of <unk>", most=math.inf)
+    no_repeat_ngram_size: int = option(0, "repeat no n-gram of this many tokens within a text; 0 allows all", least=0)
+    temperature: float = option(1.0, "divide logits by this number; above 1, probabilities become more equal", above=0)
 
 
-SEARCHED = (  # of our beam search, and of fairseq
-    Option("beam", 5, "keep this many hypotheses in each step", 1),
-    Option("nbest", 1, "return this many texts for each document", 1),
-    Option("max_len_a", 0.0, "write at most this many times the tokens of the source, plus --max-len-b", 0),
-    Option("max_len_b", 200, "write at most this many tokens beyond --max-len-a times those of the source", 0),
-    Option("min_len", 1, "write at least this many tokens, without </s>", 0),
-    Option("unnormalized", False, "compare the sums of the log-probabilities of hypotheses, not their means"),
-    Option("lenpen", 1.0, "the exponent of the length penalty; more than 1 favours longer texts"),
-    Option("unkpen", 0.0, "subtract this from the log-probability of <unk>"),
-    Option("no_repeat_ngram_size", 0, "repeat no n-gram of this many tokens within a text; 0 allows all", 0),
-    Option("temperature", 1.0, "divide logits by this number; above 1, probabilities become more equal"),
-)
-NOT_SEARCHED = (  # of fairseq's generator alone
-    Option("match_source_len", False, "make texts as long as their source"),
-    Option("sampling", False, "draw words instead of searching"),
-    Option("sampling_topk", -1, "with --sampling: draw from this many most probable words; -1 for all", 1),
-    Option("sampling_topp", -1.0, "with --sampling: draw from the fewest words with this probability; -1 for all"),
-    Option(
-        "diverse_beam_groups",
+@dataclass(frozen=True)
+class Generation(Searched):
+    """Options of generation; those that `Searched` does not have are of fairseq's generator alone."""
+
+    match_source_len: bool = option(False, "make texts as long as their source")
+    sampling: bool = option(False, "draw words instead of searching")
+    sampling_topk: int = option(
+        -1,
+        "with --sampling: draw from this many most probable words; -1 for all",
+        least=1,
+        needs="sampling",
+        excludes="sampling_topp",
+    )
+    sampling_topp: float = option(
+        -1.0,
+        "with --sampling: draw from the fewest words with this probability; -1 for all",
+        above=0,
+        most=1,
+        needs="sampling",
+    )
+    diverse_beam_groups: int = option(
         -1,
         "the groups of diverse beam search, of which a single text mostly comes from the first; -1 for none",
-        1,
-    ),
-    Option("diverse_beam_strength", 0.5, "the penalty between groups of diverse beam search"),
-    Option("diversity_rate", -1.0, "the penalty between siblings in diverse sibling search; -1 for none", 0),
-)
-OPTIONS = SEARCHED + NOT_SEARCHED
-DEFAULTS = {option.name: option.default for option in OPTIONS}
-VALUES = {bool: ((bool,), "true or false"), int: ((int,), "a whole number"), float: ((int, float), "a number")}
-MINIMUM = {option.name: option.least for option in OPTIONS if option.least is not None}
+        least=1,
+    )
+    diverse_beam_strength: float = option(
+        0.5, "the penalty between groups of diverse beam search", needs="diverse_beam_groups"
+    )
+    diversity_rate: float = option(-1.0, "the penalty between siblings in diverse sibling search; -1 for none", least=0)
+
+
+@dataclass(frozen=True)
+class Drawn(Generation):
+    """Options of generation, and the seed of a command."""
+
+    seed: int = option(1, "the seed of --sampling", needs="sampling")
+
+
+OPTIONS = options_of(Generation)
+DEFAULTS = {name: each.default for name, each in OPTIONS.items()}
+NOT_SEARCHED = [name for name in OPTIONS if name not in options_of(Searched)]
 EXCLUSIVE = ("sampling", "diverse_beam_groups", "diversity_rate", "match_source_len")  # kinds of search
 
 
-def check_ranges(options: Mapping[str, Any]) -> None:
-    """Raises ValueError for a number below the least one that makes sense, and for what is no finite number."""
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raises ValueError for an unknown option, or a value that an option cannot have."""
     for name, value in options.items():
-        if isinstance(value, float) and not math.isfinite(value) and (name, value) != ("unkpen", math.inf):
-            raise ValueError(f"{name} must be a finite number, not {value}")
-    for name, least in MINIMUM.items():
-        if (value := options.get(name)) is not None and value < least and value != DEFAULTS[name]:
-            raise ValueError(f"{name} must be at least {least}, not {value}")
-    if (share := options.get("sampling_topp")) is not None and not (0 < share <= 1 or share == -1):
-        raise ValueError(f"sampling_topp must be more than 0 and at most 1, or -1 for all words, not {share}")
-    if (temperature := options.get("temperature")) is not None and temperature <= 0:
-        raise ValueError(f"temperature must be more than 0, not {temperature}")
+        if name not in OPTIONS:
+            raise ValueError(f"unknown generation option {name!r}; known are {', '.join(sorted(OPTIONS))}")
+        OPTIONS[name].check(value)
     if options.get("no_repeat_ngram_size") == 1:
         text = "{no_repeat_ngram_size} would allow no word twice; use 2 or more, or 0 for no blocking"
         raise OptionError(text, no_repeat_ngram_size=1)
 
 
-def is_set(options: Mapping[str, Any], name: str) -> bool:
-    """Returns whether an option has another value than fairseq's default."""
-    return options.get(name) not in (None, DEFAULTS[name])
+def check_json(options: Mapping[str, Any], source: str) -> None:
+    """Checks options as `check_options`; in a file or a flag of JSON, the `source`, they are called as in Python."""
+    with at(source), as_in_python():
+        check_options(options)
 
 
 def longest_text(max_len_a: float, max_len_b: int, min_len: int, source_tokens: int, positions: int) -> int:
@@ -115,18 +141,6 @@ def search_options(
     )
 
 
-def check_options(options: Mapping[str, Any], source: str) -> None:
-    """Raises ValueError for an unknown option, or a value of another type or out of range; `source`: who gives it."""
-    for name, value in options.items():
-        if name not in DEFAULTS:
-            raise ValueError(f"{source}: unknown generation option {name!r}; known are {', '.join(sorted(DEFAULTS))}")
-        types, expected = VALUES[type(DEFAULTS[name])]
-        if type(value) not in types:
-            raise ValueError(f"{source}: {name} must be {expected}, not {value!r:.60}")
-    with at(source):
-        check_ranges(options)
-
-
 def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
     """Parses options such as beam or lenpen from the value of `flag`; ValueError if it is no JSON object of them."""
     try:
@@ -135,5 +149,5 @@ def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
         raise ValueError(f"{flag} {text}: not JSON ({error})") from None
     if not isinstance(options, dict):
         raise ValueError(f'{flag} {text}: expected a JSON object such as {{"beam": 4}}')
-    check_options(options, flag)
+    check_json(options, flag)
     return options

@@ -9,12 +9,11 @@ from typing import Any
 
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.files import Fields
-from ..data.options import OptionError, typed
 from ..model_folder import GENERATION, ModelFolder, is_model_folder
-from .options import DEFAULTS, EXCLUSIVE, OPTIONS, check_options, is_set
+from ..options import OptionError, check_effects, options_of
+from .options import DEFAULTS, EXCLUSIVE, OPTIONS, Drawn, check_json, check_options
 
 logger = logging.getLogger(__name__)
-flag = typed
 
 # fairseq's options that transformers has, too.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
@@ -42,15 +41,12 @@ WITHOUT_EFFECT: dict[str, Any] = {
     **dict.fromkeys(("dola_layers", "max_time", "watermarking_config")),
 }
 NEEDED = ("forced_eos_token_id", "early_stopping")
-# Options that have an effect with another one only.
-SEED = 1
-NEEDS = {"sampling_topk": "sampling", "sampling_topp": "sampling", "diverse_beam_strength": "diverse_beam_groups"}
-
+SEED = Drawn.seed
 
 # Options of generation that are flags. A model's folder, fairseq-generate and Python take all of `OPTIONS`.
 OF_A_PAGE = ("beam", "max_len_b", "min_len", "no_repeat_ngram_size")
 OF_A_FOLDER = (*OF_A_PAGE, "max_len_a", "lenpen")
-FLAGS = (*OF_A_FOLDER, "temperature", "sampling", "sampling_topp")
+FLAGS = (*OF_A_FOLDER, "temperature", "sampling", "sampling_topp", "seed")
 
 
 def add_generation(
@@ -60,22 +56,15 @@ def add_generation(
 ) -> None:
     """Declares the options of generation with these names, without values by default; see `stated_options`."""
     group = parser.add_argument_group(f"generation, as in fairseq-generate (default: {default})")
-    for name, value, text, _ in (option for option in OPTIONS if option.name in names):
-        if isinstance(value, bool):
-            group.add_argument(flag(name), action="store_true", default=None, help=text)
-        else:
-            metavar = "N" if isinstance(value, int) else "X"
-            group.add_argument(flag(name), type=type(value), metavar=metavar, help=f"{text} (default: {value})")
-
-
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, metavar="N", help=f"the seed of --sampling (default: {SEED})")
+    for name, each in options_of(Drawn).items():
+        if name in names:
+            each.add_to(group, help=each.help_with_default)
 
 
 def stated_options(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the options that were given as flags; ValueError for one that makes no sense."""
-    options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
-    check_options(options, "generation")
+    options = {name: value for name in OPTIONS if (value := getattr(args, name, None)) is not None}
+    check_options(options)
     return options
 
 
@@ -84,26 +73,10 @@ def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: i
     options = {**packaged, **stated}
     if stated.get("nbest", 1) != 1:
         raise OptionError("{nbest} has no effect: each document gets its best text alone; remove it", nbest=None)
-    for name in sorted(stated.keys() & NEEDS.keys()):
-        if not is_set(options, NEEDS[name]):
-            raise no_effect(name, "without", NEEDS[name])
-    if "sampling_topk" in stated and is_set(options, "sampling_topp"):
-        text = "{sampling_topk} has no effect with {sampling_topp}: remove one of them"
-        raise OptionError(text, sampling_topk=None, sampling_topp=None)
-    if len(kinds := [name for name in EXCLUSIVE if is_set(options, name)]) > 1:
+    check_effects(Drawn, options, {**stated, "seed": seed})
+    if len(kinds := [name for name in EXCLUSIVE if OPTIONS[name].is_set(options.get(name))]) > 1:
         text = f"{' and '.join(f'{{{name}}}' for name in kinds)} exclude each other: keep one of them"
         raise OptionError(text, **dict.fromkeys(kinds))
-    if options.get("match_source_len") and (limits := sorted({"max_len_a", "max_len_b"} & stated.keys())):
-        raise no_effect(limits[0], "with", "match_source_len")
-    if seed is not None and not options.get("sampling"):
-        raise no_effect("seed", "without", "sampling")
-    if "lenpen" in stated and options.get("unnormalized"):
-        raise no_effect("lenpen", "with", "unnormalized")
-
-
-def no_effect(name: str, word: str, other: str) -> OptionError:
-    """Returns the error of an option that has no effect with, or without, another one."""
-    return OptionError(f"{{{name}}} has no effect {word} {{{other}}}: remove it", **{name: None, other: None})
 
 
 def packaged_options(models: str | Path) -> dict[str, Any]:
@@ -118,11 +91,12 @@ def packaged_options(models: str | Path) -> dict[str, Any]:
     folder = ModelFolder.open(path)
     file = path / GENERATION
     values = Fields.read(file, optional=True).record
-    options = {**of_transformers(values), **folder.part("generation").record}
+    options, own = of_transformers(values), folder.part("generation")
     if named := without_effect(values):
         logger.warning("%s: no effect outside of transformers: %s", file, ", ".join(named))
-    check_options(options, str(file))
-    return options
+    check_json(options, str(file))
+    check_json(own.record, own.where)
+    return {**options, **own.record}
 
 
 def without_effect(values: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from fairseq.search import DiverseBeamSearch
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
-from .options import check_ranges, longest_text
+from .options import check_options, longest_text
 from .search import FORBIDDEN, NOT_NUMBERS, block_repeated_ngrams
 
 
@@ -25,7 +25,7 @@ class SharedMemoryGenerator(SequenceGenerator):
     def __init__(
         self, models: list[Any], tgt_dict: Any, beam_size: int = 1, no_repeat_ngram_size: int = 0, **options: Any
     ) -> None:
-        check_ranges({"no_repeat_ngram_size": no_repeat_ngram_size})
+        check_options({"no_repeat_ngram_size": no_repeat_ngram_size})
         beam_size = min(beam_size, len(tgt_dict) - 2)
         super().__init__(SharedMemory(models, beam_size), tgt_dict, beam_size, **options)
         if no_repeat_ngram_size:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from ..data.kinds import Kind
 from ..data.options import POLICIES, WINDOWS, Settings
+from ..options import as_in_python, check_values, option
 from .documents import cut_part
 
 PADDING = (True, False, "longest", "max_length", "do_not_pad")
@@ -20,12 +21,12 @@ class CallOptions:
     add_special_tokens: bool = True
     padding: bool | str | None = None
     truncation: bool | str | None = None
-    max_length: int | None = None
-    max_target_length: int | None = None
-    stride: int | None = None
+    max_length: int | None = option(None, "the maximum number of tokens", least=1)
+    max_target_length: int | None = option(None, "the maximum number of tokens of a target", least=1)
+    stride: int | None = option(None, "the number of tokens that two windows share", least=0)
     is_split_into_words: bool = False
-    pad_to_multiple_of: int | None = None
-    padding_side: str | None = None
+    pad_to_multiple_of: int | None = option(None, "pad rows to a multiple of this many tokens", least=1)
+    padding_side: str | None = option(None, "the side on which rows are padded", ("left", "right"))
     return_tensors: Any = None
     return_token_type_ids: bool | None = None
     return_attention_mask: bool | None = None
@@ -50,12 +51,8 @@ class CallOptions:
         for name, value, known in (("padding", self.padding, PADDING), ("truncation", self.truncation, TRUNCATION)):
             if value is not None and value not in known:
                 raise ValueError(f"{name}={value!r}: give one of {', '.join(map(repr, known))}")
-        if self.padding_side not in (None, "left", "right"):
-            raise ValueError(f"padding_side={self.padding_side!r}: give 'left' or 'right'")
-        for name, least in (("max_length", 1), ("max_target_length", 1), ("stride", 0), ("pad_to_multiple_of", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name}={value}: give at least {least}")
+        with as_in_python():
+            check_values(CallOptions, self)
         if self.return_token_type_ids:
             raise ValueError("return_token_type_ids=True: these models have no types of tokens")
         if self.pad_to_multiple_of is not None and self.padding in (False, "do_not_pad"):

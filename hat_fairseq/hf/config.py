@@ -8,17 +8,18 @@ from typing import Any
 from transformers import PretrainedConfig
 
 from ..data.dictionary import EOS, SPECIAL, SPECIAL_IDS
+from ..data.files import Fields, at
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
-from ..modules.fields import options_of
 from ..networks import NETWORKS
+from ..networks.config import Head, Sizes
 from ..networks.hat import ENCODER_DECODERS
 from ..networks.roberta import DEFAULT_POSITIONS
 from ..networks.units import UNLIMITED
+from ..options import as_in_python, check_values, options_of
 
-KEYS_OF_HEAD = {"level", "classes", "inner_dim", "labels"}  # labels are for the export
+KEYS_OF_HEAD = {*options_of(Head), "labels"}  # labels are for the export
 TOKENS = SPECIAL_IDS | {"decoder_start_token_id": EOS}  # those of every dictionary
 OF_ENCODER_DECODERS = ("source_vocab_size", "max_target_positions", "num_roles")
-NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 
 
 class HasLoader:
@@ -85,7 +86,8 @@ class HatConfig(HasLoader, PretrainedConfig):
             # Settings of another type are refused with their names when the network is built.
             self.max_source_positions = longest if isinstance(longest, int) else 1024
         self.num_roles = num_roles
-        self._check_sizes()
+        with as_in_python():
+            check_values(Sizes, self)
         if self.heads and not {"num_labels", "id2label"} & kwargs.keys():
             kwargs |= labels_of(self.heads)
         refuse_untied(kwargs)
@@ -178,22 +180,13 @@ class HatConfig(HasLoader, PretrainedConfig):
         if (known := self._known()) and (unknown := sorted(self.settings.keys() - known)):
             raise ValueError(f"the network {self.network} has no setting {unknown[0]!r}; it has {listed(known)}")
         for name, head in self.heads.items():
-            if not isinstance(head, Mapping):
-                raise ValueError(f"the head {name!r} is no object with {listed(KEYS_OF_HEAD)}")
-            if unknown := sorted(head.keys() - KEYS_OF_HEAD):
-                raise ValueError(f"the head {name!r} has no {unknown[0]!r}; it has {listed(KEYS_OF_HEAD)}")
+            Fields(head, f"the head {name!r}", KEYS_OF_HEAD)
             if missing := sorted(KEYS_OF_HEAD - {"labels"} - head.keys()):
                 raise ValueError(f"the head {name!r} lacks {missing[0]!r}; it needs level, classes and inner_dim")
-            check_size(f"classes of the head {name!r}", head["classes"])
-            if head["inner_dim"] is not None:
-                check_size(f"inner_dim of the head {name!r}", head["inner_dim"])
+            with at(f"the head {name!r}"), as_in_python():
+                check_values(Head, Namespace(**head))
         if self.heads and self.__dict__.get("network") in ENCODER_DECODERS:
             raise ValueError(f"heads: the network {self.network} has no classification heads")
-
-    def _check_sizes(self) -> None:
-        names = ("vocab_size", "source_vocab_size", "max_source_positions", "max_target_positions", "num_roles")
-        for name in names:
-            check_size(name, getattr(self, name), 0 if name == "num_roles" else 1)
 
     def network_config(self, networks: Iterable[str]) -> Any:
         """Returns the dataclass of `settings`.
@@ -203,10 +196,8 @@ class HatConfig(HasLoader, PretrainedConfig):
         """
         if self.network not in networks:
             raise ValueError(f"the network is {self.network!r}; this class has {', '.join(networks)}")
-        for name, _, value_type in options_of(NETWORKS[self.network]):
-            if self.settings.get(name) is not None:
-                check_type(name, self.settings[name], value_type)
-        return NETWORKS[self.network].from_args(Namespace(**self.settings))
+        with as_in_python():
+            return NETWORKS[self.network].from_args(Namespace(**self.settings))
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)
@@ -228,20 +219,6 @@ def refuse_untied(options: Mapping[str, Any]) -> None:
         raise ValueError(
             "tie_word_embeddings=False: the settings of the network say which tables are one; leave it out"
         )
-
-
-def check_type(name: str, value: Any, value_type: type) -> None:
-    """Raises ValueError for a value of another type; an integer is a number, and a bool is none."""
-    allowed = (int, float) if value_type is float else value_type
-    if not isinstance(value, allowed) or (isinstance(value, bool) and value_type is not bool):
-        raise ValueError(f"the setting {name} is {value!r:.80}: it must be {NAMES.get(value_type, value_type)}")
-
-
-def check_size(name: str, value: Any, least: int = 1) -> None:
-    """Raises ValueError for what is no integer of at least `least`."""
-    check_type(name, value, int)
-    if value < least:
-        raise ValueError(f"the setting {name} is {value}: it must be at least {least}")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from os.path import exists, isfile  # False for a word that is too long to be a name
 from pathlib import Path
 from typing import BinaryIO
@@ -20,13 +21,14 @@ from ..data.files import json_lines, of_type
 from ..data.kinds import kind_of
 from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction, raw_text, units_of_row
 from ..data.language import is_other_alphabet
-from ..data.options import COLUMNS, METAVAR
+from ..data.options import Options
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import Said
 from ..data.text import is_blank
 from ..data.transcripts import STDIN, Transcript, chosen_of, of_record, read_transcript
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
+from ..options import options_of
 from ..suggestions import did_you_mean, unknown_flag
 from ..weights.names import MEETING_NAME, NAMES
 from . import command, jobs, reading
@@ -108,13 +110,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="ID", help="ask the document with this id, if TRANSCRIPT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
-    parser.add_argument("--columns", action="append", metavar=METAVAR, help=COLUMNS)
+    options_of(Options)["columns"].add_to(parser)
     group = parser.add_argument_group("passages")
     text = "show at most this many passages for a question, best first (default: %(default)s)"
-    group.add_argument("--passages", type=int, default=PASSAGES, metavar="N", help=text)
+    options_of(EvidenceOptions)["most_passages"].add_to(group, dest="passages", default=PASSAGES, help=text)
     text = "show turns with at least this probability as passages, whether or not the model says that they answer "
     text += "(default: the model decides)"
-    group.add_argument("--threshold", type=float, metavar="X", help=text)
+    options_of(EvidenceOptions)["threshold"].add_to(group, help=text)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON object for each question instead of text")
     text = "write the JSON objects to this file, which ends in .jsonl; - is the standard output, as with --json"
@@ -133,9 +135,7 @@ def main(args: argparse.Namespace) -> int:
     if warning := without_quotation_marks(args.questions):
         print(warning, file=sys.stderr)
     check_files(args)
-    if args.passages < 1:
-        raise ValueError(f"--passages must be at least 1, not {args.passages}")
-    options = EvidenceOptions(args.threshold)
+    options = replace(EvidenceOptions(args.threshold, args.passages), most_passages=None)  # the page has all
     transcript = transcript_of(args)
     record = transcript.record(args.questions)
     reading.check_splitter([record], args.splitter)

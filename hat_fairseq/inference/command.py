@@ -11,8 +11,9 @@ from ..data.files import json_lines
 from ..data.options import SPLITTERS
 from ..data.outputs import atomic_file, check_output, named_errors
 from ..kernels import AUTO, PRECISIONS
+from ..options import options_of
 from ..workers import Workers, add_workers
-from .rows import BATCH_SIZE, BATCH_TOKENS
+from .rows import BatchOptions
 
 MODEL = "the checkpoint or folder of a model, demo, meeting, or USER/NAME on the Hugging Face Hub; "
 MODEL += "several with : between them are an ensemble"
@@ -89,13 +90,9 @@ def add_splitter(
 
 def add_batches(parser: argparse.ArgumentParser) -> None:
     """Declares the sizes of batches."""
-    text = f"the maximum number of samples in a batch (default: {BATCH_SIZE}, with at most {BATCH_TOKENS} tokens "
-    text += "if they are several)"
     group = parser.add_argument_group("batches")
-    group.add_argument("--batch-size", type=int, metavar="N", help=text)
-    group.add_argument(
-        "--max-tokens", type=int, metavar="N", help="the maximum number of tokens in a batch, with padding"
-    )
+    for each in options_of(BatchOptions).values():
+        each.add_to(group)
 
 
 def add_split(parser: argparse.ArgumentParser) -> None:

@@ -28,21 +28,20 @@ from torch import Tensor
 
 from ..data.bpe import Bpe
 from ..data.dictionary import BOS, EOS
-from ..data.files import check_option
 from ..data.kinds.windows import as_given, kept_characters, places_of
 from ..data.long_input import cut, group_within
-from ..data.options import OptionError
 from ..data.outputs import atomic_file
 from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text, roles_of
 from ..data.sentences import Divided, Divider
 from ..data.text import BOS_TOKEN, normalise
 from ..modules.in_context import means_in_context, nearby_means
+from ..options import OptionError, check_effects, check_values, option, options_of, read_options
 from ..weights.vector_settings import DOCUMENT, QUERY, VectorSettings
 from ..workers import progress
 from . import command, jobs, reading
 from .loading import Loaded, verb_of
-from .rows import Line, batches, check_batch_size, count_unknown, padded, row_of
+from .rows import Line, batches, check_batches, count_unknown, padded, row_of
 
 UNITS, POOLINGS = ("sentence", "segment", "document"), ("mean", "marker")
 WRITES_STDOUT = True  # with --out -
@@ -56,38 +55,45 @@ class EmbedOptions:
     """What vectors are of; ValueError for an unknown name.
 
     Attributes:
-        of: one of `UNITS`; a segment is what begins with a marker: with most data a sentence.
-        pooling: one of `POOLINGS`; the marker of a document is its first one. None: that of the folder of the model.
-        alone: each sentence or segment is encoded without its document.
+        of: with most data a segment is a sentence.
+        pooling: the marker of a document is its first one. None: that of the folder of the model.
         raw: the vectors keep their length.
-        context: a vector is the mean of all tokens within so many tokens of the middle of its sentence or segment, and
-            of the tokens of that, from chunks that overlap; 0: of the latter alone. None: from rows with markers.
+        context: None: from rows with markers.
         prompt: a text that is put before each row or chunk.
     """
 
-    of: str = "sentence"
-    pooling: str | None = None
-    alone: bool = False
+    of: str = option(
+        "sentence",
+        "write a vector for each of these; a segment begins with a marker and may hold several sentences",
+        UNITS,
+    )
+    pooling: str | None = option(
+        None,
+        "compute a vector as the mean of the states of its tokens, or take the state of its marker <s>; a document "
+        "that is longer than the model's limit has that of its first row (default: as the folder says, else mean)",
+        POOLINGS,
+    )
+    alone: bool = option(False, "encode each sentence or segment without its document")
     raw: bool = False
-    context: int | None = None
+    context: int | None = option(
+        None,
+        "read a document in chunks that overlap, and compute a vector as the mean of all tokens within N tokens of the "
+        "middle of its sentence or segment, and of the tokens of that; 0: of the latter alone",
+        least=0,
+        excludes="alone",
+    )
     prompt: str = ""
 
     def __post_init__(self) -> None:
-        for name, value, choices in (("of", self.of, UNITS), ("pooling", self.pooling, POOLINGS)):
-            if value not in choices and (name, value) != ("pooling", None):
-                text = f"{{{name}}} {{!r}}: choose one of {', '.join(choices)}"
-                raise OptionError(text, str(value)[:80], **{name: None})
+        check_values(EmbedOptions, self)
+        check_effects(EmbedOptions, vars(self), vars(self))
         if self.alone and self.of == "document":
             raise OptionError("{alone} is for sentences and segments: a document has no other context", alone=None)
         if self.context is not None:
             self.check_context()
 
     def check_context(self) -> None:
-        """Raises ValueError for a width that is no number of tokens, and for options that it contradicts."""
-        check_option(self.context, "context", whole=True, least=0)
-        if self.alone:
-            text = "{context} has no effect with {alone}, which encodes each sentence by itself: remove one of them"
-            raise OptionError(text, context=None, alone=None)
+        """Raises ValueError for options that a width contradicts."""
         if self.of == "document":
             text = "{context} is for sentences and segments: a document has no other context. Remove {context}, or {of}"
             raise OptionError(text, context=None, of="document")
@@ -207,7 +213,7 @@ class Embedder:
 
         All records are encoded first. ValueError for one that is empty, or has more than one text.
         """
-        check_batch_size(batch_size)
+        check_batches(batch_size)
         records = list(records)
         documents = [self.pieces(record) for record in records]
         tokens = [list(map(self.ids, document.rows)) for document in documents]
@@ -439,16 +445,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "write the vectors to this file: .npz with arrays of numpy, or .jsonl with one vector a line"
     )
     group = parser.add_argument_group("vectors")
-    text = "write a vector for each of these; a segment begins with a marker and may hold several sentences "
-    text += "(default: %(default)s)"
-    group.add_argument("--of", choices=UNITS, default="sentence", help=text)
-    text = "compute a vector as the mean of the states of its tokens, or take the state of its marker <s>; a document "
-    text += "that is longer than the model's limit has that of its first row (default: as the folder says, else mean)"
-    group.add_argument("--pooling", choices=POOLINGS, help=text)
-    group.add_argument("--alone", action="store_true", help="encode each sentence or segment without its document")
-    text = "read a document in chunks that overlap, and compute a vector as the mean of all tokens within N tokens of "
-    text += "the middle of its sentence or segment, and of the tokens of that; 0: of the latter alone"
-    group.add_argument("--context", type=int, metavar="N", help=text)
+    for each in options_of(EmbedOptions).values():
+        each.add_to(group, help=each.help_with_default)
     text = "put this text before each document, sentence or segment that is encoded (default: the prompt for documents "
     text += "that the folder of the model has)"
     group.add_argument("--document-prompt", metavar="TEXT", help=text)
@@ -465,8 +463,8 @@ def main(args: argparse.Namespace) -> int:
     if args.out.suffix not in (".npz", ".jsonl") and args.out != command.STDOUT:
         raise ValueError(f"--out {args.out} must end in .npz or .jsonl")
     command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
-    check_batch_size(args.batch_size)
-    options = EmbedOptions(args.of, args.pooling, args.alone, context=args.context)
+    check_batches(args.batch_size, args.max_tokens)
+    options = read_options(EmbedOptions, args)
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     check_reads_text(pipeline, str(args.model))

@@ -12,12 +12,12 @@ from typing import Any
 from ..data.record import Record
 from ..generation.join_chunks import warn_of_texts
 from ..generation.options import check_options
-from ..generation.settings import SEED, add_generation, add_seed, check_effect, packaged_options, stated_options
+from ..generation.settings import SEED, add_generation, check_effect, packaged_options, stated_options
 from ..workers import Workers
 from . import command, jobs, reading
 from .loaded import Loaded
 from .loading import check_writes_texts
-from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, longest_first
+from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batches, longest_first
 from .texts import DocumentToText, seed_sampling
 
 WRITES_STDOUT = True  # with --out -
@@ -41,8 +41,8 @@ class Texts(jobs.Job):
     seed: int = SEED
 
     def __post_init__(self) -> None:
-        check_options(self.generation, "generation")
-        check_batch_size(self.batch_size)
+        check_options(self.generation)
+        check_batches(self.batch_size, self.max_tokens)
 
     def make_model(self, loaded: Loaded) -> DocumentToText:
         return DocumentToText(loaded, **self.generation)
@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_batches(parser)
     command.add_machine(parser)
     add_generation(parser)
-    add_seed(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -15,7 +15,6 @@ from torch import Tensor
 from ..analysis.recording import Recorder, segment_weights
 from ..data.dictionary import BOS
 from ..data.kinds import ChoiceKind, Kind, LabelledKind, Prediction
-from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
 from ..data.places import PlacedPipeline, places_of_row, text_at
 from ..data.record import Record
@@ -26,9 +25,10 @@ from ..modules.batch_layout import safe_padding_mask
 from ..modules.unit_heads import DocumentHead
 from ..networks.kept_vectors import KeptVectors
 from ..networks.units import UnitsEncoder
+from ..options import OptionError
 from .loaded import Loaded
 from .loading import verb_of
-from .rows import Encoded, batches, check_batch_size, encode_documents, padded
+from .rows import Encoded, batches, check_batches, encode_documents, padded
 
 BLOCK = 512  # records that are encoded, and sorted by length, at a time
 
@@ -66,7 +66,7 @@ class Predictor:
             ValueError: weights of an ensemble; a record that is empty, too long, or has no text left, or whose scores
                 are NaN.
         """
-        check_batch_size(batch_size)
+        check_batches(batch_size)
         check_details(self.kind, details)
         if details and self.kind.details == "weights" and len(self.models) > 1:
             raise ValueError("weights of segments are those of one model: give one checkpoint")

@@ -15,11 +15,12 @@ from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, f
 from ..data.files import check_lfs
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
 from ..data.kinds.evidence import EvidenceKind
-from ..data.options import SPLITTERS, OptionError, settings_of_tokens
+from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision
 from ..model_folder import BUILDING, FINGERPRINT, ModelFolder, is_model_folder
 from ..networks import build, fill, without_training
+from ..options import OptionError
 from ..suggestions import did_you_mean
 from ..weights.names import NAMES, local_paths
 from .loaded import Data, Loaded, check_labels, make_ready

@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..generation.settings import OF_A_PAGE, SEED, add_generation, packaged_options, stated_options
+from ..options import options_of, read_options
 from ..weights.names import DEMO_NAME
 from ..workers import Workers
 from . import command, jobs, reading
 from .loaded import Loaded
-from .look_at import BATCH_SIZE, LookOptions, check_stated, look_at, look_or_nothing, model_to_look_at
+from .look_at import LookOptions, check_stated, look_at, look_or_nothing, model_to_look_at
 from .rows import logged_changes
 from .texts import seed_sampling
 
@@ -57,8 +58,7 @@ class Pages(jobs.Job):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model_and_input(parser, "with the model demo, AMI meetings")
     parser.add_argument("--id", metavar="ID", help="look at the document with this id (default: the first)")
-    text = "look at this chunk of a divided document, counted from 1 (default: the first; of choices the predicted one)"
-    parser.add_argument("--chunk", type=int, metavar="N", help=text)
+    options_of(LookOptions)["chunk"].add_to(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         "--html", type=Path, metavar="FILE", help="write the page as one HTML file, for any browser, without a network"
@@ -71,21 +71,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", nargs="?", const=True, metavar="", help=text)
     group.add_argument("--out", type=Path, metavar="FILE", help="write the JSON object to this file")
     group.add_argument("--overwrite", action="store_true", help="replace the files of --html, --png and --out")
-    text = "also leave out one sentence or segment at a time, and show how the log-probability of the output changes"
-    parser.add_argument("--occlusion", action="store_true", help=text)
-    parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
+    for name in ("occlusion", "batch_size", "reference"):
+        options_of(LookOptions)[name].add_to(parser)
     add_generation(parser, names=OF_A_PAGE)
-    text = f"the number of samples in a batch of --occlusion (default: {BATCH_SIZE})"
-    parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     command.add_device(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
     args = with_outputs(args)
-    options = LookOptions(
-        "/".join(Path(args.model).parts[-2:]), args.occlusion, args.chunk, args.batch_size, args.reference
-    )
+    options = replace(read_options(LookOptions, args), name="/".join(Path(args.model).parts[-2:]))
     generation = stated_options(args)
     if args.input is None and args.model != DEMO_NAME:
         raise ValueError("say what the model reads: hat look MODEL INPUT")

@@ -16,18 +16,17 @@ from torch import Tensor
 from ..analysis.look import Look
 from ..analysis.page import LookWithPage
 from ..analysis.recording import Recorder
-from ..data.files import check_option
 from ..data.kind import LabelPrediction
 from ..data.kinds import Prediction
 from ..data.kinds.choices import NumberedKind
-from ..data.options import OptionError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
-from ..generation.settings import check_effect, no_effect
+from ..generation.settings import check_effect
+from ..options import OptionError, changed, check_effects, check_values, option
 from .labels import Predictor, unit_texts, weighted_row
 from .loaded import Loaded
-from .rows import Encoded, check_batch_size, encode_documents, padded, row_of
+from .rows import BatchOptions, Encoded, encode_documents, padded, row_of
 from .texts import DocumentToText
 
 BATCH_SIZE = 8  # rows of a document without each of its units in turn
@@ -38,17 +37,26 @@ class LookOptions:
     """Options of `hat look`; ValueError for a number that is none, or has no effect."""
 
     name: str = ""  # of the model
-    occlusion: bool = False  # leave out each unit in turn
-    chunk: int | None = None  # which chunk of the document, from 1; None: the first one, of choices the predicted one
-    batch_size: int | None = None  # rows in a batch of occlusion; None: `BATCH_SIZE`
-    reference: bool = False  # show the document's own target, not a generated text
+    occlusion: bool = option(
+        False,
+        "also leave out one sentence or segment at a time, and show how the log-probability of the output changes",
+    )
+    chunk: int | None = option(
+        None,
+        "look at this chunk of a divided document, counted from 1 (default: the first; of choices the predicted one)",
+    )
+    batch_size: int | None = changed(
+        BatchOptions,
+        "batch_size",
+        None,
+        f"the number of samples in a batch of --occlusion (default: {BATCH_SIZE})",
+        needs="occlusion",
+    )
+    reference: bool = option(False, "show the document's own target, not a generated one")
 
     def __post_init__(self) -> None:
-        check_batch_size(self.batch_size)
-        if self.chunk is not None:
-            check_option(self.chunk, "chunk", whole=True)
-        if self.batch_size is not None and not self.occlusion:
-            raise no_effect("batch_size", "without", "occlusion")
+        check_values(LookOptions, self)
+        check_effects(LookOptions, vars(self), vars(self))
 
 
 def check_stated(

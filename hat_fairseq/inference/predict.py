@@ -6,13 +6,14 @@ The input is raw, or a split of preprocessed data, whose records are read. A run
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..data.kinds import KINDS, LabelledKind, QuestionKind
 from ..data.outputs import check_output
 from ..data.record import Record
+from ..options import Option, options_of
 from ..scoring.official import (
     FILES,
     dataset_of,
@@ -25,7 +26,7 @@ from ..workers import Workers
 from . import command, jobs, reading
 from .labels import Predictor, check_details, labelled_kind
 from .loaded import Loaded
-from .rows import Line, check_batch_size
+from .rows import Line, check_batches
 
 WRITES_STDOUT = True  # with --out -
 RECORDS = 128  # for a worker at a time, at least
@@ -77,21 +78,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text += "for each (default: the model's of evidence; 0 of qa; none of document_qa)"
     group.add_argument("--threshold", action="append", metavar="[NAME=]X", help=text)
-    text = options["most_passages"].metadata["help"]
-    group.add_argument("--passages", dest="most_passages", type=int, metavar="N", help=text)
-    item = options["max_answer_length"]
-    text = f"{item.metadata['help']} (default: {item.default})"
-    group.add_argument("--max-answer-length", type=int, metavar="N", help=text)
+    options["most_passages"].add_to(group)
+    options["max_answer_length"].add_to(group, help=options["max_answer_length"].help_with_default)
     group.add_argument("--most-passages", type=int, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     for name in FORMER:  # these work in this version
-        number = int if options[name].type is int else float
-        group.add_argument(f"--{name.replace('_', '-')}", type=number, help=argparse.SUPPRESS)
+        options[name].add_to(group, help=argparse.SUPPRESS)
 
 
-def answer_options() -> dict[str, Any]:
-    """Returns the fields of the options of all kinds, by name."""
+def answer_options() -> dict[str, Option]:
+    """Returns the options of all kinds, by name."""
     classes = [kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)]
-    return {item.name: item for each in filter(None, classes) for item in fields(each)}
+    return {name: option for each in filter(None, classes) for name, option in options_of(each).items()}
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class Official:
 
 def thresholds_of(stated: Sequence[str], kind: LabelledKind) -> dict[str, float]:
     """Returns options of a kind by name; ValueError for a threshold that it does not have, or that is no number."""
-    names = [item.name for item in fields(kind.prediction_options)] if kind.prediction_options else []
+    names = options_of(kind.prediction_options) if kind.prediction_options else ()
     known = {
         name.removesuffix("threshold").rstrip("_").replace("_", "-"): name for name in names if "threshold" in name
     }
@@ -168,11 +165,11 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} must end in .jsonl: predictions are JSON lines")
     inputs = [args.input, args.data, args.model]
     command.check_lines(args.out, args.overwrite, inputs)
-    check_batch_size(args.batch_size)
+    check_batches(args.batch_size, args.max_tokens)
     workers, files = workers_of(args), jobs.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     kind = labelled_kind(pipeline, args.model)
-    options = options_of(args, kind)
+    options = options_for(args, kind)
     read = reading.read_input(args, pipeline)
     official = Official.of(args, kind.name, read.records)
     official.check(args, inputs)
@@ -204,15 +201,12 @@ def workers_of(args: argparse.Namespace) -> Workers:
     return replace(workers, count=1)
 
 
-def options_of(args: argparse.Namespace, kind: LabelledKind) -> Any:
+def options_for(args: argparse.Namespace, kind: LabelledKind) -> Any:
     """Returns the options of the kind that are stated; ValueError for those without effect."""
     stated = answer_options().keys() - {"threshold"}
     values = {name: value for name in stated if (value := getattr(args, name)) is not None}
     values |= thresholds_of(args.threshold or (), kind)
-    try:
-        options = kind.chosen(values)
-    except ValueError as error:
-        raise ValueError(str(error).replace("--most-passages", "--passages")) from None  # the name in Python
+    options = kind.chosen(values)
     check_details(kind, args.details)
     is_squad = kind.name == QuestionKind.name
     if "n_best" in values and not (args.details or (is_squad and args.out != command.STDOUT)):

@@ -13,13 +13,13 @@ from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.kinds import Prediction
 from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions
-from ..data.options import OptionError, as_in_python
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..data.speakers import Said
 from ..data.transcripts import Transcript, check_text, of_text, of_turns, read_transcript
 from ..generation.settings import check_effect, packaged_options
 from ..networks.units import UNLIMITED
+from ..options import OptionError, as_in_python
 from ..weights.names import local_paths, push
 from ..workers import progress
 from .answers import Answers

@@ -12,13 +12,14 @@ from ..data.columns import AS_NAMED, Columns, columns_of
 from ..data.formats import is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
-from ..data.options import OptionError, Settings
+from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import keys_of, read_records, record_from_json
 from ..data.text import EmptyDocumentError
 from ..data.transcripts import read_transcript
+from ..options import OptionError
 from .command import SPLIT
 from .loading import bin_of
 from .rows import Line, log_changes

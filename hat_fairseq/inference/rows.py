@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -11,12 +12,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..data.dictionary import EOS, MAX_UNKNOWN, PAD, UNKNOWN, WHY_UNKNOWN, Dictionary
-from ..data.files import check_number
 from ..data.kinds.documents import check_roles
 from ..data.long_input import LongInputError, all_truncated
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.rows import Row
+from ..options import OptionError, check_values, option
 from .loaded import Loaded
 
 logger = logging.getLogger(__name__)
@@ -116,10 +117,22 @@ def log_changes(counts: Counter[str], needed: Mapping[str, int]) -> None:
         logger.warning("%s", note)
 
 
-def check_batch_size(batch_size: int | None) -> None:
-    """Raises ValueError if `batch_size` is no whole number, or below 1."""
-    if batch_size is not None:
-        check_number(batch_size, "the batch size", whole=True, least=1)
+@dataclass
+class BatchOptions:
+    """The sizes of batches; see `batches`."""
+
+    batch_size: int | None = option(
+        None,
+        f"the maximum number of samples in a batch (default: {BATCH_SIZE}, with at most {BATCH_TOKENS} tokens if they "
+        "are several)",
+        least=1,
+    )
+    max_tokens: int | None = option(None, "the maximum number of tokens in a batch, with padding", least=1)
+
+
+def check_batches(batch_size: int | None, max_tokens: int | None = None) -> None:
+    """Raises ValueError for a size of batches that is none."""
+    check_values(BatchOptions, BatchOptions(batch_size, max_tokens))
 
 
 def longest_first(records: Iterable[Record]) -> list[Record]:
@@ -141,9 +154,9 @@ def batches(
             `batch_size`. Without both: `BATCH_SIZE` samples, and `BATCH_TOKENS` tokens or one sample.
         by_size: samples of similar size are together; else they stay in order.
     """
-    check_batch_size(batch_size)
+    check_batches(batch_size, max_tokens)
     if max_tokens is not None and max_tokens < (longest := max(sizes)):
-        raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
+        raise OptionError("{max_tokens} is too low: one sample takes {} tokens", longest, max_tokens=max_tokens)
     if batch_size is None and max_tokens is None:
         batch_size, max_tokens = BATCH_SIZE, BATCH_TOKENS
     batch: list[int] = []

@@ -15,14 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..data.files import check_option
 from ..data.records_json import record_from_json
 from ..data.text import is_blank
+from ..options import options_of
 from ..weights.vector_settings import DOCUMENT, QUERY, VectorSettings
 from ..workers import progress
 from .embed import Embedder, EmbedOptions
 from .loading import Loaded
-from .rows import check_batch_size, logged_changes
+from .rows import check_batches, logged_changes
 
 CONTEXT, BATCH_SIZE = 256, 32  # tokens on either side of a chunk; texts, as in sentence-transformers
 REFUSED = {  # arguments of sentence-transformers with the values that change nothing
@@ -62,7 +62,7 @@ class TextEncoder:
     """
 
     def __init__(self, loaded: Loaded, context: int = CONTEXT) -> None:
-        check_option(context, "context", whole=True, least=0)
+        options_of(EmbedOptions)["context"].check(context)
         self.loaded, self.context = loaded, context
         self.settings = VectorSettings.read(loaded.paths[0])
         self.model_card_data = NoCard()
@@ -157,7 +157,7 @@ class TextEncoder:
         for name, value in others.items():
             if name not in REFUSED or value != REFUSED[name]:
                 raise ValueError(f"{method}: {name}={value!r:.40} is not computed by hat_fairseq: remove it")
-        check_batch_size(batch_size)
+        check_batches(batch_size)
         if prompt is None and prompt_name is not None:
             if prompt_name not in self.settings.prompts:
                 known = ", ".join(self.settings.prompts) or "none"

@@ -12,11 +12,11 @@ from ..data.blocks import digest
 from ..data.record import Record
 from ..data.records_json import json_line
 from ..generation.join_chunks import document_row
-from ..generation.options import NOT_SEARCHED, check_options, search_options
+from ..generation.options import NOT_SEARCHED, OPTIONS, check_options, search_options
 from ..generation.search import beam_search
 from .loaded import Loaded
 from .loading import check_writes_texts, with_task
-from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batch_size, encode_documents, padded
+from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batches, encode_documents, padded
 
 
 def seed_sampling(seed: int, documents: Sequence[Record]) -> None:
@@ -33,10 +33,10 @@ class DocumentToText:
     """
 
     def __init__(self, loaded: Loaded, **generation: Any) -> None:
-        check_options(generation, "generation")
+        check_options(generation)
         check_writes_texts(":".join(loaded.paths), loaded.pipeline.kind)
         self.options, self.generator = generation, None
-        others = [name for name, default, *_ in NOT_SEARCHED if generation.get(name, default) != default]
+        others = [name for name in NOT_SEARCHED if OPTIONS[name].is_set(generation.get(name))]
         if others or not all(hasattr(model.decoder, "new_cache") for model in loaded.models):
             loaded = with_task(loaded, f"the generation option {', '.join(others)}")
             self.generator = loaded.task.build_generator(loaded.models, Namespace(**generation))
@@ -53,7 +53,7 @@ class DocumentToText:
         Args:
             batch_size, max_tokens: see `batches`.
         """
-        check_batch_size(batch_size)
+        check_batches(batch_size)
         documents = list(documents)
         encoded, settings = encode_documents(documents, self.loaded), self.pipeline.settings
         texts = self._texts([each for rows in encoded for each in rows], batch_size, max_tokens)

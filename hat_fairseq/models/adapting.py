@@ -12,7 +12,8 @@ fingerprints.
 
 import logging
 import re
-from argparse import Namespace
+from argparse import ArgumentError, ArgumentParser, Namespace
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import torch
@@ -25,6 +26,7 @@ from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
 from ..modules.pooling_attention import OWN_CELLS
 from ..networks.config import EncoderConfig
+from ..options import options_of
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,13 @@ def fingerprint(dictionary: Dictionary) -> Tensor:
     The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
     """
     return torch.tensor(words_of_fingerprint(dictionary.symbols))
+
+
+def declare(parser: ArgumentParser, config_class: type) -> None:
+    """Declares the options of a network; a flag that the task has, too, such as --max-positions, stays the task's."""
+    for each in options_of(config_class).values():
+        with suppress(ArgumentError):
+            each.add_to(parser)
 
 
 def config_of(config_class: type[Config], args: Namespace) -> Config:

@@ -17,9 +17,8 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
-from ..modules.fields import add_options
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads, NamedAsRoberta
-from .adapting import ROBERTA, adapt_heads, adapt_state, config_of, fingerprint, is_roberta, rename_old_layout
+from .adapting import ROBERTA, adapt_heads, adapt_state, config_of, declare, fingerprint, is_roberta, rename_old_layout
 from .hat_transformer import vocabulary
 
 logger = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        add_options(parser, cls.encoder_class.config_class)
+        declare(parser, cls.encoder_class.config_class)
 
     @classmethod
     def read_config(cls, args: Namespace) -> Any:

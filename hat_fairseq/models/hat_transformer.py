@@ -13,10 +13,9 @@ from fairseq.models import register_model
 from torch import Tensor
 
 from ..kernels import set_precision
-from ..modules.fields import add_options
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatConfig, HatEncoder, build_parts
-from .adapting import adapt_state, config_of, fingerprint, is_roberta, start_encoder_from_roberta
+from .adapting import adapt_state, config_of, declare, fingerprint, is_roberta, start_encoder_from_roberta
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
@@ -117,7 +116,7 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
-        add_options(parser, HatConfig)
+        declare(parser, HatConfig)
         text = "start the encoder from this checkpoint or folder of a BERT or RoBERTa; the decoder is new"
         parser.add_argument("--encoder-from", metavar="FILE", help=text)
 

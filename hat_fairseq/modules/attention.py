@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from ..kernels import Linear, PackedLinear, attend, naive, rotate
+from ..options import option
 from .batch_layout import BatchLayout, KeyMask
 from .cache import KeyCache
-from .fields import option
 
 
 @dataclass

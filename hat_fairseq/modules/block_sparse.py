@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
+from ..options import OptionError, stated, unstated
 from .attention import HeadProjections
 from .batch_layout import BatchLayout
-from .fields import stated, unstated
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)
@@ -52,17 +52,17 @@ class BlockPattern:
 
     def __post_init__(self) -> None:
         if self.window % 2 == 0:
-            raise ValueError(f"--sparse-window {self.window}: it must be odd, with the block itself in the middle")
+            text = "{sparse_window}: it must be odd, with the block itself in the middle"
+            raise OptionError(text, sparse_window=self.window)
 
     def check_length(self, longest: int) -> None:
         """Raises ValueError if a document of `longest` tokens has fewer blocks than an option, not a default, names."""
         most = -(-longest // self.block)
         for name in ("window", "random"):
             if (number := getattr(self, name)) > most and number != getattr(BlockPattern, name):
-                raise ValueError(
-                    f"--sparse-{name} {number}: --max-positions {longest} is only {most} blocks of "
-                    f"{self.block} tokens; give fewer, or --encoder-attention full"
-                )
+                text = f"{{sparse_{name}}}: {{max_positions}} is only {most} blocks of {self.block} tokens; give "
+                names = {f"sparse_{name}": number, "max_positions": longest, "encoder_attention": "full"}
+                raise OptionError(f"{text}fewer, or {{encoder_attention}}", **names)
 
     @property
     def dense(self) -> int:

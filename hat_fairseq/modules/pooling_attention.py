@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
+from ..options import OptionError, option, stated, unstated
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .fields import option, stated, unstated
 from .pooling import CELL_POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, WINDOW, SlidingWindowAttention
 
@@ -41,10 +41,9 @@ class SecondLevel:
 
     def __post_init__(self) -> None:
         if self.window < (least := max(self.kernel, self.stride) - 1):
-            raise ValueError(
-                f"--pooling-window {self.window}: with --pooling-kernel {self.kernel} and --pooling-stride "
-                f"{self.stride} it must be at least {least}, so that it contains a cell"
-            )
+            text = "{pooling_window}: with {pooling_kernel} and {pooling_stride} it must be at least {}, so that it "
+            sizes = {"pooling_window": self.window, "pooling_kernel": self.kernel, "pooling_stride": self.stride}
+            raise OptionError(f"{text}contains a cell", least, **sizes)
 
 
 @dataclass
@@ -52,9 +51,7 @@ class PoolingFlags:
     """The flags of the second level of `--encoder-attention pooling`."""
 
     pooling_window: int | None = unstated(
-        SecondLevel.window,
-        "pooling: the number of tokens on either side whose pooled keys a token attends to",
-        least=1,
+        SecondLevel.window, "pooling: the number of tokens on either side whose pooled keys a token attends to", least=1
     )
     pooling_kernel: int | None = unstated(
         SecondLevel.kernel, "pooling: the number of tokens that are pooled to one key", least=1
@@ -84,10 +81,8 @@ class PoolingFlags:
 def check_cells(cells: str | None) -> None:
     """Raises ValueError for a model of an older version, whose pooled keys begin elsewhere; None: it does not say."""
     if cells != OWN_CELLS:
-        raise ValueError(
-            f"--pooling-cells {cells or 'document'}: pooled keys begin in the token's own window; a model that has "
-            "them at multiples of the stride runs with hat_fairseq 0.5.0"
-        )
+        text = "{pooling_cells}: pooled keys begin in the token's own window; a model that has them at multiples of "
+        raise OptionError(f"{text}the stride runs with hat_fairseq 0.5.0", pooling_cells=cells or "document")
 
 
 class Phase(NamedTuple):

@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..kernels import prepare_mask
+from ..options import option, unstated
 from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, KeyMask, Representatives, Slots, on_representatives
-from .fields import option, unstated
 from .layers import EncoderLayer, LayerSizes, run_layer
 
 LAYERS = ("S", "D", "SD")

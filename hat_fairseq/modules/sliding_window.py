@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ..kernels import Windows, attend, attend_windows, prepare_mask
+from ..options import option, unstated
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
-from .fields import option, unstated
 
 CHUNK = 128  # queries computed together: fewer compute fewer masked scores, more share more keys
 WINDOW = 128  # where nothing else is stated

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..options import OptionError
 from .attention import FullAttention
 from .batch_layout import BatchLayout
 from .embedding import sines_and_cosines
@@ -39,9 +40,8 @@ class UnitSizes:
 
     def __post_init__(self) -> None:
         if wrong := [letter for letter in self.letters if letter not in LAYERS]:
-            raise ValueError(
-                f"--unit-layout {self.layout}: unknown layer {wrong[0]!r}; write N or D with | between, or {NONE}"
-            )
+            text = f"{{unit_layout}}: unknown layer {{!r}}; write N or D with | between, or {NONE}"
+            raise OptionError(text, wrong[0], unit_layout=self.layout)
 
     @property
     def letters(self) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..options import as_in_python
 from .encoder import Vocabulary
 from .encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat import ENCODER_DECODERS, EncoderDecoder
@@ -26,6 +27,7 @@ from .hat import ENCODER_DECODERS, EncoderDecoder
 NETWORKS: dict[str, Any] = ENCODER_DECODERS | {name: encoder.config_class for name, encoder in ENCODERS.items()}
 
 
+@as_in_python()
 def build(description: Mapping[str, Any]) -> nn.Module:
     """Builds the network, with initial weights; its tensors have the names of fairseq's checkpoints.
 

@@ -1,13 +1,12 @@
 """The configs of every encoder, and the table of its self-attentions: `--encoder-attention NAME` chooses an entry.
 
-A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`modules/fields.py`).
+A config is data: a field is a flag of fairseq-train and a setting of the transformers model (`options.py`).
 Flags that fairseq has keep their names. An entry of `ATTENTIONS` says which flags an attention reads, and builds it. It
 works in every model; docs/extend.md#add-an-attention says how to add one.
 
 Legend: B documents, T tokens, K keys, H heads, C channels.
 """
 
-import logging
 import math
 import re
 from argparse import Namespace
@@ -21,13 +20,11 @@ from ..kernels import ACTIVATIONS, GATED
 from ..modules.attention import FullAttention, Projections, WidthFlags
 from ..modules.block_sparse import BlockSparseAttention, SparseFlags
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
-from ..modules.fields import option, read, stated
 from ..modules.layers import LayerSizes
 from ..modules.pooling_attention import OWN_CELLS, PoolingAttention, PoolingFlags, check_cells
 from ..modules.segments import SegmentAttention, SegmentFlags
 from ..modules.sliding_window import SlidingWindowAttention, WindowFlags
-
-logger = logging.getLogger(__name__)
+from ..options import OptionError, check_effects, no_effect, option, read_options, stated
 
 
 class Attention(NamedTuple):
@@ -71,20 +68,14 @@ ATTENTIONS: dict[str, Attention] = {
         ),
     ),
 }
-OF_A_TABLE = ("encoder_learned_pos", "extend_positions", "extend_positions_from")  # of positions
 # Names of the tensors that full attention does not have. Checkpoints may lack them; then they are initialised.
 NEW_PARTS = ("self_attn.pooled.",)
 
 
-def span_pooling(unit: str) -> Any:
+def span_pooling(unit: str, **more: Any) -> Any:
     """Makes the option that says which state represents a span; `unit`: what the spans of this network are."""
     text = f"represent a {unit} by the state of its first token, or by the mean of the states of its tokens"
-    return option("marker", text, choices=("marker", "mean"))
-
-
-def log_no_effect(flag: str, other: str) -> None:
-    """Logs that a flag has no effect with another one."""
-    logger.warning("%s has no effect with %s", flag, other)
+    return option("marker", text, choices=("marker", "mean"), **more)
 
 
 def flags_of(attentions: Iterable[Attention]) -> set[str]:
@@ -92,24 +83,39 @@ def flags_of(attentions: Iterable[Attention]) -> set[str]:
     return {each.name for attention in attentions for kind in attention.flags for each in fields(kind)}
 
 
-def divisors(number: int) -> str:
-    """Lists what divides a number."""
-    return ", ".join(str(n) for n in range(1, number + 1) if number % n == 0)
-
-
-def parse_layers(text: str | None, num_layers: int, flag: str = "--encoder-attention-layers") -> set[int]:
+def parse_layers(text: str | None, num_layers: int, name: str = "encoder_attention_layers") -> set[int]:
     """Parses `0,6-8` to {0, 6, 7, 8}, None to all layers; ValueError for a layer that does not exist."""
     if text is None:
         return set(range(num_layers))
     layers: set[int] = set()
     for part in text.split(","):
         if not re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
-            raise ValueError(f"{flag} {text}: write layers as 0,6-8, counted from 0")
+            raise OptionError(f"{{{name}}}: write layers as 0,6-8, counted from 0", **{name: text})
         first, _, last = part.partition("-")
         layers |= set(range(int(first), int(last or first) + 1))
     if not layers or max(layers) >= num_layers:
-        raise ValueError(f"{flag} {text}: the encoder has layers 0 to {num_layers - 1}")
+        raise OptionError(f"{{{name}}}: the encoder has layers 0 to {num_layers - 1}", **{name: text})
     return layers
+
+
+@dataclass
+class Sizes:
+    """What a network has beside its settings: sizes of dictionaries, and those that a task decides."""
+
+    vocab_size: int = option(1, "the number of symbols of the dictionary", least=1)
+    source_vocab_size: int = option(1, "that of the source, of an encoder-decoder", least=1)
+    max_source_positions: int = option(1024, "the maximum number of tokens of a source", least=1)
+    max_target_positions: int = option(1024, "the maximum number of tokens of a target", least=1)
+    num_roles: int = option(0, "the number of roles of speakers", least=0)
+
+
+@dataclass
+class Head:
+    """A classification head in a description."""
+
+    level: str = option("document", "what its states are about, one of `modules.heads.LEVELS`")
+    classes: int = option(2, "the number of its classes", least=1)
+    inner_dim: int | None = option(None, "the channels of its hidden layer, None for those of the network", least=1)
 
 
 @dataclass
@@ -126,6 +132,8 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
         None,
         "use --encoder-attention in these layers, e.g. 0,6-8, counted from 0 (default: all); the other layers "
         "have full attention (with pooling: window attention)",
+        excludes="encoder_attention=full",
+        tolerated=True,  # a recipe's layers meet another attention
     )
     dropout: float = option(0.1, "the dropout of embeddings and sub-layers", least=0, most=1)
     attention_dropout: float = option(0.0, "the dropout of attention weights", least=0, most=1)
@@ -137,16 +145,20 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
     rotary: float | None = option(
         None, "rotary positions with this base (10000, say) in the encoder's self-attention, and no table", least=1
     )
-    rotary_factor: float = option(1.0, "divide rotary positions by this (linear scaling)", least=1)
-    rotary_local: float | None = option(None, "another base of rotary positions, for the --local-layers", least=1)
+    rotary_factor: float = option(1.0, "divide rotary positions by this (linear scaling)", least=1, needs="rotary")
+    rotary_local: float | None = option(
+        None, "another base of rotary positions, for the --local-layers", least=1, needs="rotary and local_layers"
+    )
     local_layers: str | None = option(
-        None, "the layers with --rotary-local, and in segments with --segment-window, e.g. 1-2,4-5, counted from 0"
+        None,
+        "the layers with --rotary-local, and in segments with --segment-window, e.g. 1-2,4-5, counted from 0",
+        needs="rotary_local or segment_window",
     )
     encoder_kv_heads: int | None = option(
         None, "the number of heads of keys and values in the encoder (default: --encoder-attention-heads)", least=1
     )
     rms_norm: bool = option(False, "RMS norms in the layers of the encoder, in place of layer norms")
-    no_norm_bias: bool = option(False, "layer norms of the encoder have no bias")
+    no_norm_bias: bool = option(False, "layer norms of the encoder have no bias", excludes="rms_norm")
     no_attention_bias: bool = option(False, "the self-attention of the encoder has no biases")
     no_ffn_bias: bool = option(False, "the feed-forward networks of the encoder have no biases")
     no_first_norm: bool = option(
@@ -168,7 +180,7 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
         Raises:
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
-        config = read(cls, args)
+        config = read_options(cls, args)
         if config.encoder_attention == "pooling":
             check_cells(getattr(args, "pooling_cells", OWN_CELLS))
         config.check()
@@ -176,39 +188,31 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
 
     def check(self) -> None:
         """Raises ValueError for flags that contradict each other, or that the chosen attention does not read."""
-        unread = flags_of(ATTENTIONS.values()) - flags_of([self.attention()])
+        values, unread = vars(self), flags_of(ATTENTIONS.values()) - flags_of([self.attention()])
         for name in sorted(unread - {*self.own_options}):
-            if getattr(self, name) is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
-        self.check_parts()
-        # A warning: checkpoints of older versions have such flags, and a recipe's layers meet another attention.
-        if self.encoder_attention_layers is not None and self.encoder_attention == "full":
-            log_no_effect(f"--encoder-attention-layers {self.encoder_attention_layers}", "--encoder-attention full")
+            if values[name] is not None:
+                raise no_effect(name, "with", f"encoder_attention={self.encoder_attention}", values[name])
+        check_effects(type(self), values)  # architectures and folders state defaults, too
+        self.check_shared("encoder")
+        if self.rotary is not None and self.head_dim % 2:
+            raise self.error(f"{{rotary}} turns pairs of channels, and a head has {self.head_dim}: give fewer heads")
+        if self.no_first_norm and not self.normalizes_before:
+            raise self.error("{no_first_norm} needs {encoder_normalize_before}, where a layer begins with a norm")
         longest = getattr(self, "max_positions", None)
         if longest is not None and self.encoder_attention == "block-sparse":
             self.block_pattern().check_length(longest)
 
-    def check_parts(self) -> None:
-        """Raises ValueError for options of norms, positions and heads that contradict each other."""
-        if self.rotary is None and (self.rotary_local is not None or self.rotary_factor != 1):
-            raise ValueError("--rotary-local and --rotary-factor have no effect without --rotary; remove them")
-        if self.rotary_local is not None and self.local_layers is None:
-            raise ValueError("--rotary-local needs --local-layers, which says where")
-        if self.local_layers is not None and [self.rotary_local, self.segment_window] == [None, None]:
-            raise ValueError("--local-layers has no effect without --rotary-local and --segment-window; remove it")
-        if self.rotary is not None and self.head_dim % 2:
-            raise ValueError(f"--rotary turns pairs of channels, and a head has {self.head_dim}: give fewer heads")
-        heads, shared = self.encoder_attention_heads, self.encoder_kv_heads
+    def check_shared(self, side: str) -> None:
+        """Raises ValueError for a number of heads of keys and values that does not divide that of queries."""
+        heads, shared = (getattr(self, f"{side}_{name}") for name in ("attention_heads", "kv_heads"))
         if shared is not None and heads % shared:
-            raise ValueError(
-                f"--encoder-kv-heads {shared} does not divide --encoder-attention-heads {heads}: "
-                f"give one of {divisors(heads)}"
-            )
-        if self.rms_norm and self.no_norm_bias:
-            raise ValueError("--no-norm-bias has no effect with --rms-norm, which has no bias; remove it")
-        if self.no_first_norm and not self.normalizes_before:
-            raise ValueError("--no-first-norm needs --encoder-normalize-before, where a layer begins with a norm")
+            numbers = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
+            raise self.error(f"{{{side}_kv_heads}} does not divide {{{side}_attention_heads}}: give one of {numbers}")
+
+    def error(self, text: str) -> OptionError:
+        """Returns the error of options, which a text names as in `{dropout}`, with their values."""
+        values = {name: getattr(self, name, None) for name in re.findall(r"{(\w+)}", text)}
+        return OptionError(text, **{name: None if isinstance(each, bool) else each for name, each in values.items()})
 
     @property
     def normalizes_before(self) -> bool:
@@ -228,7 +232,7 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
 
     def local(self, num_layers: int) -> set[int]:
         """Returns the numbers of the local layers."""
-        return set() if self.local_layers is None else parse_layers(self.local_layers, num_layers, "--local-layers")
+        return set() if self.local_layers is None else parse_layers(self.local_layers, num_layers, "local_layers")
 
     @property
     def norm_sizes(self) -> dict[str, Any]:
@@ -238,7 +242,8 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
     def attention(self) -> Attention:
         """Returns the entry of `ATTENTIONS` that --encoder-attention names; ValueError for another name."""
         if (name := self.encoder_attention) not in ATTENTIONS:
-            raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
+            text = f"{{encoder_attention}} must be one of {', '.join(ATTENTIONS)}, not {{!r:.60}}"
+            raise OptionError(text, name, encoder_attention=None)
         return ATTENTIONS[name]
 
     def encoder_sizes(self) -> LayerSizes:
@@ -265,33 +270,35 @@ class TokenEncoderConfig(EncoderConfig):
     encoder_normalize_before: bool = option(
         False, "put the layer norms of the encoder before its sub-layers (pre-norm), not after them"
     )
-    encoder_learned_pos: bool = option(False, "learn the embeddings of source positions instead of computing sinusoids")
+    encoder_learned_pos: bool = option(
+        False,
+        "learn the embeddings of source positions instead of computing sinusoids",
+        excludes="rotary",
+        tolerated=True,
+    )
     layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
     token_type: bool = option(False, "add a learned vector to all tokens, as of the first token type of BERT")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")
-    hierarchy_options: ClassVar[tuple[str, ...]] = ()  # options without effect with --no-hierarchy
     extend_positions: str = option(
         "random",
         "initialise positions beyond those of the pretrained model at random, as copies of these, or as the last one",
         choices=STRATEGIES,
+        excludes="rotary",
+        tolerated=True,
     )
     extend_positions_from: int | None = option(
         None,
         "draw positions from this one on with --extend-positions random (paper: 512; default: the first new one)",
         least=0,
+        excludes="rotary",
+        tolerated=True,
     )
 
     def check(self) -> None:
         super().check()
         if self.no_first_norm and not self.layernorm_embedding:
-            raise ValueError("--no-first-norm needs --layernorm-embedding, whose norm the first layer reads")
-        for name in OF_A_TABLE if self.rotary is not None else ():
-            if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
-                log_no_effect(f"--{name.replace('_', '-')} {value}", "--rotary")
-        for name in self.hierarchy_options if self.no_hierarchy else ():
-            if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
-                log_no_effect(f"--{name.replace('_', '-')} {value}", "--no-hierarchy")
+            raise self.error("{no_first_norm} needs {layernorm_embedding}, whose norm the first layer reads")
 
     def encoder_embedding(self, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
         """Returns the sizes of the embeddings of the source; `flag` gives the model more positions."""

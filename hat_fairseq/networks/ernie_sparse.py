@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents, safe_padding_mask
 from ..modules.block_sparse import BlockPattern
-from ..modules.fields import changed, option
 from ..modules.heads import pool
 from ..modules.layers import EncoderLayer
 from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, count_blocks, insert_representatives
+from ..options import OptionError, changed, option
 from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, Vocabulary, build_attentions, token_and_span_states, token_states
 from .roberta import RobertaConfig, RobertaEncoder
@@ -37,16 +37,19 @@ class ErnieSparseConfig(RobertaConfig):
         "replace",
         "let the attention among representatives replace their states (equation 3), or add to them with a layer norm",
         choices=UPDATES,
+        excludes="no_hierarchy",
     )
     representative_positions: str = option(
         "block",
         "give a representative the position of its block's first token, or its own in the sequence",
         choices=("block", "sequence"),
+        excludes="no_hierarchy",
     )
     document_pooling: str = option(
         "mean",
         "let a classification head read the pooled states of the representatives, or the state of the first token",
         choices=("mean", "max", "min", "first"),
+        excludes="no_hierarchy",
     )
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
     copied_parts: ClassVar = {"representative_attn.": "self_attn."}  # as if they were shared until training
@@ -56,20 +59,17 @@ class ErnieSparseConfig(RobertaConfig):
 
     def check(self) -> None:
         if self.no_hierarchy:
-            for name in ("representative_update", "representative_positions", "document_pooling"):
-                if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
-                    raise ValueError(f"--{name.replace('_', '-')} {value} has no effect with --no-hierarchy; remove it")
             return super().check()
         if self.encoder_attention != "block-sparse":
-            raise ValueError("representative tokens need --encoder-attention block-sparse; or give --no-hierarchy")
+            text = "representative tokens need {encoder_attention}; or give {no_hierarchy}"
+            raise OptionError(text, encoder_attention="block-sparse", no_hierarchy=None)
         pattern = self.block_pattern()
         if pattern.block == 1:
-            raise ValueError("--sparse-block 1 has room for a representative only: give at least 2, or --no-hierarchy")
+            raise self.error("{sparse_block} has room for a representative only: give at least 2, or {no_hierarchy}")
         if self.max_positions is not None and pattern.first * pattern.block >= self.max_positions:
-            raise ValueError(
-                f"--sparse-first {pattern.first} blocks of {pattern.block} tokens leave none of --max-positions "
-                f"{self.max_positions} for representatives: give fewer or smaller blocks, or --no-hierarchy"
-            )
+            text = f"{{sparse_first}} blocks of {pattern.block} tokens leave none of {{max_positions}} for "
+            text += "representatives: give fewer or smaller blocks, or {no_hierarchy}"
+            raise OptionError(text, sparse_first=pattern.first, max_positions=self.max_positions, no_hierarchy=None)
         return super().check()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..modules.evidence import EvidenceHead
-from ..modules.fields import changed, option
+from ..options import changed, option
 from .units import HatUnitsConfig, UnitsConfig, UnitsEncoder
 
 

@@ -19,9 +19,9 @@ from ..modules.attention import FullAttention
 from ..modules.batch_layout import BatchLayout
 from ..modules.cache import DecoderCache
 from ..modules.embedding import EmbeddingSizes, Embeds, initialise, position_rows, token_table
-from ..modules.fields import option
 from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes, SourceStates, run_layer
-from .config import NEW_PARTS, TokenEncoderConfig, divisors, span_pooling
+from ..options import option, options_of
+from .config import NEW_PARTS, Sizes, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions, token_states
 
 LAYER_NORM: dict[str, Any] = {"rms_norm": False, "norm_bias": True}  # of the decoder, whatever the encoder has
@@ -53,10 +53,13 @@ class HatConfig(TokenEncoderConfig):
         False, "share one embedding table between the input and the output of the decoder"
     )
     hierarchical_encoder_layers: int = option(
-        1, "the number of encoder layers over the sentence states (in the paper one works best)", least=1
+        1,
+        "the number of encoder layers over the sentence states (in the paper one works best)",
+        least=1,
+        excludes="no_hierarchy",
+        tolerated=True,
     )
-    span_pooling: str = span_pooling("sentence")
-    hierarchy_options = ("hierarchical_encoder_layers", "span_pooling")
+    span_pooling: str = span_pooling("sentence", excludes="no_hierarchy", tolerated=True)
     init: ClassVar[str | None] = None  # how `initialise` is called; None: the modules keep what they draw
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
@@ -64,16 +67,9 @@ class HatConfig(TokenEncoderConfig):
     def check(self) -> None:
         super().check()
         if self.encoder_embed_dim != self.decoder_embed_dim:
-            raise ValueError(
-                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
-                "be equal: the decoder attends to encoder states of its own width"
-            )
-        heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
-        if shared is not None and heads % shared:
-            raise ValueError(
-                f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: "
-                f"give one of {divisors(heads)}"
-            )
+            text = "{encoder_embed_dim} and {decoder_embed_dim} must be equal: the decoder attends to encoder states "
+            raise self.error(f"{text}of its own width")
+        self.check_shared("decoder")
 
     def decoder_sizes(self) -> LayerSizes:
         """Returns the sizes of a decoder layer."""
@@ -219,8 +215,7 @@ def build_parts(
         ValueError: less than one position.
     """
     for side, number in zip(("source", "target"), positions, strict=True):
-        if number < 1:
-            raise ValueError(f"--max-{side}-positions {number}: it must be at least 1")
+        options_of(Sizes)[f"max_{side}_positions"].check(number)
     table = source_table = token_table(source.size, config.encoder_embed_dim, source.pad)
     if not config.share_all_embeddings:
         table = token_table(target.size, config.decoder_embed_dim, target.pad)

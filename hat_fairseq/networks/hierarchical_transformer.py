@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, token_table
-from ..modules.fields import changed, option
 from ..modules.heads import DOCUMENT_POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.segments import (
     SEGMENT_LENGTH,
@@ -26,6 +25,7 @@ from ..modules.segments import (
     slots_at_markers,
     slots_of_length,
 )
+from ..options import changed, option
 from .config import EncoderConfig, TokenEncoderConfig, span_pooling
 from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
 from .roberta import RobertaConfig
@@ -87,19 +87,13 @@ class HierarchicalTransformerConfig(EncoderConfig):
     def check(self) -> None:
         super().check()
         if self.no_first_norm and (self.plain_embedding or not self.layout.startswith("S")):
-            raise ValueError(
-                "--no-first-norm needs a norm of the embedding, without --plain-embedding, and a first layer S, which "
-                "reads it"
-            )
+            text = "{no_first_norm} needs a norm of the embedding, without {plain_embedding}, and a first layer S, "
+            raise self.error(f"{text}which reads it")
         if self.global_tokens is not None:
-            raise ValueError(
-                f"--global-tokens {self.global_tokens} has no effect: hierarchical_transformer has none; remove it"
-            )
+            raise self.error("{global_tokens} has no effect: hierarchical_transformer has none; remove it")
         if self.segment_by == "marker" and self.encoder_attention == "block-sparse":
-            raise ValueError(
-                "--segment-by marker with --encoder-attention block-sparse: its blocks need padding at the end of a "
-                "document only, and each segment ends with padding; give --segment-by length, or another attention"
-            )
+            text = "{segment_by} with {encoder_attention}: its blocks need padding at the end of a document only, and "
+            raise self.error(f"{text}each segment ends with padding; divide by length, or take another attention")
 
 
 class HierarchicalTransformerEncoder(Encoder):

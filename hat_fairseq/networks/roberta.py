@@ -12,9 +12,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from ..modules.embedding import EmbeddingSizes, token_table
-from ..modules.fields import option
 from ..modules.heads import HEAD_ACTIVATIONS, ClassificationHead, PairClassificationHead
 from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
+from ..options import option
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
 
@@ -58,10 +58,13 @@ class HatRobertaConfig(RobertaConfig):
     """RoBERTa with an attention to sentences."""
 
     sentence_queries: str = option(
-        "tokens", "let all tokens attend to the sentences, or only the BOS tokens", choices=QUERIES
+        "tokens",
+        "let all tokens attend to the sentences, or only the BOS tokens",
+        choices=QUERIES,
+        excludes="no_hierarchy",
+        tolerated=True,
     )
-    span_pooling: str = span_pooling("sentence")
-    hierarchy_options = ("sentence_queries", "span_pooling")
+    span_pooling: str = span_pooling("sentence", excludes="no_hierarchy", tolerated=True)
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)
 
 

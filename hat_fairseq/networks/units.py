@@ -26,11 +26,11 @@ from torch import Tensor, nn
 from ..kernels import AUTO, choose_precision, set_precision
 from ..modules.batch_layout import safe_padding_mask
 from ..modules.evidence import EvidenceHead, evidence_scores
-from ..modules.fields import changed, option
 from ..modules.in_context import Ids, means_in_context
 from ..modules.layers import EncoderLayer
 from ..modules.unit_heads import DocumentHead, UnitHead
 from ..modules.units import NONE, UnitSizes
+from ..options import changed, option
 from .encoder import EncoderOut, Vocabulary, build_attentions
 from .kept_vectors import KeptVectors, digest_of
 from .roberta import RobertaConfig, RobertaEncoder
@@ -60,10 +60,13 @@ class UnitsConfig(RobertaConfig):
         False, "train only the layers over turns or sentences; each turn or sentence is encoded once"
     )
     freeze_layers: int = option(
-        0, "do not train the embeddings and this many token layers, counted from the first", least=0
+        0,
+        "do not train the embeddings and this many token layers, counted from the first",
+        least=0,
+        excludes="freeze_encoder",
     )
     vectors: str | None = option(
-        None, "with --freeze-encoder: keep the vectors for other trainings in this file (.npz)"
+        None, "with --freeze-encoder: keep the vectors for other trainings in this file (.npz)", needs="freeze_encoder"
     )
     own_options = ("segment_length",)
     training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
@@ -73,19 +76,11 @@ class UnitsConfig(RobertaConfig):
         super().check()
         self.unit_sizes()
         if not self.no_hierarchy:
-            raise ValueError("a network over units has its hierarchy in the layers over these: give --no-hierarchy")
-        if self.freeze_layers and self.freeze_encoder:
-            raise ValueError(
-                "--freeze-layers has no effect with --freeze-encoder, which freezes all: remove one of them"
-            )
+            raise self.error("a network over units has its hierarchy in the layers over these: give {no_hierarchy}")
         if self.freeze_layers > self.encoder_layers:
-            raise ValueError(f"--freeze-layers {self.freeze_layers}: the encoder has {self.encoder_layers} layers")
-        if self.vectors is not None and not self.freeze_encoder:
-            raise ValueError("--vectors has no effect without --freeze-encoder: add that, or remove it")
+            raise self.error(f"{{freeze_layers}}: the encoder has {self.encoder_layers} layers")
         if self.max_positions is not None and self.segment_length > self.max_positions:
-            raise ValueError(
-                f"--segment-length {self.segment_length} is more than --max-positions {self.max_positions}"
-            )
+            raise self.error("{segment_length} is more than {max_positions}")
 
     def unit_sizes(self, layout: str = "N|D") -> UnitSizes:
         """Returns the sizes of the layers over turns or sentences; `layout`: where no setting says another one."""

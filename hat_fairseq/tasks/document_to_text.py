@@ -28,9 +28,10 @@ from ..data.kinds.documents import DocumentKind
 from ..data.language import base_language
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
-from ..generation.options import DEFAULTS, check_ranges, parse_generation_options
+from ..generation.options import OPTIONS, check_options, parse_generation_options
 from ..generation.shared_memory import SharedMemoryGenerator
 from ..kernels import CPU_PRECISIONS
+from ..options import no_effect, stated, typed
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
 from ..scoring.rouge import score_documents, split_summary, words_by_script
 from .document_dataset import load_documents
@@ -167,7 +168,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         raise ValueError("fairseq-interactive cannot read documents; use `hat generate MODEL FILE`")
 
     def build_generator(self, models: list[Any], args: Any, *more: Any, **kwargs: Any) -> Any:
-        check_ranges({name: getattr(args, name, None) for name in DEFAULTS})
+        check_options(stated(**{name: getattr(args, name, None) for name in OPTIONS}))
         if (words := getattr(args, "sampling_topk", None)) is not None:
             args.sampling_topk = min(words, len(self.tgt_dict))
         if getattr(args, "print_alignment", None):
@@ -194,18 +195,19 @@ def check_effects(cfg: DocumentToTextConfig) -> None:
     defaults = DocumentToTextConfig()
     chosen = {name for name, value in vars(defaults).items() if getattr(cfg, name) not in (value, None)}
     if cfg.truncate_source:
-        advice = "use `hat preprocess --max-source-tokens N --long-source truncate`"
-        raise ValueError(f"--truncate-source has no effect: {advice}")
+        raise ValueError(
+            "--truncate-source has no effect: use `hat preprocess --max-source-tokens N --long-source truncate`"
+        )
     for name in ("eval_bleu_detok", "eval_bleu_detok_args", "eval_bleu_remove_bpe", "eval_tokenized_bleu"):
         if name in chosen:
             raise ValueError(
-                f"--{name.replace('_', '-')} has no effect: --eval-bleu scores the text that the pipeline of the data "
+                f"{typed(name)} has no effect: --eval-bleu scores the text that the pipeline of the data "
                 "makes of tokens; remove it"
             )
     for name in ("eval_rouge_args", "eval_bleu_args", "eval_bleu_print_samples"):
         what = "_".join(name.split("_")[:2])
         if name in chosen and not getattr(cfg, what):
-            raise ValueError(f"--{name.replace('_', '-')} has no effect without --{what.replace('_', '-')}")
+            raise no_effect(name, "without", what)
     if cfg.eval_bleu:
         parse_generation_options(cfg.eval_bleu_args or "{}", "--eval-bleu-args")
 

@@ -24,7 +24,6 @@ from ..generation.settings import (
     OF_A_FOLDER,
     add_generation,
     check_effect,
-    flag,
     for_transformers,
     packaged_options,
     stated_options,
@@ -48,6 +47,7 @@ from ..model_folder import (
     write_loader,
 )
 from ..networks import NETWORKS
+from ..options import typed
 from . import bart, roberta, vector_settings
 from .card import card
 from .hugging_face import write_weights
@@ -102,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
         trained = load(model, args.data)
         if stated and not trained.writes_texts:
-            raise ValueError(f"{flag(next(iter(stated)))} is for models that write texts; remove it")
+            raise ValueError(f"{typed(next(iter(stated)))} is for models that write texts; remove it")
         packaged = packaged_options(model) if trained.writes_texts else {}
         check_effect(stated, packaged)
         options = packaged | stated
@@ -242,7 +242,7 @@ def write_generation(folder: Path, options: dict[str, Any], positions: int, mode
     (folder / GENERATION).write_text(as_json(for_transformers(options, positions)), encoding="utf-8")
     others = [option for option, value in options.items() if option not in EXPRESSED]
     differs = "differs: {} is an option of hat generate alone; transformers generates without it".format
-    lines = [differs(flag(option)) for option in others]
+    lines = [differs(typed(option)) for option in others]
     if model_type == "bart":
         lines.append("differs: transformers' BART counts the </s> that ends a text of the greatest length as certain")
     return lines

@@ -218,7 +218,7 @@ def test_options_of_languages_and_line_breaks(tmp_path: Path, capsys: pytest.Cap
     capsys.readouterr()
     assert "--target-language: unknown language 'deutsch'" in refusal(*words, "--target-language", "deutsch")
     given = preprocess(tmp_path, text)
-    assert "--line-breaks sentences is for --splitter punctuation or library" in refusal(
+    assert "--line-breaks sentences has no effect without --splitter punctuation or library" in refusal(
         *given, "--line-breaks", "sentences"
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from building import Vocabulary, build
 
-from hat_fairseq.generation.options import check_ranges
+from hat_fairseq.generation.options import check_options
 from hat_fairseq.generation.settings import check_effect
 from hat_fairseq.tasks.document_to_text import DocumentToTextTask
 
@@ -14,30 +14,30 @@ from hat_fairseq.tasks.document_to_text import DocumentToTextTask
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampling_topk": 0}, "sampling_topk must be at least 1, not 0"),
-        ({"sampling_topp": 0.0}, "sampling_topp must be more than 0 and at most 1"),
-        ({"sampling_topp": 1.5}, "sampling_topp must be more than 0 and at most 1"),
-        ({"sampling_topp": -0.5}, "sampling_topp must be more than 0 and at most 1"),
-        ({"diverse_beam_groups": 0}, "diverse_beam_groups must be at least 1, not 0"),
-        ({"diversity_rate": -3.0}, "diversity_rate must be at least 0, not -3"),
+        ({"sampling_topk": 0}, "--sampling-topk must be at least 1, or -1, not 0"),
+        ({"sampling_topp": 0.0}, "--sampling-topp must be more than 0 and at most 1, or -1.0, not 0.0"),
+        ({"sampling_topp": 1.5}, "--sampling-topp must be more than 0 and at most 1"),
+        ({"sampling_topp": -0.5}, "--sampling-topp must be more than 0 and at most 1"),
+        ({"diverse_beam_groups": 0}, "--diverse-beam-groups must be at least 1, or -1, not 0"),
+        ({"diversity_rate": -3.0}, "--diversity-rate must be at least 0, or -1.0, not -3"),
     ],
 )
 def test_numbers_that_fairseq_takes_as_none_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        check_ranges(options)
-    check_ranges({"sampling_topk": -1, "sampling_topp": -1.0, "diverse_beam_groups": -1, "diversity_rate": -1.0})
-    check_ranges({"sampling_topk": 1, "sampling_topp": 1.0, "diverse_beam_groups": 1, "diversity_rate": 0.0})
+        check_options(options)
+    check_options({"sampling_topk": -1, "sampling_topp": -1.0, "diverse_beam_groups": -1, "diversity_rate": -1.0})
+    check_options({"sampling_topk": 1, "sampling_topp": 1.0, "diverse_beam_groups": 1, "diversity_rate": 0.0})
 
 
 @pytest.mark.parametrize(
     ("stated", "packaged", "message"),
     [
-        ({"sampling_topk": 5, "sampling_topp": 0.9}, {"sampling": True}, "--sampling-topk has no effect with"),
-        ({"sampling_topk": 5}, {"sampling": True, "sampling_topp": 0.9}, "--sampling-topk has no effect with"),
+        ({"sampling_topk": 5, "sampling_topp": 0.9}, {"sampling": True}, "--sampling-topk 5 has no effect with"),
+        ({"sampling_topk": 5}, {"sampling": True, "sampling_topp": 0.9}, "--sampling-topk 5 has no effect with"),
         ({"sampling": True, "diverse_beam_groups": 2}, {}, "--sampling and --diverse-beam-groups exclude each other"),
         ({"match_source_len": True}, {"sampling": True}, "--sampling and --match-source-len exclude each other"),
         ({"diverse_beam_strength": 1.0}, {"diverse_beam_groups": -1}, "no effect without --diverse-beam-groups"),
-        ({"sampling_topp": 0.5}, {"sampling": False}, "--sampling-topp has no effect without --sampling"),
+        ({"sampling_topp": 0.5}, {"sampling": False}, "--sampling-topp 0.5 has no effect without --sampling"),
     ],
 )
 def test_options_without_effect_are_refused(stated: dict[str, Any], packaged: dict[str, Any], message: str) -> None:

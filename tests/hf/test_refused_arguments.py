@@ -1,5 +1,6 @@
 """Arguments of the models and the tokenizer of transformers: each has an effect, or is refused by its name."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -122,23 +123,31 @@ def test_a_change_without_effect_is_refused(name: str, value: Any, message: str)
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"settings": SIZES | {"dropout": "much"}}, "dropout is 'much': it must be a number"),
-        ({"settings": SIZES | {"layout": 3}}, "layout is 3: it must be a string"),
-        ({"settings": SIZES | {"max_segments": 2.5}}, "max_segments is 2.5: it must be an integer"),
-        ({"settings": SIZES | {"pool_padded_segments": 1}}, "pool_padded_segments is 1: it must be true or false"),
-        ({"settings": SIZES, "max_source_positions": "many"}, "max_source_positions is 'many': it must be an integer"),
-        ({"settings": SIZES, "heads": {"topic": 3}}, "the head 'topic' is no object with classes"),
+        ({"settings": SIZES | {"dropout": "much"}}, "^dropout must be a number, not 'much'"),
+        ({"settings": SIZES | {"dropout": math.nan}}, "^dropout must be a number, not nan"),
+        ({"settings": SIZES | {"dropout": -0.5}}, "^dropout must be from 0 to 1, not -0.5"),
+        ({"settings": SIZES | {"layer_norm_eps": math.inf}}, "^layer_norm_eps must be a finite number, not inf"),
+        ({"settings": SIZES | {"max_segments": True}}, "^max_segments must be a whole number, not True"),
+        ({"settings": SIZES | {"max_segments": "4"}}, "^max_segments must be a whole number, not '4'"),
+        ({"settings": SIZES | {"pooling": "sum"}}, "^pooling must be one of max, attentive, .*, not 'sum'"),
+        ({"settings": SIZES | {"encoder_kv_heads": 3}}, "^encoder_kv_heads=3 does not divide encoder_attention_heads="),
+        ({"settings": SIZES | {"rotary_factor": 2.0}}, "^rotary_factor=2.0 has no effect without rotary: remove it"),
+        ({"settings": SIZES | {"layout": 3}}, "^layout must be a string, not 3"),
+        ({"settings": SIZES | {"max_segments": 2.5}}, "^max_segments must be a whole number, not 2.5"),
+        ({"settings": SIZES | {"pool_padded_segments": 1}}, "^pool_padded_segments must be true or false, not 1"),
+        ({"settings": SIZES, "max_source_positions": "many"}, "^max_source_positions must be a whole number, not"),
+        ({"settings": SIZES, "heads": {"topic": 3}}, "the head 'topic': expected a JSON object, found 3"),
         ({"settings": SIZES, "heads": {"topic": {"level": "token", "inner_dim": 4}}}, "'topic' lacks 'classes'"),
         (
             {"settings": SIZES, "heads": {"topic": HEAD | {"classes": "2"}}},
-            "head 'topic' is '2': it must be an integer",
+            "head 'topic': classes must be a whole number, not '2'",
         ),
-        ({"settings": SIZES, "heads": {"topic": HEAD | {"classes": 0}}}, "'topic' is 0: it must be at least 1"),
-        ({"settings": SIZES, "heads": {"topic": HEAD | {"inner_dim": -2}}}, "'topic' is -2: it must be at least 1"),
+        ({"settings": SIZES, "heads": {"topic": HEAD | {"classes": 0}}}, "'topic': classes must be at least 1, not 0"),
+        ({"settings": SIZES, "heads": {"topic": HEAD | {"inner_dim": -2}}}, "'topic': inner_dim must be at least 1"),
         ({"settings": SIZES, "heads": {"values": HEAD}}, "a head cannot be called 'values'"),
         ({"settings": SIZES, "heads": {"a.b": HEAD}}, "a head cannot be called 'a.b'"),
-        ({"settings": SIZES, "num_roles": -1}, "num_roles is -1: it must be at least 0"),
-        ({"settings": SIZES, "max_source_positions": -3}, "max_source_positions is -3: it must be at least 1"),
+        ({"settings": SIZES, "num_roles": -1}, "^num_roles must be at least 0, not -1"),
+        ({"settings": SIZES, "max_source_positions": -3}, "^max_source_positions must be at least 1, not -3"),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_its_name(more: dict[str, Any], message: str) -> None:

@@ -221,7 +221,7 @@ def test_context_on_the_command_line(small: Path, fine_tuned: Callable[[str], Fi
     common = ["embed", small, source, "--out", tmp_path / "b.jsonl", "--context"]
     for flags, words in (
         ([-1], "--context must be at least 0, not -1"),
-        ([3, "--alone"], "--context has no effect with --alone"),
+        ([3, "--alone"], "--context 3 has no effect with --alone"),
         ([3, "--of", "document"], "Remove --context, or --of document"),
         ([3, "--pooling", "marker"], "remove --context, or --pooling marker"),
     ):

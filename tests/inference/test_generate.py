@@ -243,7 +243,7 @@ def test_mistakes_are_known_at_once(generate, tmp_path, capsys) -> None:
         (["--workers", 0], "the number of workers must be from 1"),
         (["--beam", 0], "beam must be at least 1, not 0"),
         (["--no-repeat-ngram-size", 1], "use 2 or more"),
-        (["--batch-size", 0], "the batch size must be at least 1"),
+        (["--batch-size", 0], "--batch-size must be at least 1"),
         (["--precision", "fp16"], "precision fp16 is GPU-only; on this CPU use fp32"),
     ):
         assert generate(tmp_path / "results", *flags) == 2

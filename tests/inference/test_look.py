@@ -201,7 +201,7 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
         ([f"--png={tmp_path}/x", f"--out={tmp_path}/x"], "two of --png, --out name the same file"),
         ([f"--html={tmp_path}/x", f"--out={tmp_path}/x.html"], "--html and --out both name a page"),
         ([f"--png={tmp_path}/x.png", "--id", "nobody"], "has no document 'nobody'"),
-        ([f"--png={tmp_path}/x.png", "--batch-size", "0"], "the batch size must be at least 1"),
+        ([f"--png={tmp_path}/x.png", "--batch-size", "0"], "--batch-size must be at least 1"),
         ([f"--png={tmp_path}/none/x.png"], "the directory of --png does not exist"),
     ):
         assert cli.main([*common, *wrong]) == 2

@@ -203,7 +203,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
         ([path, data, "--out", out, "--n-best", 3], "--n-best has no effect on the kind segments: remove it"),
         ([path, data, "--out", out, "--threshold", 3], "--threshold 3 has no effect on the kind segments: remove it"),
         ([path, data, "--out", out, "--device", "cpu", "--precision", "fp16"], "precision fp16 is GPU-only"),
-        ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
+        ([path, data, "--out", out, "--batch-size", 0], "--batch-size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),
         ([path, empty, *bin_flag, "--out", out], "empty.jsonl is empty: nothing to predict"),
     ):  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from commands import refusal
 
 import hat_fairseq
-from hat_fairseq.data.options import OptionError, as_in_python
+from hat_fairseq.options import OptionError, as_in_python
 
 SAID = [{"role": "PM", "text": "We begin now ."}, {"role": "ME", "text": "The market is small ."}]
 
@@ -28,7 +28,7 @@ def demo() -> Any:
         (lambda demo: demo.generate([{"turns": SAID}], min_len=900), "min_len=900 is more than the longest"),
         (
             lambda demo: demo.generate([{"turns": SAID}], sampling_topk=3),
-            "sampling_topk has no effect without sampling",
+            "sampling_topk=3 has no effect without sampling",
         ),
         (lambda demo: demo.generate([{"turns": SAID}], nbest=2), "^nbest has no effect: each document gets its best"),
         (lambda demo: demo.look({"turns": SAID}, temperature=-2.0), "temperature must be more than 0, not -2.0"),
@@ -37,15 +37,15 @@ def demo() -> Any:
         (lambda demo: demo.look({"turns": SAID}, chunk=7), "chunk=7: document '1'"),
         (lambda demo: demo.look({"turns": SAID}, chunk="1"), "^chunk must be a whole number, not '1'"),
         (lambda demo: demo.look({"turns": SAID}, chunk=1.5), "^chunk must be a whole number, not 1.5"),
-        (lambda demo: demo.look({"turns": SAID}, batch_size=4), "^batch_size has no effect without occlusion"),
-        (lambda demo: demo.look({"turns": SAID}, True, batch_size=0), "the batch size must be at least 1, not 0"),
+        (lambda demo: demo.look({"turns": SAID}, batch_size=4), "^batch_size=4 has no effect without occlusion"),
+        (lambda demo: demo.look({"turns": SAID}, True, batch_size=0), "^batch_size must be at least 1, not 0"),
         (lambda demo: demo.look({"turns": SAID}, reference=True, beam=2), "^beam has no effect with reference"),
-        (lambda demo: demo.generate([{"turns": SAID}], batch_size="2"), "batch size must be a whole number, not '2'"),
-        (lambda demo: demo.generate([{"turns": SAID}], batch_size=1.5), "batch size must be a whole number, not 1.5"),
-        (lambda demo: demo.generate([{"turns": SAID}], batch_size=True), "batch size must be a whole number, not True"),
+        (lambda demo: demo.generate([{"turns": SAID}], batch_size="2"), "^batch_size must be a whole number, not '2'"),
+        (lambda demo: demo.generate([{"turns": SAID}], batch_size=1.5), "^batch_size must be a whole number, not 1.5"),
+        (lambda demo: demo.generate([{"turns": SAID}], batch_size=True), "^batch_size must be a whole number, not T"),
         (lambda demo: demo.look({"turns": SAID}, reference=True), "leave reference out"),
         (lambda demo: demo.embed([{"turns": SAID}]), "reads roles beside the text, which embed does not"),
-        (lambda demo: demo.embed([{"turns": SAID}], of="page"), "^of 'page': choose one of"),
+        (lambda demo: demo.embed([{"turns": SAID}], of="page"), "^of must be one of .*, not 'page'"),
         (lambda demo: demo.embed([{"turns": SAID}], of="document", alone=True), "^alone is for sentences"),
         (lambda _: hat_fairseq.load("no.pt", data="no"), "checkpoint no.pt does not exist"),
         (lambda _: hat_fairseq.load(__file__), r"give the bin directory of its training \(data\)"),

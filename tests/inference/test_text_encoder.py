@@ -181,7 +181,7 @@ def test_the_tokens_of_a_prompt_are_context_alone(e5: Any) -> None:
         ({"output_value": "token_embeddings"}, "output_value='token_embeddings' is not"),
         ({"device": "cuda:1"}, "device='cuda:1' is not"),
         ({"task": "query"}, "task='query' is not"),
-        ({"batch_size": 0}, "the batch size must be at least 1, not 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
         ({"prompt_name": "none"}, "no prompt is called 'none'; the model has: query, passage"),
         ({"inputs": [["a"]], "prompt": "glue"}, "the prompt 'glue' must end with a space"),
         ({"inputs": [["a"]], "prompt": "very " * 60}, "the prompt has"),

@@ -96,7 +96,7 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(model: DocumentToTex
         next(texts)
     assert next(texts_of(model, documents)) == next(texts_of(model, documents[:1]))
     assert next(model.rows([replace(documents[0], meta={"n": 1})]))["meta"] == {"n": 1}
-    with pytest.raises(ValueError, match="the batch size must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="--batch-size must be at least 1, not 0"):
         next(model.rows(documents, 0))
 
 
@@ -214,10 +214,10 @@ def test_mistakes_are_one_line(command: list[str], fine_tuned, tmp_path: Path, c
         ),
         (tmp_path / "text.pt", [], "text.pt: not a checkpoint of torch"),
         (tmp_path / "no.pt", [], "no.pt does not exist"),
-        (checkpoint, ["--batch-size", 0], "the batch size must be at least 1, not 0"),
+        (checkpoint, ["--batch-size", 0], "--batch-size must be at least 1, not 0"),
         (checkpoint, ["--beam", 0], "beam must be at least 1, not 0"),
-        (checkpoint, ["--seed", 2], "--seed has no effect without --sampling"),
-        (checkpoint, ["--sampling-topp", 0.5], "--sampling-topp has no effect without --sampling"),
+        (checkpoint, ["--seed", 2], "--seed 2 has no effect without --sampling"),
+        (checkpoint, ["--sampling-topp", 0.5], "--sampling-topp 0.5 has no effect without --sampling"),
     ):
         assert cli.main([verb, str(model), source, *others, *map(str, words)]) == 2, words
         error = capsys.readouterr().err.splitlines()

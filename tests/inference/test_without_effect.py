@@ -22,6 +22,7 @@ from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.inference.loading import split_with
 from hat_fairseq.inference.predict import answer_options
+from hat_fairseq.options import typed
 
 LABELLED = {name: kind for name, kind in KINDS.items() if isinstance(kind, LabelledKind)}
 OF_ANSWERS = {"n_best": 3, "max_answer_length": 9}
@@ -39,7 +40,7 @@ def test_options_of_answers_by_kind(name: str) -> None:
         if option in taken:
             assert getattr(LABELLED[name].chosen({option: taken[option]}), option) == taken[option]
         else:
-            with pytest.raises(ValueError, match=f"--{option.replace('_', '-')} has no effect on the kind {name}"):
+            with pytest.raises(ValueError, match=f"{typed(option)} has no effect on the kind {name}"):
                 LABELLED[name].chosen({option: 1})
 
 

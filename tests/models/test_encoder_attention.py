@@ -12,8 +12,8 @@ from torch import Tensor
 
 from hat_fairseq.modules.attention import Projections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
-from hat_fairseq.modules.fields import read
 from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig, parse_layers
+from hat_fairseq.options import read_options
 
 CASES: dict[str, dict[str, Any]] = {
     "full": {},
@@ -50,7 +50,7 @@ LENGTHS = [[1], [5], [7, 3, 1], [31, 10, 29, 5], [257, 128, 129, 35]]
 
 def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0, parts: str = "") -> Any:
     torch.manual_seed(0)
-    config = read(EncoderConfig, Namespace(**CASES[name]))
+    config = read_options(EncoderConfig, Namespace(**CASES[name]))
     attention = ATTENTIONS[name.split()[0]].build(config, (24, 4, dropout), 0)
     attention.configure(PARTS[parts])
     for key, parameter in attention.named_parameters():

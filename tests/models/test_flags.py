@@ -12,9 +12,9 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from hat_fairseq import networks
 from hat_fairseq.models.architectures import LRA
 from hat_fairseq.modules.attention import FullAttention
-from hat_fairseq.modules.fields import options_of
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
+from hat_fairseq.options import options_of
 from hat_fairseq.weights.rename import parse_flags
 
 LENGTHS = [17, 9, 2]
@@ -58,31 +58,30 @@ def test_the_longest_document_is_max_positions_or_that_of_the_task() -> None:
     assert build("hat_roberta_base", TINY_ENCODER).max_positions() == 512
 
 
-ENDS = "least", "most"
 BART = f"hat_bart_base {TINY}"
 ATTENTION = f"{BART} --encoder-attention"
 ROBERTA = f"hat_roberta_base {TINY_ENCODER}"
 ERNIE = f"ernie_sparse_base {TINY_ENCODER} --sparse-block 4 --sparse-random 1 --max-positions 140"
 REFUSED = [
     (f"{BART} --decoder-embed-dim 48", "--encoder-embed-dim 24 and --decoder-embed-dim 48 must be equal"),
-    (f"{BART} --decoder-layers 0", "--decoder-layers 0: it must be at least 1"),
+    (f"{BART} --decoder-layers 0", "--decoder-layers must be at least 1, not 0"),
     (f"{BART} --decoder-kv-heads 3", "--decoder-kv-heads 3 .*heads 4: give one of 1, 2, 4$"),
-    (f"{BART} --decoder-kv-heads 0", "--decoder-kv-heads 0: it must be at least 1"),
-    (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|S --layer-norm-eps -1", "--layer-norm-eps -1.0: it must be at"),
-    (f"{ERNIE} --layer-norm-eps nan", "--layer-norm-eps nan: it must be a finite number"),
-    (f"{BART} --layer-norm-eps inf", "--layer-norm-eps inf: it must be a finite number"),
-    (f"hat_roberta_base {TINY_ENCODER} --max-positions -3", "--max-positions -3: it must be at least 1"),
-    (f"hat_roberta_base {TINY_ENCODER} --max-positions 0", "--max-positions 0: it must be at least 1"),
-    (f"{ERNIE} --pooler-inner-dim -2", "--pooler-inner-dim -2: it must be at least 1"),
-    (f"{ERNIE} --pooler-inner-dim 0", "--pooler-inner-dim 0: it must be at least 1"),
-    (f"{ATTENTION} sliding", "--encoder-attention sliding: unknown; choose one of full, segments"),
-    (f"{ATTENTION} window --pooling-window 8", "--pooling-window has no effect with --encoder-attention w"),
-    (f"{ATTENTION} window --attention-window 0", "--attention-window 0: it must be at least 1"),
+    (f"{BART} --decoder-kv-heads 0", "--decoder-kv-heads must be at least 1, not 0"),
+    (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|S --layer-norm-eps -1", "--layer-norm-eps must be at least 0"),
+    (f"{ERNIE} --layer-norm-eps nan", "--layer-norm-eps must be a number, not nan"),
+    (f"{BART} --layer-norm-eps inf", "--layer-norm-eps must be a finite number, not inf"),
+    (f"hat_roberta_base {TINY_ENCODER} --max-positions -3", "--max-positions must be at least 1, not -3"),
+    (f"hat_roberta_base {TINY_ENCODER} --max-positions 0", "--max-positions must be at least 1, not 0"),
+    (f"{ERNIE} --pooler-inner-dim -2", "--pooler-inner-dim must be at least 1, not -2"),
+    (f"{ERNIE} --pooler-inner-dim 0", "--pooler-inner-dim must be at least 1, not 0"),
+    (f"{ATTENTION} sliding", "--encoder-attention must be one of full, segments, .*, not 'sliding'"),
+    (f"{ATTENTION} window --pooling-window 8", "--pooling-window 8 has no effect with --encoder-attention w"),
+    (f"{ATTENTION} window --attention-window 0", "--attention-window must be at least 1, not 0"),
     (f"{ATTENTION} pooling --pooling-window 3", "--pooling-window 3: with --pooling-kernel 5 and --pooling-stride 4"),
     (f"{ATTENTION} segments --encoder-attention-layers 2", "has layers 0 to 1"),
     (f"{ATTENTION} segments --encoder-attention-layers 1-", "write layers as 0,6-8"),
     (f"{ATTENTION} segments --encoder-attention-layers 1-0", "has layers 0 to 1"),
-    (f"{BART} --segment-length 8", "--segment-length has no effect with --encoder-attention full; remove it"),
+    (f"{BART} --segment-length 8", "--segment-length 8 has no effect with --encoder-attention full: remove it"),
     (f"{ERNIE} --encoder-attention full", "representative tokens need --encoder-attention block-sparse"),
     (f"{ERNIE} --sparse-block 1", "--sparse-block 1 has room for a representative only"),
     (f"{ERNIE} --sparse-window 2", "--sparse-window 2: it must be odd"),
@@ -91,14 +90,14 @@ REFUSED = [
     (f"{ERNIE} --sparse-random 36", "--sparse-random 36: --max-positions 140 is only 35 blocks of 4 tokens"),
     (f"{ERNIE} --sparse-window 37 --no-hierarchy", "--sparse-window 37: --max-positions 140 is only 35 blocks of 4"),
     (f"{ERNIE} --no-hierarchy --document-pooling max", "--document-pooling max has no effect with --no-hierarchy"),
-    (f"{ERNIE} --attention-dropout nan", "--attention-dropout nan: it must be from 0 to 1"),
+    (f"{ERNIE} --attention-dropout nan", "--attention-dropout must be a number, not nan"),
     (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|X", "unknown layer 'X'"),
-    (f"{BART} --rotary-local 100", "--rotary-local and --rotary-factor have no effect without --rotary"),
-    (f"{BART} --rotary 100 --rotary-local 100", "--rotary-local needs --local-layers"),
-    (f"{BART} --rotary 100 --local-layers 1", "--local-layers has no effect without --rotary-local and --segment-w"),
+    (f"{BART} --rotary-local 100", "--rotary-local 100.0 has no effect without --rotary: "),
+    (f"{BART} --rotary 100 --rotary-local 100", "--rotary-local 100.0 has no effect without --local-layers"),
+    (f"{BART} --rotary 100 --local-layers 1", "--local-layers 1 has no effect without --rotary-local or --segment-w"),
     (f"{BART} --rotary 100 --rotary-local 100 --local-layers 2", "--local-layers 2: the encoder has layers 0 to 1"),
     (f"{BART} --rotary 100 --encoder-attention-heads 8", "a head has 3: give fewer heads"),
-    (f"{BART} --rotary 0", "--rotary 0.0: it must be at least 1"),
+    (f"{BART} --rotary 0", "--rotary must be at least 1, not 0.0"),
     (f"{BART} --encoder-kv-heads 3", "--encoder-kv-heads 3 .*heads 4: give one of 1, 2, 4$"),
     (f"{BART} --rms-norm --no-norm-bias", "--no-norm-bias has no effect with --rms-norm"),
     (f"{BART} --no-first-norm", "--no-first-norm needs --encoder-normalize-before"),
@@ -107,7 +106,7 @@ REFUSED = [
         f"hierarchical_transformer {SMALL_HIERARCHICAL}D|S --encoder-normalize-before --no-first-norm",
         "--no-first-norm needs a norm of the embedding",
     ),
-    (f"{BART} --segment-window 2", "--segment-window has no effect with --encoder-attention full; remove it"),
+    (f"{BART} --segment-window 2", "--segment-window 2 has no effect with --encoder-attention full: remove it"),
     (
         f"hierarchical_transformer {SMALL_HIERARCHICAL}S|S --encoder-attention window --global-tokens first",
         "--global-tokens first has no effect",
@@ -125,7 +124,7 @@ def test_wrong_flags_are_refused() -> None:
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("number", [0, -3])
 def test_a_model_has_a_position(side: str, number: int) -> None:
-    with pytest.raises(ValueError, match=f"--max-{side}-positions {number}: it must be at least 1"):
+    with pytest.raises(ValueError, match=f"--max-{side}-positions must be at least 1, not {number}"):
         build("hat_transformer_tiny", **{f"max_{side}_positions": number})
 
 
@@ -133,14 +132,14 @@ def test_a_model_has_a_position(side: str, number: int) -> None:
 def test_every_number_has_bounds(network: str) -> None:
     """Also where a config changes the default of another one; the same name has the same bounds in its bases."""
     config = networks.NETWORKS[network]
-    numbers = [(name, each) for name, each, kind in options_of(config) if kind in (int, float)]
+    numbers = {name: each for name, each in options_of(config).items() if each.type in (int, float)}
     assert len(numbers) > 10
-    for name, each in numbers:
-        assert each.metadata["least"] is not None, name
+    for name, each in numbers.items():
+        assert each.least is not None, name
         for base in filter(is_dataclass, config.__mro__[1:]):
-            inherited = base.__dataclass_fields__.get(name, each)
+            inherited = options_of(base).get(name, each)
             if name not in config.own_options:  # an attention has it, too
-                assert [inherited.metadata[end] for end in ENDS] == [each.metadata[end] for end in ENDS], name
+                assert (inherited.least, inherited.most) == (each.least, each.most), name
 
 
 @pytest.mark.parametrize(
@@ -164,7 +163,7 @@ def test_flags_without_effect_that_recipes_may_leave_are_logged(
     build(arch, flags)
     other = "--no-hierarchy" if "--no-hierarchy" in flags else "--encoder-attention full"
     assert {record.getMessage() for record in caplog.records} == (
-        {f"{logged} has no effect with {other}"} if logged else set()
+        {f"{logged} has no effect with {other}: remove it"} if logged else set()
     )
 
 
@@ -274,7 +273,7 @@ def test_pooled_keys_of_the_document_are_refused() -> None:
     networks.build(description | {"settings": {n: v for n, v in settings.items() if n != "pooling_cells"}})
     for cells in ("document", None):
         older = description | {"settings": settings | {"pooling_cells": cells}}
-        with pytest.raises(ValueError, match="--pooling-cells document: .* runs with hat_fairseq 0.5.0"):
+        with pytest.raises(ValueError, match='^pooling_cells="document": .* runs with hat_fairseq 0.5.0'):
             networks.build(older)
     args = Namespace(**settings, arch="hat_roberta_base")
     del args.pooling_cells

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from hat_fairseq.kernels import Windows, attend_windows, prepare_mask
 from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.fields import option
 from hat_fairseq.networks.config import ATTENTIONS, Attention
+from hat_fairseq.options import option
 
 
 @dataclass

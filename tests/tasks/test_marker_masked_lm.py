@@ -88,7 +88,7 @@ def test_models_that_read_no_markers_are_refused(arch: str, flags: str) -> None:
 
 @pytest.mark.parametrize("weight", [0, -1, float("inf"), float("nan")])
 def test_weights_are_positive_numbers(weight: float) -> None:
-    with pytest.raises(ValueError, match="--marker-weight .*: give a positive number, or --criterion masked_lm"):
+    with pytest.raises(ValueError, match="--marker-weight must be "):
         criterion(weight)
 
 

@@ -133,7 +133,7 @@ def test_validation_is_one_pass_of_the_base_criterion(data_of: Data, kind: str) 
 def test_what_cannot_be_is_refused(data_of: Data) -> None:
     task, model, batch, _ = setting("tokens", data_of)
     for name, value in (("alpha", -1), ("alpha", math.nan), ("alpha", math.inf), ("roll", -2)):
-        with pytest.raises(ValueError, match=f"--sar-{name} {value}: give a number that is not negative"):
+        with pytest.raises(ValueError, match=f"--sar-{name} must be .*, not {value}"):
             regularized("document_labels", task, **{name: value})
     with pytest.raises(ValueError, match="answer_spans is not for this task: give --criterion document_labels"):
         regularized("answer_spans", task)

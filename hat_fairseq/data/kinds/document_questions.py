@@ -16,7 +16,7 @@ Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data.dictionary import BOS
@@ -48,6 +48,7 @@ from hat_fairseq.data.record import Annotation, Record, Texts
 from hat_fairseq.data.rows import Row, RowEncoder, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import is_blank
+from hat_fairseq.options import option
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
 NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs
@@ -78,11 +79,11 @@ class DocumentQuestion(Record, reads=("question", "paragraphs"), gold="annotatio
 class DocumentQuestionOptions(AnswerOptions):
     """Settings for answering questions on the paragraphs of a document."""
 
-    paragraph_threshold: float = field(
-        default=-math.inf, metadata={"help": "document_qa: give no paragraph if its paragraph_score is lower than this"}
+    paragraph_threshold: float = option(
+        -math.inf, "document_qa: give no paragraph if its paragraph_score is lower than this", most=math.inf
     )
-    answer_threshold: float = field(
-        default=-math.inf, metadata={"help": "document_qa: give no short answer if its answer_score is lower than this"}
+    answer_threshold: float = option(
+        -math.inf, "document_qa: give no short answer if its answer_score is lower than this", most=math.inf
     )
 
 

@@ -11,7 +11,7 @@ Legend: B rows, Q questions of a row, N units of a row, K classes.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Annotated, Any, Self
@@ -19,14 +19,14 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS
-from hat_fairseq.data.files import check_option
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
-from hat_fairseq.data.options import ROWS, TEXT, OptionError, Settings
+from hat_fairseq.data.options import ROWS, TEXT, Settings
 from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
+from hat_fairseq.options import check_values, option
 
 HEAD = "evidence"
 # What is known of a unit and a question: in a passage or not, and beside it one of the lines or not; `-` is unknown.
@@ -181,23 +181,16 @@ class EvidencePrediction(Prediction):
 class EvidenceOptions:
     """Settings for choosing passages; ValueError for numbers out of range."""
 
-    threshold: float | None = field(
-        default=None,
-        metadata={
-            "help": "evidence: list turns or sentences with at least this probability (default: the model's threshold)"
-        },
+    threshold: float | None = option(
+        None,
+        "evidence: list turns or sentences with at least this probability (default: the model's threshold)",
+        least=0,
+        most=1,
     )
-    most_passages: int | None = field(
-        default=None, metadata={"help": "evidence: list at most this many passages for a question"}
-    )
+    most_passages: int | None = option(None, "evidence: list at most this many passages for a question", least=1)
 
     def __post_init__(self) -> None:
-        if self.threshold is not None:
-            check_option(self.threshold, "threshold")
-            if not 0 <= self.threshold <= 1:
-                raise OptionError("{threshold} must be from 0 to 1, not {}", self.threshold, threshold=None)
-        if self.most_passages is not None:
-            check_option(self.most_passages, "most_passages", whole=True, least=1)
+        check_values(EvidenceOptions, self)
 
 
 class EvidenceKind(LabelledKind):

@@ -8,16 +8,16 @@ limit of length, O(T x length).
 Legend: B rows, T tokens of a row (window).
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS, PAD
-from hat_fairseq.data.files import check_number
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import (
     characters_of,
@@ -32,6 +32,7 @@ from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row, RowEncoder, Span, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import is_blank
+from hat_fairseq.options import check_values, option
 
 NO_ANSWER = ["0", "0"]  # the label of a window of a text
 
@@ -62,22 +63,22 @@ class AnswerPrediction(Prediction):
 class AnswerOptions:
     """Settings for choosing spans; ValueError if a whole number is below 1, or a threshold is NaN."""
 
-    n_best: int = field(default=20, metadata={"help": "list at most this many answers"})
-    max_answer_length: int = field(default=30, metadata={"help": "the maximum number of tokens of an answer"})
+    n_best: int = option(20, "list at most this many answers", least=1)
+    max_answer_length: int = option(30, "the maximum number of tokens of an answer", least=1)
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            flag, whole = f"--{item.name.replace('_', '-')}", item.type is int
-            check_number(getattr(self, item.name), flag, whole, least=1 if whole else None)
+        check_values(type(self), self)
 
 
 @dataclass(frozen=True)
 class QuestionOptions(AnswerOptions):
     """Settings for answering questions on a text."""
 
-    no_answer_threshold: float = field(
-        default=0.0,
-        metadata={"help": "qa: give no answer if no_answer_score is greater than this; inf always gives an answer"},
+    no_answer_threshold: float = option(
+        0.0,
+        "qa: give no answer if no_answer_score is greater than this; inf always gives an answer",
+        least=-math.inf,
+        most=math.inf,
     )
 
 
