@@ -28,7 +28,7 @@ BUILT := $(VENV)/.fairseq-built
 # writes the file that tells ninja what to do for one extension at a time, so two at a time overwrite each other's.
 COMPILE := DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/build.cfg" CFLAGS="$${CFLAGS:--DNDEBUG -fwrapv -O2}" \
   PATH="$(CURDIR)/$(VENV)/no-ninja:$$PATH"
-TIMED := long_encoders modern_encoders long_training pretrained_length training generation workers precision ablation floor preprocessing
+TIMED := long_encoders modern_encoders long_training training generation workers precision floor preprocessing
 # Variables of oneDNN and torch that keep to the instructions of older processors; a product of integers tells the kernel
 # used, and with AVX2 that int8 is refused.
 # If oneDNN reports AMX, torch's attention in bf16 needs AVX-512, too. So both settings hide AMX from oneDNN.

@@ -22,9 +22,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import ablation
 import generation
 import torch
+import training
 from harness import RESULTS, Facts, Job, Setting, flags, process_of, write_result
 from peers import model_of
 
@@ -66,7 +66,7 @@ def build(name: str, chosen: Setting) -> Job:
         sizes = generation.setting(512, 4, new=32, width=256, heads=4, layers=4, vocabulary=8000)
         return generation.build(PEER if name == PEER else "plain", sizes)
     if work == "update":
-        job = ablation.build("as it is", ablation.SETTINGS[4])
+        job = training.build("hat", training.setting(3072, 768, 6, 0.0) | training.SMALL)
         return Job(lambda: [job.step() for _ in range(UPDATES)][-1], {})
     if work == "prediction":
         return prediction()

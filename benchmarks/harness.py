@@ -4,7 +4,8 @@ A script describes its contenders and settings and calls `run`. Each contender o
 that memory and caches are separate. After one warm-up each, the contenders run in turns, A B A B ..., so that other
 load on the machine affects all of them, and times are compared within a round. At the end the processes report what
 they computed, and the script's `check` decides whether the sides are comparable. The result is written to `results/`;
-`render.py` makes tables of it. Benchmarks without interleaved times use `flags`, `write_result` and the measures.
+`page.py` makes tables of it. Benchmarks and studies without interleaved times use `flags`, `write_result` and the
+measures.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from typing import Any
 
 import torch
 
-RESULTS = Path(__file__).resolve().parent / "results"
+SCRIPT = Path(sys.argv[0]).resolve()  # a benchmark or a study
+RESULTS = SCRIPT.parent / "results"
 Setting = dict[str, Any]
 Facts = dict[str, Any]
 
@@ -100,10 +102,9 @@ def flags(out: Path | None = None) -> argparse.ArgumentParser:
 
 def record_of(*versions: str, **content: Any) -> dict[str, Any]:
     """A result with the entries common to all; `versions`: distributions, recorded if they are installed."""
-    question = Path(sys.argv[0]).stem
     record = {
-        "question": question,
-        "command": shlex.join(["python", f"benchmarks/{question}.py", *sys.argv[1:]]),
+        "question": SCRIPT.stem,
+        "command": shlex.join(["python", f"{SCRIPT.parent.name}/{SCRIPT.name}", *sys.argv[1:]]),
         "device": device(),
         "threads": torch.get_num_threads(),
         "versions": {},
@@ -174,7 +175,7 @@ def run(
         for contender, row in rows.items():
             times = f", times {row['times_median']:.2f}" if "times_median" in row else ""
             print(f"{name}: {contender} {row['median']:.3f} s [{row['least']:.3f}, {row['most']:.3f}]{times}")
-    question = Path(sys.argv[0]).stem + ("_gpu" if torch.cuda.is_available() else "")
+    question = SCRIPT.stem + ("_gpu" if torch.cuda.is_available() else "")
     path = args.out or RESULTS / f"{question}.json"
     write_result(path, *versions, dtype=str(dtype())[6:], reference=reference, **record)
 

@@ -7,7 +7,7 @@
 
 Speed: the search above, random weights, 2 + 2 layers of 768. Quality: texts for the whole test split of a recipe by a
 trained model, scored with `hat score`: the mean of ROUGE-1, 2 and L, or document BLEU. Without `checkpoint` the recipe
-is first preprocessed and trained, as in `benchmarks/lra.py`. Every text differs from that of fp32 in some word,
+is first preprocessed and trained, as in `studies/lra.py`. Every text differs from that of fp32 in some word,
 and with so few documents differences of a point in either direction are within the intervals.
 """
 

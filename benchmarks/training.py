@@ -29,6 +29,8 @@ from torch import Tensor
 
 STOCK, CHUNKED = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
 SIZES = {768: {"width": 768, "heads": 12}, 1024: {"width": 1024, "heads": 16}}
+# Those of the recipe ami_small, about.
+SMALL = {"source": 1023, "target": 400, "documents": 4, "layers": 2, "width": 128, "heads": 4, "vocabulary": 4000}
 CHECKPOINTED = "hat, checkpointed"
 AMP = "hat, amp"
 CONTENDERS = ("hat", AMP, CHECKPOINTED, "plain", "fairseq")

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OTHER_PAGES = {
     "index.md": ROOT / "README.md",
     "benchmarks.md": ROOT / "benchmarks/README.md",
+    "studies.md": ROOT / "studies/tables.md",
 }
 MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")
@@ -45,7 +46,7 @@ UNITS = {"batch-size": "samples", "max-tokens": "tokens"}
 
 
 def on_files(files, config):
-    """Adds README.md as the start page, the page of the benchmarks, and the live pages."""
+    """Adds README.md as the start page, the pages of benchmarks and studies, and the live pages."""
     from mkdocs.structure.files import File
 
     for name, path in OTHER_PAGES.items():
@@ -66,7 +67,8 @@ def on_page_markdown(markdown, page, config, files):
 
     def link(match):
         text, target, anchor = match.groups()
-        target = "benchmarks.md" if target.endswith("benchmarks/README.md") else target.removeprefix("../benchmarks/")
+        path = os.path.normpath(ROOT / "docs" / target)
+        target = next((name for name, source in OTHER_PAGES.items() if str(source) == path), target)
         if (file := files.get_file_from_path(target)) is None:
             return text
         return f"[{title(file, anchor) if FILE_NAME.fullmatch(text) else text}]({target}{anchor})"

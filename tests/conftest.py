@@ -32,6 +32,7 @@ LONGEST = (
     "test_slurm.py",
     "test_cluster_commands.py",
     "test_benchmarks.py",
+    "test_studies.py",
     "test_notebook.py",
     "test_demo.py",
     "hf/test_scripts.py",

@@ -230,7 +230,7 @@ def test_the_walk_through_the_code_names_what_exists_and_is_short() -> None:
 
 def texts_of_package() -> Iterator[tuple[str, str]]:
     """Name and text of each string of the programs, also docstrings and messages, and of other files with verbs."""
-    for folder in ("hat_fairseq", "preprocess", "benchmarks", "examples"):
+    for folder in ("hat_fairseq", "preprocess", "benchmarks", "studies", "examples"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):

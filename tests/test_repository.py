@@ -31,7 +31,7 @@ PRIVATE = [
 ]
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|\bissues? #?\d")
 FOLDERS = "hat_fairseq preprocess configs scripts train_scripts generate_scripts examples benchmarks"
-FOLDERS += " docs tests .ci .github"
+FOLDERS += " studies docs tests .ci .github"
 
 
 def text_files() -> list[Path]:
@@ -92,7 +92,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_names_say_what_they_hold() -> None:
-    vague, parts = {"found", "given", "ours", "theirs", "kept"}, ("hat_fairseq", "preprocess", "benchmarks")
+    vague, parts = {"found", "given", "ours", "theirs", "kept"}, ("hat_fairseq", "preprocess", "benchmarks", "studies")
     paths = [path for path in MODULES if path.relative_to(ROOT).parts[0] in parts]
     nodes = ((path, node) for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     names = ((path, getattr(node, key, "")) for path, node in nodes for key in ("id", "arg", "name", "attr"))
