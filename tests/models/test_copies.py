@@ -6,26 +6,26 @@ import pickle
 from typing import Any
 
 import pytest
-import test_hat_evidence
-import test_networks
+import small_networks
 import torch
 from building import build, documents, small_hierarchical
 from copied import change, replica_of
 from torch import Tensor
+from unit_tokens import drawn, evidence_model, padded, row
 
-TOKENS = test_hat_evidence.padded(test_hat_evidence.row([[5, 6]], test_hat_evidence.drawn(3, 9, 12)))
-NAMES = pytest.mark.parametrize("name", [*test_networks.NETWORKS, "hat_evidence"])
+TOKENS = padded(row([[5, 6]], drawn(3, 9, 12)))
+NAMES = pytest.mark.parametrize("name", [*small_networks.NETWORKS, "hat_evidence"])
 
 
 def model_of(name: str) -> Any:
-    model = test_hat_evidence.model_of() if name == "hat_evidence" else test_networks.model_of(name)
+    model = evidence_model() if name == "hat_evidence" else small_networks.model_of(name)
     return model.eval()
 
 
 def run(name: str, model: Any) -> Tensor:
     if name == "hat_evidence":
         return model(TOKENS, classification_head_name="evidence")[0]
-    return test_networks.run(model, test_networks.source_of(name))
+    return small_networks.run(model, small_networks.source_of(name))
 
 
 @NAMES

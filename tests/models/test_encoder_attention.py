@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from attention_cases import ATTENTION_CASES
 from building import PAD, TINY, build, documents, targets
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
 from layouts import dense
@@ -15,30 +16,7 @@ from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
 from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig, parse_layers
 from hat_fairseq.options import read_options
 
-CASES: dict[str, dict[str, Any]] = {
-    "full": {},
-    "segments": {"segment_length": 5},
-    "segments with windows": {"segment_length": 40, "segment_window": 3},
-    "window": {"attention_window": 3},
-    "window global": {"attention_window": 33, "global_tokens": "first"},
-    "pooling": {"attention_window": 2, "pooling_window": 9},
-    "pooling global": {"attention_window": 40, "pooling_window": 100, "global_tokens": "first"},
-    "pooling mean": {"attention_window": 3, "pooling_window": 6, "key_pooling": "mean", "pooling_kernel": 7},
-    "pooling max": {"pooling_window": 8, "attention_window": 5, "key_pooling": "max", "pooling_stride": 8},
-    "pooling share-weights": {"attention_window": 4, "pooling_window": 300, "pooling_variant": "share-weights"},
-    "pooling mean-ldconv mix": {
-        "attention_window": 3,
-        "pooling_window": 12,
-        "key_pooling": "mean-ldconv",
-        "pooling_kernel": 3,
-        "pooling_stride": 2,
-        "pooling_variant": "mix",
-    },
-    "block-sparse": {"sparse_block": 4, "sparse_random": 1},
-    "block-sparse front": {"sparse_block": 3, "sparse_first": 2, "sparse_last": 0, "sparse_random": 2},
-    "block-sparse without random blocks": {"sparse_block": 8, "sparse_random": 0, "sparse_window": 1},
-}
-NAMES = pytest.mark.parametrize("name", CASES)
+NAMES = pytest.mark.parametrize("name", ATTENTION_CASES)
 PARTS = {
     "": Projections(),
     "rotary": Projections(rotary=100.0),
@@ -50,7 +28,7 @@ LENGTHS = [[1], [5], [7, 3, 1], [31, 10, 29, 5], [257, 128, 129, 35]]
 
 def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0, parts: str = "") -> Any:
     torch.manual_seed(0)
-    config = read_options(EncoderConfig, Namespace(**CASES[name]))
+    config = read_options(EncoderConfig, Namespace(**ATTENTION_CASES[name]))
     attention = ATTENTIONS[name.split()[0]].build(config, (24, 4, dropout), 0)
     attention.configure(PARTS[parts])
     for key, parameter in attention.named_parameters():
@@ -118,7 +96,7 @@ def test_rows_of_nothing_but_padding_are_finite(name: str) -> None:
 
 
 def model_of(name: str, extra: str = "") -> Any:
-    options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in CASES[name].items())
+    options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in ATTENTION_CASES[name].items())
     return build("hat_bart_base", f"{TINY} --encoder-attention {name.split()[0]}{options}{extra}").eval()
 
 

@@ -8,7 +8,7 @@ import torch
 from building import PAD, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, assert_same_run
-from test_networks import masked
+from small_networks import masked
 
 LENGTHS = [17, 9, 2]
 

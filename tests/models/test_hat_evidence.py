@@ -9,63 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from building import TINY_ENCODER, Vocabulary, build
 from commands import REPOSITORY, hat, read_lines, training_words, write_lines
 from helpers import assert_close
 from hf_models import shaken
 from minilm import MINILM, needs_minilm
-from torch import Tensor
+from unit_tokens import EOS, contexts, drawn, evidence_model, padded, row, vector
 
 import hat_fairseq
 from hat_fairseq.criterions.evidence import MARGINS, THRESHOLDS, EvidenceCriterion, average_precision, f1_by_threshold
 from hat_fairseq.data.kinds.evidence import EvidenceKind
-from hat_fairseq.networks.encoder import Encoder
 from hat_fairseq.networks.kept_vectors import KeptVectors
-
-BOS, PAD, EOS = 0, 1, 2
-FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9"
-
-
-def model_of(flags: str = "") -> Any:
-    model = build("hat_evidence_tiny", FLAGS + flags, Vocabulary(mask=True))
-    model.register_classification_head("evidence", num_classes=1, level="evidence")
-    return model.eval()
-
-
-def row(questions: list[list[int]], units: list[list[int]]) -> list[int]:
-    parts = [[token for each in part for token in (BOS, *each)] for part in (questions, units)]
-    return [*parts[0], EOS, EOS, *parts[1], EOS]
-
-
-def drawn(*lengths: int, seed: int = 0) -> list[list[int]]:
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randint(4, 20, (length,), generator=generator).tolist() for length in lengths]
-
-
-def padded(*rows: list[int]) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=PAD)
-
-
-def states(model: Any, piece: list[int]) -> Tensor:
-    return Encoder.forward(model.core, torch.tensor([[BOS, *piece, EOS]])).tokens[0]
-
-
-def vector(model: Any, segment: list[int]) -> Tensor:
-    """The definition: the mean over the tokens of all its pieces, markers included, then length 1."""
-    pieces = [segment[i : i + 7] for i in range(0, max(1, len(segment)), 7)]
-    return F.normalize(torch.cat([states(model, piece) for piece in pieces]).mean(dim=0), dim=0)
-
-
-def contexts(model: Any, units: list[list[int]]) -> list[Tensor]:
-    """The definition: each chunk has 7 tokens, but for the first and last ones 0 (7 // 8) of them are a margin."""
-    tokens = [token for unit in units for token in unit]
-    flat = torch.cat([states(model, tokens[i : i + 7])[1:-1] for i in range(0, len(tokens), 7)])
-    return [part.mean(dim=0) for part in flat.split(list(map(len, units)))]
 
 
 def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_context() -> None:
-    model = model_of()
+    model = evidence_model()
     first, second = (drawn(3, 5), drawn(2, 7, 8, 20, 1, seed=1)), (drawn(4, seed=2), drawn(6, seed=3))
     spans = model.encode(padded(row(*first), row(*second))).spans
     for vectors, (questions, units) in zip(spans, (first, second), strict=True):
@@ -75,7 +32,7 @@ def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_context() -> None:
 
 
 def test_questions_are_independent_of_each_other_and_documents_of_padding() -> None:
-    model = shaken(model_of()).double()
+    model = shaken(evidence_model()).double()
     questions, units, other = drawn(3, 5, 2), drawn(2, 7, 8, 12, seed=1), (drawn(4, seed=2), drawn(6, 3, seed=3))
     both = model(padded(row(questions, units), row(*other)), classification_head_name="evidence")[0]
     assert both.shape == (2, 3, 5, 2)
@@ -95,7 +52,7 @@ STEPS = (0, 1, 5, 20, 39)
 def test_golden_training_and_scores() -> None:
     """A few updates on two documents, of which one has passages and lines: the losses, and then scores."""
     torch.manual_seed(1)
-    model, kind = model_of(), EvidenceKind()
+    model, kind = evidence_model(), EvidenceKind()
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     rows = [row(drawn(3, 5), drawn(2, 7, 8, 20, 1, seed=1)), row(drawn(4, seed=2), drawn(6, 3, 9, seed=3))]
     tokens, labels = padded(*rows), [["11", "10", "00", "00", "00", *["00"] * 5], ["0", "1", "1"]]
@@ -120,7 +77,7 @@ def test_golden_training_and_scores() -> None:
 def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
     rows = padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
     for flags, count in (("", None), (" --freeze-encoder", 0), (" --freeze-layers 1", None)):
-        model = model_of(flags).train()
+        model = evidence_model(flags).train()
         model(rows, classification_head_name="evidence")[0].square().sum().backward()
         own = [p for n, p in model.named_parameters() if n.startswith("encoder.") and p.grad is not None]
         assert all(p.grad is not None for p in model.classification_heads.parameters())
@@ -137,14 +94,14 @@ def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
 def test_a_frozen_encoder_has_no_dropout_and_a_trained_one_has() -> None:
     rows = padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
     for flags, equal in ((" --freeze-encoder", True), ("", False)):
-        model = model_of(f"{flags} --dropout 0.5").train()
+        model = evidence_model(f"{flags} --dropout 0.5").train()
         first, second = (model.core(rows).spans for _ in range(2))
         assert torch.equal(first, second) == equal
 
 
 def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -> None:
     path, rows = tmp_path / "deep/vectors.npz", padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
-    model = model_of(f" --freeze-encoder --vectors {path}")
+    model = evidence_model(f" --freeze-encoder --vectors {path}")
     expected = model.encode(rows).spans  # inference keeps nothing
     assert model.core.cache is None
     kept = model.train().encode(rows).spans
@@ -161,7 +118,7 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
         cache.get([[unit]], model.core, model.core.encode, "alone")
         cache.save()
     assert len(np.load(path)["keys"]) == 9 and len(again.vectors) == 8 and not list(path.parent.glob("*.part"))
-    other = model_of(f" --freeze-encoder --vectors {path}")
+    other = evidence_model(f" --freeze-encoder --vectors {path}")
     with torch.no_grad():
         other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)
     expected = other.encode(rows).spans
@@ -172,7 +129,7 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
 
 def test_a_unit_alone_and_a_document_of_one_unit_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
     rows = padded(row([[7, 8, 9]], [[7, 8, 9]]))
-    model = model_of(f" --freeze-encoder --vectors {tmp_path / 'v.npz'}")
+    model = evidence_model(f" --freeze-encoder --vectors {tmp_path / 'v.npz'}")
     expected = model.encode(rows).spans
     torch.testing.assert_close(model.train().encode(rows).spans, expected, rtol=0, atol=1e-3)
 
@@ -187,8 +144,8 @@ def changed_file(path: Path, **changes: Any) -> Path:
 
 def test_a_file_of_something_else_is_refused_before_the_training_and_kept(tmp_path: Path) -> None:
     path, rows = tmp_path / "vectors.npz", padded(row(drawn(3), drawn(2, 7, seed=1)))
-    model_of(f" --freeze-encoder --vectors {path}").train().encode(rows)
-    model = model_of(f" --freeze-encoder --vectors {path}").train()
+    evidence_model(f" --freeze-encoder --vectors {path}").train().encode(rows)
+    model = evidence_model(f" --freeze-encoder --vectors {path}").train()
     model.encode(rows)
     model.eval()
     vectors = np.load(path)["vectors"]
@@ -205,16 +162,16 @@ def test_a_file_of_something_else_is_refused_before_the_training_and_kept(tmp_pa
         wrong = make()
         before = wrong.read_bytes() if wrong.is_file() else None
         with pytest.raises(ValueError, match=f"{wrong.name} has no vectors"):
-            model_of(f" --freeze-encoder --vectors {wrong}").train()
+            evidence_model(f" --freeze-encoder --vectors {wrong}").train()
         assert before is None or wrong.read_bytes() == before
     wide = changed_file(path, vectors=np.zeros((len(vectors), 3), np.float16))
     with pytest.raises(ValueError, match="3 channels"):
-        model_of(f" --freeze-encoder --vectors {wide}").train().encode(rows)
+        evidence_model(f" --freeze-encoder --vectors {wide}").train().encode(rows)
 
 
 def test_the_file_is_not_written_at_each_update(tmp_path: Path) -> None:
     path = tmp_path / "vectors.npz"
-    model, times = model_of(f" --freeze-encoder --vectors {path}"), set()
+    model, times = evidence_model(f" --freeze-encoder --vectors {path}"), set()
     for epoch in range(2):
         for update in range(5):
             model.train().encode(padded(row(drawn(3), drawn(2, 7, seed=9 * epoch + update))))
@@ -227,7 +184,7 @@ def test_the_file_is_not_written_at_each_update(tmp_path: Path) -> None:
 def test_kept_vectors_are_those_of_the_settings(flags: str, tmp_path: Path) -> None:
     """The models have the same weights."""
     kept, rows = f" --freeze-encoder --vectors {tmp_path / 'v.npz'}", padded(row(drawn(9, 5), drawn(20, 7, 8, seed=1)))
-    model, other = shaken(model_of(kept)), shaken(model_of(f"{kept} {flags}"))
+    model, other = shaken(evidence_model(kept)), shaken(evidence_model(f"{kept} {flags}"))
     first = model.train().encode(rows).spans
     model.eval()  # writes
     expected = other.encode(rows).spans

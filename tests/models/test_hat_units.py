@@ -14,7 +14,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import TASK_REGISTRY
 from helpers import assert_close
-from test_hat_evidence import contexts, drawn, padded, vector
+from unit_tokens import contexts, drawn, padded, vector
 
 from hat_fairseq import hf
 from hat_fairseq.analysis.recording import Recorder

@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-import test_encoder_attention
-import test_networks
+import small_networks
 import torch
+from attention_cases import ATTENTION_CASES
 from building import PAD, TINY, build, documents
 from helpers import outputs_and_gradients
 from torch import Tensor
@@ -61,7 +61,7 @@ EACH = pytest.mark.parametrize(
 
 def attentions() -> Iterator[str]:
     """The names and flags of all; pooling attention with every pooling and variant."""
-    for name, options in test_encoder_attention.CASES.items():
+    for name, options in ATTENTION_CASES.items():
         if not name.startswith("pooling"):
             yield " ".join([name.split()[0], *(f"--{key.replace('_', '-')} {value}" for key, value in options.items())])
     pooling = "pooling --attention-window 4 --pooling-window 12"
@@ -84,7 +84,7 @@ def in_fp32(build_model: Callable[..., Any], *words: str) -> tuple[Any, Tensor, 
     """A model, which stays as it is, documents, their logits, and which of these count."""
     model, source, real = build_model(*words)
     with torch.no_grad():
-        return vary(model), source, test_networks.run(model, source)[real], real
+        return vary(model), source, small_networks.run(model, source)[real], real
 
 
 def check(precision: Precision, build_model: Callable[..., Any], *words: str) -> None:
@@ -94,10 +94,10 @@ def check(precision: Precision, build_model: Callable[..., Any], *words: str) ->
     with torch.no_grad():
         precision.prepare(model)
         with precision.context():
-            assert_near(test_networks.run(model, source)[real], expected, precision.error)
+            assert_near(small_networks.run(model, source)[real], expected, precision.error)
     if precision.trains:
         with precision.context():
-            out, gradients = outputs_and_gradients(model, [], lambda: test_networks.run(model, source)[real])
+            out, gradients = outputs_and_gradients(model, [], lambda: small_networks.run(model, source)[real])
         assert_near(out, expected, precision.error)
         assert gradients and all(gradient.isfinite().all() for gradient in gradients.values())
 
@@ -119,15 +119,15 @@ def with_attention(attention: str) -> tuple[Any, Tensor, Any]:
 
 
 @EACH
-@pytest.mark.parametrize("name", test_networks.NETWORKS)
+@pytest.mark.parametrize("name", small_networks.NETWORKS)
 def test_a_network(name: str, precision: str) -> None:
     check(PRECISIONS[precision], network, name)
 
 
 def network(name: str) -> tuple[Any, Tensor, Any]:
-    source = test_networks.source_of(name)
-    real = slice(None) if test_networks.NETWORKS[name][3] == "targets" else source != PAD
-    return test_networks.model_of(name), source, real
+    source = small_networks.source_of(name)
+    real = slice(None) if small_networks.NETWORKS[name][3] == "targets" else source != PAD
+    return small_networks.model_of(name), source, real
 
 
 LONG = [300, 151, 77, 40]
