@@ -34,15 +34,15 @@ def test_help_lists_every_verb_where_nothing_is_installed() -> None:
         assert cli.verb_help(verb)[:30] in run.stdout
 
 
-def test_the_help_of_every_verb_is_in_one_style() -> None:
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_the_help_of_every_verb_is_in_one_style(verb: str) -> None:
     """A sentence for the verb; for each option a text that begins small and ends without a full stop."""
-    for verb in cli.VERBS:
-        assert cli.verb_help(verb).endswith(".") and cli.verb_help(verb)[0].isupper(), verb
-        module, parser = cli.import_verb(verb), argparse.ArgumentParser(verb)
-        module.add_arguments(parser)
-        assert callable(module.main) and parser.format_help()
-        for action in (action for action in parser._actions if action.dest not in ("help", "metric")):
-            assert action.help and not action.help.endswith(".") and not action.help.startswith("default"), action
+    assert cli.verb_help(verb).endswith(".") and cli.verb_help(verb)[0].isupper(), verb
+    module, parser = cli.import_verb(verb), argparse.ArgumentParser(verb)
+    module.add_arguments(parser)
+    assert callable(module.main) and parser.format_help()
+    for action in (action for action in parser._actions if action.dest not in ("help", "metric")):
+        assert action.help and not action.help.endswith(".") and not action.help.startswith("default"), action
 
 
 def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,11 +63,11 @@ NO_DOCUMENTS = {
 
 
 @pytest.mark.slow
-def test_generate_refuses_what_is_no_document(ami: Path, trained, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "message"), NO_DOCUMENTS.items())
+def test_generate_refuses_what_is_no_document(line: str, message: str, ami: Path, trained, tmp_path: Path) -> None:
     paths = [trained[0] / "checkpoint_last.pt", tmp_path / "raw.jsonl", "--data", ami / "bin"]
-    for line, message in NO_DOCUMENTS.items():
-        (tmp_path / "raw.jsonl").write_text(line + "\n")
-        assert message in refusal("generate", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    (tmp_path / "raw.jsonl").write_text(line + "\n")
+    assert message in refusal("generate", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
 
 
 @pytest.mark.slow

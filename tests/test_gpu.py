@@ -135,19 +135,19 @@ def search(
 
 
 @pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), DEVICES[1]])
-def test_fp32_search_gives_the_texts_of_fairseqs_loop_and_of_the_cpu(device: str) -> None:
+@pytest.mark.parametrize(("arch", "flags"), MODELS[2:5])
+def test_fp32_search_gives_the_texts_of_fairseqs_loop_and_of_the_cpu(arch: str, flags: str, device: str) -> None:
     """But for ties: texts with the same scores."""
-    for arch, flags in MODELS[2:5]:
-        exact = decisive(small_model(arch, flags)).eval()
-        exact.decoder.output_projection.weight.data[EOS].normal_(std=0.7)  # texts end, some before others
-        model = copy.deepcopy(exact).to(device)
-        for options in SEARCHES:
-            texts = search(model, SharedMemoryGenerator, device, options)
-            for reference in (
-                search(model, SequenceGenerator, device, options),
-                search(exact, SharedMemoryGenerator, "cpu", options),
-            ):
-                for one, other in zip(texts, reference, strict=True):
-                    same = [text for text, _ in one] == [text for text, _ in other]
-                    tie = all(abs(x - y) < TIE for (_, x), (_, y) in zip(one, other, strict=True))
-                    assert same or tie, (arch, flags, options)
+    exact = decisive(small_model(arch, flags)).eval()
+    exact.decoder.output_projection.weight.data[EOS].normal_(std=0.7)  # texts end, some before others
+    model = copy.deepcopy(exact).to(device)
+    for options in SEARCHES:
+        texts = search(model, SharedMemoryGenerator, device, options)
+        for reference in (
+            search(model, SequenceGenerator, device, options),
+            search(exact, SharedMemoryGenerator, "cpu", options),
+        ):
+            for one, other in zip(texts, reference, strict=True):
+                same = [text for text, _ in one] == [text for text, _ in other]
+                tie = all(abs(x - y) < TIE for (_, x), (_, y) in zip(one, other, strict=True))
+                assert same or tie, (arch, flags, options)

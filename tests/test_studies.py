@@ -153,13 +153,13 @@ def test_a_difference_has_a_p_and_holm_adjusts_several() -> None:
     assert intervals.holm([0.4, 0.9]) == pytest.approx([0.8, 0.9]) and intervals.holm([0.8, 0.7]) == [1, 1]
 
 
-def test_a_head_of_documents_reads_each_unit() -> None:
+@pytest.mark.parametrize("layout", ["", "N|D"])
+def test_a_head_of_documents_reads_each_unit(layout: str) -> None:
     task, units = pretrained_tasks.Papers(), torch.nn.functional.normalize(torch.randn(5, 384), dim=1)
-    for layout in ("", "N|D"):
-        head = task.head(layout, 24).eval()
-        logits = head(torch.zeros(0, 384), units)
-        assert logits.shape == (1, 4) and torch.isfinite(task.loss(logits, torch.tensor([3])))
-        assert not torch.allclose(logits, head(torch.zeros(0, 384), units[:4]))
+    head = task.head(layout, 24).eval()
+    logits = head(torch.zeros(0, 384), units)
+    assert logits.shape == (1, 4) and torch.isfinite(task.loss(logits, torch.tensor([3])))
+    assert not torch.allclose(logits, head(torch.zeros(0, 384), units[:4]))
 
 
 def test_the_group_of_a_paper_is_named_twice_as_often_as_any_other() -> None:

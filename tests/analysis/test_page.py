@@ -207,10 +207,10 @@ def test_a_document_of_40_000_sentences(show: Any) -> None:
     assert opened.text_content("#source [aria-current]").endswith(f"text {last}")
 
 
-def test_models_without_a_target(show: Any) -> None:
-    for queries, units, count in (("source", 7, 7), ("document", 5, 1), ("source", 1, 1)):
-        opened = show(encoder(queries, units, peaked(2, 3, count, units)))
-        assert len(table(opened)) == units and opened.locator("#rows li").count() == count
+@pytest.mark.parametrize(("queries", "units", "count"), [("source", 7, 7), ("document", 5, 1), ("source", 1, 1)])
+def test_models_without_a_target(queries: str, units: int, count: int, show: Any) -> None:
+    opened = show(encoder(queries, units, peaked(2, 3, count, units)))
+    assert len(table(opened)) == units and opened.locator("#rows li").count() == count
 
 
 def test_what_cannot_be_shown() -> None:

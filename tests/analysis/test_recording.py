@@ -97,24 +97,24 @@ def test_weights_among_representatives_give_the_layers_output() -> None:
 
 
 @torch.no_grad()
-def test_weights_on_cells_give_the_second_level() -> None:
-    for variant in ("", "--pooling-variant mix", "--pooling-variant share-weights"):
-        torch.manual_seed(0)
-        model = build("poolingformer_base", f"{POOLING} {variant}").eval()
-        attention = model.core.layers[0].self_attn
-        assert isinstance(attention, PoolingAttention)
-        x = torch.randn(1, 37, 24) * 3
-        layout = model.core.arrange(documents([37])).layout
-        weights = attention.weights(x, layout)
-        first = super(PoolingAttention, attention).output_of_heads(x, layout)
-        y = x if "mix" in variant else first
-        projections = attention if "share" in variant else attention.pooled
-        cells = attention._cells(x, layout)[0]
-        values = attention.pooled.value_pooling(attention.heads(projections.v_proj(y)), cells)
-        level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
-        torch.testing.assert_close(first + level, attention.output_of_heads(x, layout), atol=1e-5, rtol=1e-5)
-        middle = attention.middle_tokens(weights.size(-1))
-        assert middle[:3].tolist() == [2, 3, 4]  # of tokens 0 to 4, 1 to 5, 2 to 6
+@pytest.mark.parametrize("variant", ["", "--pooling-variant mix", "--pooling-variant share-weights"])
+def test_weights_on_cells_give_the_second_level(variant: str) -> None:
+    torch.manual_seed(0)
+    model = build("poolingformer_base", f"{POOLING} {variant}").eval()
+    attention = model.core.layers[0].self_attn
+    assert isinstance(attention, PoolingAttention)
+    x = torch.randn(1, 37, 24) * 3
+    layout = model.core.arrange(documents([37])).layout
+    weights = attention.weights(x, layout)
+    first = super(PoolingAttention, attention).output_of_heads(x, layout)
+    y = x if "mix" in variant else first
+    projections = attention if "share" in variant else attention.pooled
+    cells = attention._cells(x, layout)[0]
+    values = attention.pooled.value_pooling(attention.heads(projections.v_proj(y)), cells)
+    level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
+    torch.testing.assert_close(first + level, attention.output_of_heads(x, layout), atol=1e-5, rtol=1e-5)
+    middle = attention.middle_tokens(weights.size(-1))
+    assert middle[:3].tolist() == [2, 3, 4]  # of tokens 0 to 4, 1 to 5, 2 to 6
 
 
 def test_sums_means_and_maxima() -> None:
@@ -180,10 +180,13 @@ def test_models_without_attention_between_segments() -> None:
     assert segment_weights(model_of("tokens ask", "--no-hierarchy"), documents([20]))[1] == []
 
 
-def test_units_of_tokens() -> None:
-    for tokens, expected in (
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
         ([BOS, 9, 9, 9, 9, 9, 9, BOS, 9, 2], [[0] * 6 + [1] * 4, [0] * 6 + [1] + [2] * 3, [0] * 7 + [1] * 3]),
         ([9, BOS, 9, 2], [[0] * 4, [0, 1, 1, 1], [0, 1, 1, 1]]),
-    ):
-        for name, numbers in zip(("by length", "by marker", "tokens ask"), expected, strict=True):
-            assert units(encoder_of(name), torch.tensor([tokens]))[1].tolist() == numbers
+    ],
+)
+def test_units_of_tokens(tokens: list[Any], expected: list[Any]) -> None:
+    for name, numbers in zip(("by length", "by marker", "tokens ask"), expected, strict=True):
+        assert units(encoder_of(name), torch.tensor([tokens]))[1].tolist() == numbers

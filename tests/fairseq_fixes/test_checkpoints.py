@@ -79,13 +79,13 @@ def test_no_training_writes_into_a_folder_of_a_model(below: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["train.bin", "train.idx"])
-def test_data_that_are_a_pointer_are_named(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("function", [indexed_dataset.dataset_exists, indexed_dataset.make_dataset])
+def test_data_that_are_a_pointer_are_named(function: Any, name: str, tmp_path: Path) -> None:
     for each in ("train.bin", "train.idx"):
         (tmp_path / each).write_bytes(b"MMIDIDX")
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n")
-    for function in (indexed_dataset.dataset_exists, indexed_dataset.make_dataset):
-        with pytest.raises(ValueError, match=rf"{name} is a Git LFS pointer, .*: run `git lfs pull`"):
-            function(str(tmp_path / "train"), "mmap")
+    with pytest.raises(ValueError, match=rf"{name} is a Git LFS pointer, .*: run `git lfs pull`"):
+        function(str(tmp_path / "train"), "mmap")
 
 
 def test_other_files_are_one_line(checkpoint: Path) -> None:

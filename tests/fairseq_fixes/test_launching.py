@@ -12,8 +12,9 @@ TORCHRUN = {"RANK": "3", "WORLD_SIZE": "16", "MASTER_ADDR": "node1", "MASTER_POR
 SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}
 
 
-def test_who_has_started_how_many() -> None:
-    for environment, port, started in (
+@pytest.mark.parametrize(
+    ("environment", "port", "started"),
+    [
         ({}, 0, None),
         ({"WORLD_SIZE": "2", "RANK": "0"}, 0, None),  # half of it: something else's
         (TORCHRUN, 0, ("torchrun", 16)),
@@ -21,28 +22,43 @@ def test_who_has_started_how_many() -> None:
         (SLURM, 12345, ("Slurm", 16)),  # a task on each node, which takes its 8 GPUs
         (SLURM | {"SLURM_NTASKS": "8"}, 12345, ("Slurm", 8)),
         (SLURM | {"SLURM_NTASKS_PER_NODE": "4"}, 12345, ("Slurm", 8)),
-    ):
-        assert started_processes(environment, port, gpus=8) == started
+    ],
+)
+def test_who_has_started_how_many(environment: dict[str, str], port: int, started: tuple[str, int] | None) -> None:
+    assert started_processes(environment, port, gpus=8) == started
 
 
-def test_a_run_has_the_processes_that_it_is_meant_for() -> None:
-    for asked, explicit, started, gpus in (
+@pytest.mark.parametrize(
+    ("asked", "explicit", "started", "gpus"),
+    [
         (8, True, None, 8),
         (1, True, None, 8),
         (1, True, None, 0),  # one process finds no GPU and takes the CPU, as fairseq does
         (16, True, ("torchrun", 16), 8),
         (8, False, ("torchrun", 16), 8),  # fairseq's default is this machine's GPUs: nobody has asked for 8
-    ):
-        check_world_size(asked, explicit, started, gpus)
-    for asked, started, gpus, message in (
+    ],
+)
+def test_a_run_has_the_processes_that_it_is_meant_for(
+    asked: int, explicit: bool, started: tuple[str, int] | None, gpus: int
+) -> None:
+    check_world_size(asked, explicit, started, gpus)
+
+
+@pytest.mark.parametrize(
+    ("asked", "started", "gpus", "message"),
+    [
         (8, None, 1, r"the run is for 8 GPUs and this machine has 1, .*--gpus 1\), or start 8 processes by torchrun"),
         (2, None, 0, r"the run is for 2 GPUs and this machine has none, .*--gpus 1\)"),
         (8, ("torchrun", 4), 4, r"torchrun has started 4 processes and the run is for 8: start 8, .*--gpus 4\)"),
         (8, ("torchrun", 1), 4, "torchrun has started 1 process and"),
         (8, ("Slurm", 16), 8, "Slurm has started 16 processes and the run is for 8"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            check_world_size(asked, True, started, gpus)
+    ],
+)
+def test_another_number_of_processes_is_refused(
+    asked: int, started: tuple[str, int] | None, gpus: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_world_size(asked, True, started, gpus)
 
 
 @pytest.mark.slow

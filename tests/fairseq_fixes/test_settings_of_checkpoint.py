@@ -79,16 +79,16 @@ def test_settings_that_fairseq_would_run_are_refused(save, tmp_path: Path, layou
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_task_and_the_criterion_are_checked_too(save, layout: str) -> None:
-    for kind, name in (("task", "language_modeling"), ("criterion", "ctc")):
-        path = save("args", **{kind: name})
-        if layout == "cfg":
-            path = save("cfg")
-            state = torch.load(path, weights_only=True)
-            state["cfg"][kind] = {"_name": name}
-            torch.save(state, path)
-        with pytest.raises(CheckpointError, match=f"names fairseq's {kind} '{name}'"):
-            load(path)
+@pytest.mark.parametrize(("kind", "name"), [("task", "language_modeling"), ("criterion", "ctc")])
+def test_the_task_and_the_criterion_are_checked_too(kind: str, name: str, save, layout: str) -> None:
+    path = save("args", **{kind: name})
+    if layout == "cfg":
+        path = save("cfg")
+        state = torch.load(path, weights_only=True)
+        state["cfg"][kind] = {"_name": name}
+        torch.save(state, path)
+    with pytest.raises(CheckpointError, match=f"names fairseq's {kind} '{name}'"):
+        load(path)
 
 
 @pytest.mark.slow

@@ -159,15 +159,15 @@ def test_roles_reach_the_encoder() -> None:
     "flags",
     ["", *(pytest.param(flags, marks=pytest.mark.slow) for flags in (" --no-hierarchy", " --decoder-kv-heads 1"))],
 )
-def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
+@pytest.mark.parametrize(("name", "options"), OPTIONS.items())
+def test_hypotheses_are_those_of_fairseq_under_every_option(name: str, options: dict[str, Any], flags: str) -> None:
     model = confident(flags)
-    for name, options in OPTIONS.items():
-        hypotheses = assert_same([model], documents(LENGTHS), **options)
-        if name == "defaults":
-            assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
-            for row, length in enumerate(LENGTHS):
-                alone = assert_same([model], documents(LENGTHS)[row : row + 1, :length])
-                assert_same_hypotheses(alone, hypotheses[row : row + 1])
+    hypotheses = assert_same([model], documents(LENGTHS), **options)
+    if name == "defaults":
+        assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
+        for row, length in enumerate(LENGTHS):
+            alone = assert_same([model], documents(LENGTHS)[row : row + 1, :length])
+            assert_same_hypotheses(alone, hypotheses[row : row + 1])
 
 
 @pytest.mark.parametrize("options", [{"max_len_b": 2}, {"max_len_b": 1, "beam_size": 1, "no_repeat_ngram_size": 2}])
@@ -243,11 +243,11 @@ def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
             searching([model], documents(LENGTHS))
 
 
-def test_a_document_without_a_hypothesis_is_an_error() -> None:
+@pytest.mark.parametrize("searching", [our_search, partial(generate, SharedMemoryGenerator)])
+def test_a_document_without_a_hypothesis_is_an_error(searching: Any) -> None:
     model = without(55, EOS)
-    for searching in (our_search, partial(generate, SharedMemoryGenerator)):
-        with pytest.raises(ValueError, match="no text for .*: no token may follow: give a smaller --min-len"):
-            searching([model], documents(LENGTHS), no_repeat_ngram_size=2)
+    with pytest.raises(ValueError, match="no text for .*: no token may follow: give a smaller --min-len"):
+        searching([model], documents(LENGTHS), no_repeat_ngram_size=2)
 
 
 def test_a_model_prepared_for_inference_generates_the_same() -> None:

@@ -86,10 +86,10 @@ REFUSED = [
 ]
 
 
-def test_what_does_not_belong_together_is_refused(run):
-    for ids, generated, message in REFUSED:
-        with pytest.raises(ValueError, match=message):
-            run(ids, generated)
+@pytest.mark.parametrize(("ids", "generated", "message"), REFUSED)
+def test_what_does_not_belong_together_is_refused(ids: str, generated: str, message: str, run) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(ids, generated)
 
 
 @pytest.mark.parametrize(("language", "text"), [("zh", "你好。再见 A B。"), ("en", "你好。 再见 A B。")])

@@ -147,14 +147,15 @@ def test_a_pair_is_the_record_of_both_texts(kind: str, first: Any, second: Any, 
         tokenizer([first, first], [second])
 
 
-def test_a_second_text_that_the_training_may_not_have_had(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    for kind, warned in (("classification", True), ("text", True), ("qa", False)):
-        caplog.clear()
-        tokenizer = make(kind)
-        for _ in range(2):
-            tokenizer(SHORT, TEXT)
-        said = [each.message for each in caplog.records if "trained on single texts" in each.message]
-        assert len(said) == warned
+@pytest.mark.parametrize(("kind", "warned"), [("classification", True), ("text", True), ("qa", False)])
+def test_a_second_text_that_the_training_may_not_have_had(
+    kind: str, warned: bool, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokenizer = make(kind)
+    for _ in range(2):
+        tokenizer(SHORT, TEXT)
+    said = [each.message for each in caplog.records if "trained on single texts" in each.message]
+    assert len(said) == warned
 
 
 def test_a_pair_of_other_kinds(make: Make) -> None:

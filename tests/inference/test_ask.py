@@ -293,15 +293,20 @@ def test_mistakes(more: list[object], message: str, model: EvidenceModel, tmp_pa
     assert message in error.splitlines()[-1]
 
 
-def test_a_question_without_quotation_marks(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
-    path, warning = write_formats(tmp_path)["m.txt"], "warning: 3 questions of one word each: a question of several"
-    for questions, warned in (
+@pytest.mark.parametrize(
+    ("questions", "warned"),
+    [
         (["Who", "was", "late?"], True),
         (["Who was late?", "Why?", "Where?"], False),
         (["谁迟到了？", "为什么？", "在哪里？"], False),
-    ):
-        assert ask(model, path, *questions) == 0
-        assert (warning in capsys.readouterr().err) == warned
+    ],
+)
+def test_a_question_without_quotation_marks(
+    questions: list[str], warned: bool, model: EvidenceModel, tmp_path: Path, capsys: Any
+) -> None:
+    path, warning = write_formats(tmp_path)["m.txt"], "warning: 3 questions of one word each: a question of several"
+    assert ask(model, path, *questions) == 0
+    assert (warning in capsys.readouterr().err) == warned
 
 
 @pytest.mark.slow

@@ -147,13 +147,13 @@ def classifier(fine_tuned: Callable[[str], FineTuned], tmp_path_factory: pytest.
 
 
 @fault(DATA, "hat predict: rows, labels or ids that are damaged or missing", "named before the model is loaded")
-def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path) -> None:
-    for name in ("input0/test.bin", "label/test.idx", "test.ids"):
-        for how in ("cut", "missing"):
-            folder = Path(shutil.copytree(classifier.data, tmp_path / f"{Path(name).name}-{how}"))
-            expected = damage(folder / "bin" / name, how)
-            words = ["predict", classifier.checkpoint, folder, "--out", tmp_path / "out.jsonl"]
-            assert refusal(*words, "--device", "cpu") == f"hat: error: {expected}\n"
+@pytest.mark.parametrize("name", ["input0/test.bin", "label/test.idx", "test.ids"])
+@pytest.mark.parametrize("how", ["cut", "missing"])
+def test_damaged_labelled_data(how: str, name: str, classifier: FineTuned, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(classifier.data, tmp_path / "data"))
+    expected = damage(folder / "bin" / name, how)
+    words = ["predict", classifier.checkpoint, folder, "--out", tmp_path / "out.jsonl"]
+    assert refusal(*words, "--device", "cpu") == f"hat: error: {expected}\n"
 
 
 @pytest.mark.slow

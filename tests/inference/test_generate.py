@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -237,17 +238,20 @@ def test_no_locks(words, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(AREA, "hat generate: no such split or checkpoint", "refused before generation")
-def test_mistakes_are_known_at_once(generate, tmp_path, capsys) -> None:
-    for flags, message in (
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
         (["--split", "nosuch"], r"nosuch"),
         (["--workers", 0], "the number of workers must be from 1"),
         (["--beam", 0], "beam must be at least 1, not 0"),
         (["--no-repeat-ngram-size", 1], "use 2 or more"),
         (["--batch-size", 0], "--batch-size must be at least 1"),
         (["--precision", "fp16"], "precision fp16 is GPU-only; on this CPU use fp32"),
-    ):
-        assert generate(tmp_path / "results", *flags) == 2
-        assert re.search(message, capsys.readouterr().err) and not (tmp_path / "results").exists()
+    ],
+)
+def test_mistakes_are_known_at_once(flags: list[Any], message: str, generate, tmp_path, capsys) -> None:
+    assert generate(tmp_path / "results", *flags) == 2
+    assert re.search(message, capsys.readouterr().err) and not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow

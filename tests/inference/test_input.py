@@ -117,7 +117,9 @@ def test_a_plain_text_for_a_classifier(fine_tuned, tmp_path: Path) -> None:
     assert read_lines(tmp_path / "a.jsonl") == read_lines(tmp_path / "b.jsonl")
 
 
-def test_what_only_a_file_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    for content, message in ((b"\x1f\x8b\x08\x00", "gzip"), (b"PAR1\x00", "Parquet"), (b"", "is empty")):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
-        assert message in refusal("generate", "demo", "-", *SHORT, "--out", "-")
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"\x1f\x8b\x08\x00", "gzip"), (b"PAR1\x00", "Parquet"), (b"", "is empty")]
+)
+def test_what_only_a_file_can_be(content: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+    assert message in refusal("generate", "demo", "-", *SHORT, "--out", "-")

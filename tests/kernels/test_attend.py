@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -45,11 +46,13 @@ def test_heads_that_share_keys_are_naive_attention(dtype: torch.dtype) -> None:
                     assert_close(attend(q, k, v, mask), expected(q, *copied, mask), dtype)
 
 
-def test_heads_that_share_keys_share_the_mask() -> None:
+@pytest.mark.parametrize(
+    ("mask", "causal"), [(torch.ones(3, 5).bool(), False), (torch.ones(4, 1, 5).bool(), False), (None, True)]
+)
+def test_heads_that_share_keys_share_the_mask(mask: Any, causal: bool) -> None:
     q, k = torch.randn(2, 4, 3, 8), torch.randn(2, 2, 5, 8)
-    for mask, causal in ((torch.ones(3, 5).bool(), False), (torch.ones(4, 1, 5).bool(), False), (None, True)):
-        with pytest.raises(ValueError, match="the same for all heads and queries"):
-            attend(q, k, k, mask, causal=causal)
+    with pytest.raises(ValueError, match="the same for all heads and queries"):
+        attend(q, k, k, mask, causal=causal)
 
 
 def test_on_a_gpu_a_mask_is_added_to_the_scores() -> None:

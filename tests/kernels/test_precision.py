@@ -78,7 +78,8 @@ def test_a_map_in_bf16_stays_in_bf16() -> None:
 
 
 @needs_int8
-def test_int8_is_naive_int8() -> None:
+@pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
+def test_int8_is_naive_int8(activation: str | None) -> None:
     """Inputs rounded to 1/254 of each row's range (0 included), weights to 1/127 of an output's largest."""
     module, x = make(), torch.randn(33, 257) + torch.randn(33, 1)
     x[1] *= 1000
@@ -86,10 +87,9 @@ def test_int8_is_naive_int8() -> None:
     steps = (x.amax(-1, keepdim=True).clamp(min=0) - x.amin(-1, keepdim=True).clamp(max=0)) / 254
     weight_steps = module.weight.abs().amax(1, keepdim=True) / 127
     rounded = (x / steps).round() * steps, (module.weight / weight_steps).round() * weight_steps
-    for activation in (None, *ACTIVATIONS):
-        expected, out = naive.linear(*rounded, module.bias, activation), PackedLinear(module, "int8")(x, activation)
-        assert max(error(out[:, i], expected[:, i]) for i in range(300)) < 1e-3
-        assert all(error(*rows) < 1e-3 for rows in zip(out, expected, strict=True))
+    expected, out = naive.linear(*rounded, module.bias, activation), PackedLinear(module, "int8")(x, activation)
+    assert max(error(out[:, i], expected[:, i]) for i in range(300)) < 1e-3
+    assert all(error(*rows) < 1e-3 for rows in zip(out, expected, strict=True))
 
 
 @needs_int8
@@ -174,11 +174,11 @@ def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision:
     assert cache.keys.dtype is (torch.bfloat16 if in_bf16 else torch.float32)
 
 
-def test_elsewhere_than_on_a_cpu_the_whole_model_changes() -> None:
-    for name, dtype in (("fp16", torch.float16), ("bf16", torch.bfloat16)):
-        model = nn.Sequential(Linear(8, 8), nn.LayerNorm(8)).to("meta")
-        set_precision(model, name)
-        assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+@pytest.mark.parametrize(("name", "dtype"), [("fp16", torch.float16), ("bf16", torch.bfloat16)])
+def test_elsewhere_than_on_a_cpu_the_whole_model_changes(name: str, dtype: torch.dtype) -> None:
+    model = nn.Sequential(Linear(8, 8), nn.LayerNorm(8)).to("meta")
+    set_precision(model, name)
+    assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
 def test_the_precision_is_chosen_by_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,24 +131,24 @@ def test_how_a_document_is_read(pooling: str, roll: int) -> None:
         assert_close(logits[row], head.out_proj(torch.tanh(head.dense(state))))
 
 
-def test_only_bigbird_draws_random_blocks_from_the_beginning() -> None:
+@pytest.mark.parametrize("flags", ["", " --no-hierarchy", " --no-hierarchy --sparse-first 1 --sparse-last 1"])
+def test_only_bigbird_draws_random_blocks_from_the_beginning(flags: str) -> None:
     """The published code draws from the first 7 blocks here, the papers from all."""
     blocks = torch.arange(35)
-    for flags in ("", " --no-hierarchy", " --no-hierarchy --sparse-first 1 --sparse-last 1"):
-        attention = small(flags).encoder.sentence_encoder.layers[0].self_attn
-        seen = attends_to(attention, 4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
-        random = seen & ((blocks[:, None] - blocks).abs() > 1)
-        late = int(random[2:34, 7:34].any(dim=0).sum())
-        assert late == 0 if "last" in flags else late > 15
+    attention = small(flags).encoder.sentence_encoder.layers[0].self_attn
+    seen = attends_to(attention, 4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
+    random = seen & ((blocks[:, None] - blocks).abs() > 1)
+    late = int(random[2:34, 7:34].any(dim=0).sum())
+    assert late == 0 if "last" in flags else late > 15
 
 
-def test_the_longest_document() -> None:
+@pytest.mark.parametrize("positions", range(9, 20))
+def test_the_longest_document(positions: int) -> None:
     """With positions in the sequence, representatives take some of them; one token more has no position."""
-    for positions in range(9, 20):
-        model = small(f" --representative-positions sequence --max-positions {positions}")
-        assert model(documents([model.max_positions()]))[0].isfinite().all()
-        with pytest.raises(ValueError, match=f"only {positions} positions"):
-            model(documents([model.max_positions() + 1]))
+    model = small(f" --representative-positions sequence --max-positions {positions}")
+    assert model(documents([model.max_positions()]))[0].isfinite().all()
+    with pytest.raises(ValueError, match=f"only {positions} positions"):
+        model(documents([model.max_positions() + 1]))
 
 
 def random_pairs(model: Any) -> list[Tensor]:

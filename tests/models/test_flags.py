@@ -47,9 +47,12 @@ def test_tables_are_shared_only_on_request() -> None:
         build("hat_transformer_tiny", task=task)
     shared = build("hat_bart_base")
     assert shared.encoder.embed_tokens.weight is shared.decoder.output_projection.weight
-    for flags, tied in (("", True), (" --untie-weights-roberta", False)):
-        encoder = build("hat_roberta_base", TINY_ENCODER + flags).encoder
-        assert (encoder.lm_head.weight is encoder.sentence_encoder.embed_tokens.weight) == tied
+
+
+@pytest.mark.parametrize(("flags", "tied"), [("", True), (" --untie-weights-roberta", False)])
+def test_the_table_of_an_encoder_is_that_of_its_head_unless_it_is_untied(flags: str, tied: bool) -> None:
+    encoder = build("hat_roberta_base", TINY_ENCODER + flags).encoder
+    assert (encoder.lm_head.weight is encoder.sentence_encoder.embed_tokens.weight) == tied
 
 
 def test_the_longest_document_is_max_positions_or_that_of_the_task() -> None:
@@ -114,11 +117,11 @@ REFUSED = [
 ]
 
 
-def test_wrong_flags_are_refused() -> None:
-    for words, message in REFUSED:
-        arch, _, flags = words.partition(" ")
-        with pytest.raises(ValueError, match=message):
-            build(arch, flags)
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_wrong_flags_are_refused(words: str, message: str) -> None:
+    arch, _, flags = words.partition(" ")
+    with pytest.raises(ValueError, match=message):
+        build(arch, flags)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -189,41 +192,58 @@ def count(arch: str, size: int = 50265, flags: str = "", **args: object) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+PLAIN = {"no_hierarchy": True}
+# the ad hoc model: another layout of 16 blocks, no other number
+AD_HOC = "--layout S|S|S|S|S|S|S|S|S|S|S|SD|D|D|D"
+
+
 @pytest.mark.slow
-def test_parameter_counts() -> None:
-    plain = {"no_hierarchy": True}
-    assert count("hat_bart_large", 50264, **MEETINGS) == 471_389_184
-    assert count("hat_bart_large", 50264, **MEETINGS, **plain) == 408_387_584
-    assert count("hat_roberta_base") == 153_063_513 and count("hat_roberta_large") == 456_221_785
-    assert count("hat_roberta_base", **plain) == 124_696_665 and count("hat_roberta_large", **plain) == 355_411_033
-    assert count("poolingformer_base") == 132_787_545 and count("poolingformer_large") == 378_035_289
-    assert count("poolingformer_bart_base", 50264, **BOOKS) == 156_554_496
-    assert count("poolingformer_bart_large", 50264, **BOOKS) == 440_973_312
-    assert count("ernie_sparse_base") == 127_449_177
-    separate = count("ernie_sparse_base", flags="--representative-weights separate")
-    assert separate - count("ernie_sparse_base") == 12 * 4 * (768 * 768 + 768)
-    assert count("hierarchical_transformer_base_4096") == 152_779_353
-    # the ad hoc model: another layout of 16 blocks, no other number
-    ad_hoc = "--layout S|S|S|S|S|S|S|S|S|S|S|SD|D|D|D"
-    assert count("hierarchical_transformer_base_4096", flags=ad_hoc) == 152_779_353
-    for arch, size, added, baseline in (
+@pytest.mark.parametrize(
+    ("arch", "size", "flags", "args", "parameters"),
+    [
+        ("hat_bart_large", 50264, "", MEETINGS, 471_389_184),
+        ("hat_bart_large", 50264, "", MEETINGS | PLAIN, 408_387_584),
+        ("hat_roberta_base", 50265, "", {}, 153_063_513),
+        ("hat_roberta_large", 50265, "", {}, 456_221_785),
+        ("hat_roberta_base", 50265, "", PLAIN, 124_696_665),
+        ("hat_roberta_large", 50265, "", PLAIN, 355_411_033),
+        ("poolingformer_base", 50265, "", {}, 132_787_545),
+        ("poolingformer_large", 50265, "", {}, 378_035_289),
+        ("poolingformer_bart_base", 50264, "", BOOKS, 156_554_496),
+        ("poolingformer_bart_large", 50264, "", BOOKS, 440_973_312),
+        ("ernie_sparse_base", 50265, "", {}, 127_449_177),
+        ("ernie_sparse_base", 50265, "--representative-weights separate", {}, 127_449_177 + 12 * 4 * (768 * 768 + 768)),
+        ("hierarchical_transformer_base_4096", 50265, "", {}, 152_779_353),
+        ("hierarchical_transformer_base_4096", 50265, AD_HOC, {}, 152_779_353),
+    ],
+)
+def test_parameter_counts(arch: str, size: int, flags: str, args: dict[str, object], parameters: int) -> None:
+    assert count(arch, size, flags, **args) == parameters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "size", "added", "baseline"),
+    [
         ("hat_transformer_wmt_en_de", 44_600, HAT_ADDS_WMT, 222e6),
         ("hat_transformer_wmt_en_cs", 44_600, HAT_ADDS_WMT, 222e6),
         ("hat_transformer_ted_zh_en", 45_800, HAT_ADDS_TED, 55e6),
-    ):
-        twin = count(arch, size, **plain)
-        assert count(arch, size) - twin == added and twin == pytest.approx(baseline, rel=0.01)
+    ],
+)
+def test_parameters_that_the_hierarchy_adds(arch: str, size: int, added: int, baseline: float) -> None:
+    twin = count(arch, size, **PLAIN)
+    assert count(arch, size) - twin == added and twin == pytest.approx(baseline, rel=0.01)
 
 
-def test_long_range_arena() -> None:
+@pytest.mark.parametrize("task", LRA)
+def test_long_range_arena(task: str) -> None:
     """The three models of a task differ in the attention alone, and the representatives' projections."""
-    for task in LRA:
-        models = {kind: count(f"{kind}_lra_{task}", 60) for kind in ("transformer", "bigbird", "ernie_sparse")}
-        sizes = LRA[task]
-        width, inner = sizes["encoder_embed_dim"], sizes.get("encoder_qkv_dim", sizes["encoder_embed_dim"])
-        attention = 4 * width * inner + 3 * inner + width
-        assert models["transformer"] == models["bigbird"]
-        assert models["ernie_sparse"] == models["bigbird"] + sizes["encoder_layers"] * attention
+    models = {kind: count(f"{kind}_lra_{task}", 60) for kind in ("transformer", "bigbird", "ernie_sparse")}
+    sizes = LRA[task]
+    width, inner = sizes["encoder_embed_dim"], sizes.get("encoder_qkv_dim", sizes["encoder_embed_dim"])
+    attention = 4 * width * inner + 3 * inner + width
+    assert models["transformer"] == models["bigbird"]
+    assert models["ernie_sparse"] == models["bigbird"] + sizes["encoder_layers"] * attention
 
 
 @pytest.mark.slow

@@ -74,29 +74,29 @@ def test_golden_training_and_scores() -> None:
     assert chosen == pytest.approx(json.loads(GOLDEN.read_text(encoding="utf-8")), abs=2e-2)
 
 
-def test_gradients_reach_all_parameters_and_frozen_ones_have_none() -> None:
+@pytest.mark.parametrize(("flags", "count"), [("", None), (" --freeze-encoder", 0), (" --freeze-layers 1", None)])
+def test_gradients_reach_all_parameters_and_frozen_ones_have_none(flags: str, count: int | None) -> None:
     rows = padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
-    for flags, count in (("", None), (" --freeze-encoder", 0), (" --freeze-layers 1", None)):
-        model = evidence_model(flags).train()
-        model(rows, classification_head_name="evidence")[0].square().sum().backward()
-        own = [p for n, p in model.named_parameters() if n.startswith("encoder.") and p.grad is not None]
-        assert all(p.grad is not None for p in model.classification_heads.parameters())
-        assert (len(own) == count) if count is not None else len(own) > 10
-        layers = {
-            name.split("layers.")[1][0]
-            for name, p in model.named_parameters()
-            if p.grad is not None and "sentence_encoder.layers." in name
-        }
-        assert layers == (set() if count == 0 else set("0123"[bool("freeze" in flags) : 2]))
-        assert (model.encoder.sentence_encoder.embed_tokens.weight.grad is None) == ("freeze" in flags)
+    model = evidence_model(flags).train()
+    model(rows, classification_head_name="evidence")[0].square().sum().backward()
+    own = [p for n, p in model.named_parameters() if n.startswith("encoder.") and p.grad is not None]
+    assert all(p.grad is not None for p in model.classification_heads.parameters())
+    assert (len(own) == count) if count is not None else len(own) > 10
+    layers = {
+        name.split("layers.")[1][0]
+        for name, p in model.named_parameters()
+        if p.grad is not None and "sentence_encoder.layers." in name
+    }
+    assert layers == (set() if count == 0 else set("0123"[bool("freeze" in flags) : 2]))
+    assert (model.encoder.sentence_encoder.embed_tokens.weight.grad is None) == ("freeze" in flags)
 
 
-def test_a_frozen_encoder_has_no_dropout_and_a_trained_one_has() -> None:
+@pytest.mark.parametrize(("flags", "equal"), [(" --freeze-encoder", True), ("", False)])
+def test_a_frozen_encoder_has_no_dropout_and_a_trained_one_has(flags: str, equal: bool) -> None:
     rows = padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
-    for flags, equal in ((" --freeze-encoder", True), ("", False)):
-        model = evidence_model(f"{flags} --dropout 0.5").train()
-        first, second = (model.core(rows).spans for _ in range(2))
-        assert torch.equal(first, second) == equal
+    model = evidence_model(f"{flags} --dropout 0.5").train()
+    first, second = (model.core(rows).spans for _ in range(2))
+    assert torch.equal(first, second) == equal
 
 
 def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -> None:
@@ -193,17 +193,17 @@ def test_kept_vectors_are_those_of_the_settings(flags: str, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_figures_are_those_of_scikit_learn() -> None:
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_figures_are_those_of_scikit_learn(size: int) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     generator = torch.Generator().manual_seed(0)
-    for size in (1, 7, 300):
-        scores, labels = torch.rand(size, generator=generator), torch.rand(size, generator=generator) < 0.3
-        labels[0] = True
-        assert abs(average_precision(scores, labels) - metrics.average_precision_score(labels, scores)) < 1e-6
-        logits = scores.double().logit()
-        limits = [*THRESHOLDS.double().logit(), *(logits.max() - MARGINS)]
-        for limit, f1 in zip(limits, f1_by_threshold(logits, labels), strict=True):
-            assert abs(f1 - metrics.f1_score(labels, logits >= limit, zero_division=0)) < 1e-6
+    scores, labels = torch.rand(size, generator=generator), torch.rand(size, generator=generator) < 0.3
+    labels[0] = True
+    assert abs(average_precision(scores, labels) - metrics.average_precision_score(labels, scores)) < 1e-6
+    logits = scores.double().logit()
+    limits = [*THRESHOLDS.double().logit(), *(logits.max() - MARGINS)]
+    for limit, f1 in zip(limits, f1_by_threshold(logits, labels), strict=True):
+        assert abs(f1 - metrics.f1_score(labels, logits >= limit, zero_division=0)) < 1e-6
 
 
 @pytest.mark.slow

@@ -37,38 +37,38 @@ def scores(model: Any, tokens: Tensor) -> Tensor:
 
 
 @MODELS
-def test_a_head_reads_the_states_of_markers_or_of_tokens(arch: str, flags: str) -> None:
+@pytest.mark.parametrize("of", ["segment", "token"])
+def test_a_head_reads_the_states_of_markers_or_of_tokens(of: str, arch: str, flags: str) -> None:
     tokens = documents(LENGTHS)
-    for of in ("segment", "token"):
-        model = model_of(arch, flags, of)
-        states, head = model(tokens, features_only=True)[0], model.classification_heads["topic"]
-        logits = scores(model, tokens)
-        for row, length in enumerate(LENGTHS):
-            real = tokens[row, :length]
-            where = [i for i, token in enumerate(real.tolist()) if token == BOS or i == 0]
-            chosen = states[row, :length] if of == "token" else states[row, where]
-            by_hand = torch.tanh(chosen @ head.dense.weight.T + head.dense.bias) @ head.out_proj.weight.T
-            assert_close(logits[row, : len(chosen)], by_hand + head.out_proj.bias)
-        most = max(sum(t == BOS for t in row) for row in tokens.tolist())
-        assert logits.shape == (len(LENGTHS), most if of == "segment" else tokens.size(1), 3)
+    model = model_of(arch, flags, of)
+    states, head = model(tokens, features_only=True)[0], model.classification_heads["topic"]
+    logits = scores(model, tokens)
+    for row, length in enumerate(LENGTHS):
+        real = tokens[row, :length]
+        where = [i for i, token in enumerate(real.tolist()) if token == BOS or i == 0]
+        chosen = states[row, :length] if of == "token" else states[row, where]
+        by_hand = torch.tanh(chosen @ head.dense.weight.T + head.dense.bias) @ head.out_proj.weight.T
+        assert_close(logits[row, : len(chosen)], by_hand + head.out_proj.bias)
+    most = max(sum(t == BOS for t in row) for row in tokens.tolist())
+    assert logits.shape == (len(LENGTHS), most if of == "segment" else tokens.size(1), 3)
 
 
 @MODELS
-def test_a_head_reads_paragraphs_or_their_mean(arch: str, flags: str) -> None:
+@pytest.mark.parametrize("of", ["paragraph", "paragraphs"])
+def test_a_head_reads_paragraphs_or_their_mean(of: str, arch: str, flags: str) -> None:
     """Of the last part: what stands after each of its markers."""
     tokens = documents([33, 20, 9])
     tokens[:, 4:6], tokens[:, 6] = EOS, BOS  # a question of three tokens
-    for of in ("paragraph", "paragraphs"):
-        model = model_of(arch, flags, of)
-        states, head = model(tokens, features_only=True)[0], model.classification_heads["topic"]
-        logits = scores(model, tokens)
-        for row, length in enumerate((33, 20, 9)):
-            markers = [i for i in range(6, length) if tokens[row, i] == BOS]
-            ends = [*markers[1:], length - 1]
-            vectors = torch.stack([states[row, i + 1 : j].mean(0) for i, j in zip(markers, ends, strict=True)])
-            by_hand = head(vectors if of == "paragraph" else vectors.mean(0))
-            assert_close(logits[row, : len(by_hand)] if of == "paragraph" else logits[row], by_hand)
-        assert logits.shape[1:] == ((7, 3) if of == "paragraph" else (3,))
+    model = model_of(arch, flags, of)
+    states, head = model(tokens, features_only=True)[0], model.classification_heads["topic"]
+    logits = scores(model, tokens)
+    for row, length in enumerate((33, 20, 9)):
+        markers = [i for i in range(6, length) if tokens[row, i] == BOS]
+        ends = [*markers[1:], length - 1]
+        vectors = torch.stack([states[row, i + 1 : j].mean(0) for i, j in zip(markers, ends, strict=True)])
+        by_hand = head(vectors if of == "paragraph" else vectors.mean(0))
+        assert_close(logits[row, : len(by_hand)] if of == "paragraph" else logits[row], by_hand)
+    assert logits.shape[1:] == ((7, 3) if of == "paragraph" else (3,))
 
 
 @MODELS
@@ -98,16 +98,16 @@ def test_dropout_hides_what_a_head_reads() -> None:
         assert torch.equal(head(torch.randn(4, 8)), head(torch.randn(4, 8)))
 
 
-def test_wrong_heads_are_refused() -> None:
-    for arch in ("hat_roberta_tiny", "hierarchical_transformer_tiny"):
-        with pytest.raises(ValueError, match="'topic'.*--num-classes"):
-            model_of(arch, level=None).register_classification_head("topic")
-        with pytest.raises(ValueError, match="'page': choose one of document, segment, token, paragraph"):
-            model_of(arch, level="page")
-        with pytest.raises(ValueError, match="no classification head 'genre'; the model has: topic"):
-            model_of(arch)(documents([5]), classification_head_name="genre")
-        with pytest.raises(ValueError, match="the model has no masked-LM head; it has classification heads"):
-            model_of(arch)(documents([9]))
+@pytest.mark.parametrize("arch", ["hat_roberta_tiny", "hierarchical_transformer_tiny"])
+def test_wrong_heads_are_refused(arch: str) -> None:
+    with pytest.raises(ValueError, match="'topic'.*--num-classes"):
+        model_of(arch, level=None).register_classification_head("topic")
+    with pytest.raises(ValueError, match="'page': choose one of document, segment, token, paragraph"):
+        model_of(arch, level="page")
+    with pytest.raises(ValueError, match="no classification head 'genre'; the model has: topic"):
+        model_of(arch)(documents([5]), classification_head_name="genre")
+    with pytest.raises(ValueError, match="the model has no masked-LM head; it has classification heads"):
+        model_of(arch)(documents([9]))
 
 
 def labels(model: Any, *words: str) -> Any:
@@ -196,19 +196,22 @@ def test_probabilities() -> None:
     assert_close(model.get_normalized_probs(out, log_probs=True).exp(), probabilities)
 
 
-def test_which_documents_a_model_takes() -> None:
-    """Those that it can be run on."""
-    for arch, flags in [
+@pytest.mark.parametrize(
+    ("arch", "flags"),
+    [
         ("hat_roberta_tiny", "--max-positions 20"),
         ("hierarchical_transformer_tiny", "--segment-length 5 --max-segments 4"),
         ("hierarchical_transformer_tiny", "--segment-length 5 --max-segments 4 --segment-by marker"),
-    ]:
-        model = model_of(arch, flags)
-        for length in (1, 4, 13, 20, 21, 24):
-            for every in (1, 4, 9):
-                (tokens,) = documents([length], sentence=every)
-                try:
-                    runs = bool(scores(model, tokens[None]).isfinite().all())
-                except (ValueError, IndexError):
-                    runs = False
-                assert model.core.fits(tokens) == runs, (arch, flags, length, every)
+    ],
+)
+def test_which_documents_a_model_takes(arch: str, flags: str) -> None:
+    """Those that it can be run on."""
+    model = model_of(arch, flags)
+    for length in (1, 4, 13, 20, 21, 24):
+        for every in (1, 4, 9):
+            (tokens,) = documents([length], sentence=every)
+            try:
+                runs = bool(scores(model, tokens[None]).isfinite().all())
+            except (ValueError, IndexError):
+                runs = False
+            assert model.core.fits(tokens) == runs, (arch, flags, length, every)

@@ -63,17 +63,17 @@ def test_a_batch_is_each_document_alone_and_dense(layout: str, positions: str, s
     assert_same_run(model, [], lambda: model(tokens, masked_tokens=tokens.ne(PAD))[0], dense)
 
 
-def test_what_the_table_holds_for_padding_is_irrelevant_unless_it_is_attended_to() -> None:
+@pytest.mark.parametrize(("flags", "same"), [("", True), ("--attend-segment-padding", False)])
+def test_what_the_table_holds_for_padding_is_irrelevant_unless_it_is_attended_to(flags: str, same: bool) -> None:
     tokens = documents(LENGTHS)
-    for flags, same in (("", True), ("--attend-segment-padding", False)):
-        model = small("S|SD", flags).eval()
-        before = model(tokens, masked_tokens=tokens.ne(PAD))[1]["spans"]
-        absent = model(tokens)[1]["spans_padding"]
-        with torch.no_grad():
-            model.encoder.embed_tokens.weight[PAD] = torch.randn(24)
-            model.encoder.embed_positions.weight[0] = torch.randn(24)
-        after = model(tokens)[1]["spans"]
-        assert torch.allclose(before[~absent], after[~absent], atol=1e-6) == same
+    model = small("S|SD", flags).eval()
+    before = model(tokens, masked_tokens=tokens.ne(PAD))[1]["spans"]
+    absent = model(tokens)[1]["spans_padding"]
+    with torch.no_grad():
+        model.encoder.embed_tokens.weight[PAD] = torch.randn(24)
+        model.encoder.embed_positions.weight[0] = torch.randn(24)
+    after = model(tokens)[1]["spans"]
+    assert torch.allclose(before[~absent], after[~absent], atol=1e-6) == same
 
 
 def with_head(pooling: str, flags: str = "") -> Any:

@@ -90,16 +90,16 @@ def test_batch_mates_and_padding_on_either_side_do_not_matter(name: str) -> None
 
 
 @NAMES
-def test_reduced_precision_is_close(name: str) -> None:
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_reduced_precision_is_close(dtype: torch.dtype, name: str) -> None:
     source = source_of(name)
     real = slice(None) if NETWORKS[name][3] == "targets" else source != PAD
     expected = run(model_of(name).eval(), source)[real]
-    for dtype in (torch.bfloat16, torch.float16):
-        model = model_of(name).eval().to(dtype)
-        out, gradients = outputs_and_gradients(model, [], lambda m=model: run(m, source)[real])
-        assert out.dtype == dtype
-        assert_close(out, expected, torch.bfloat16)
-        assert all(gradient.isfinite().all() for gradient in gradients.values())
+    model = model_of(name).eval().to(dtype)
+    out, gradients = outputs_and_gradients(model, [], lambda m=model: run(m, source)[real])
+    assert out.dtype == dtype
+    assert_close(out, expected, torch.bfloat16)
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
 
 
 @NAMES

@@ -26,11 +26,11 @@ def test_learned_positions_equal_fairseq() -> None:
     assert_close(positions(position_rows(TOKENS, PAD)), reference(TOKENS))
 
 
-def test_sinusoidal_positions_equal_fairseq() -> None:
-    for dim in (6, 7, 64):
-        positions, reference = SinusoidalPositions(40, dim, PAD), SinusoidalPositionalEmbedding(dim, PAD, 42)
-        assert_close(positions(position_rows(TOKENS, PAD)), reference(TOKENS))
-        assert not list(positions.parameters()) and not positions.state_dict()
+@pytest.mark.parametrize("dim", [6, 7, 64])
+def test_sinusoidal_positions_equal_fairseq(dim: int) -> None:
+    positions, reference = SinusoidalPositions(40, dim, PAD), SinusoidalPositionalEmbedding(dim, PAD, 42)
+    assert_close(positions(position_rows(TOKENS, PAD)), reference(TOKENS))
+    assert not list(positions.parameters()) and not positions.state_dict()
 
 
 def test_too_many_tokens_are_an_error() -> None:
@@ -59,7 +59,7 @@ def test_strategies() -> None:
     assert extended(pretrained, fresh, "repeat-last") == known + [5.0] * 5
 
 
-def test_impossible_extensions_are_refused() -> None:
-    for strategy, random_from in (("tile", 2), ("random", 5)):
-        with pytest.raises(ValueError, match=f"random positions from {random_from}: only with strategy random"):
-            extend_positions(table(4), table(9), strategy, random_from=random_from)
+@pytest.mark.parametrize(("strategy", "random_from"), [("tile", 2), ("random", 5)])
+def test_impossible_extensions_are_refused(strategy: str, random_from: int) -> None:
+    with pytest.raises(ValueError, match=f"random positions from {random_from}: only with strategy random"):
+        extend_positions(table(4), table(9), strategy, random_from=random_from)

@@ -46,13 +46,13 @@ def check_round_trip(tokens: Tensor, slots: Slots) -> None:
     assert torch.equal(back, torch.stack([expected, expected * 10], dim=-1))
 
 
-def test_segments_of_length() -> None:
-    for length in (1, L - 1, L, L + 1, 2 * L, 13):
-        tokens = torch.arange(4, 4 + 2 * length).view(2, length)
-        tokens[1, length // 2 :] = PAD
-        slots = slots_of_length(tokens, PAD, L)
-        check_round_trip(tokens, slots)
-        assert torch.equal(slots.scatter(tokens, PAD), F.pad(tokens, (0, -length % L), value=PAD))
+@pytest.mark.parametrize("length", [1, L - 1, L, L + 1, 2 * L, 13])
+def test_segments_of_length(length: int) -> None:
+    tokens = torch.arange(4, 4 + 2 * length).view(2, length)
+    tokens[1, length // 2 :] = PAD
+    slots = slots_of_length(tokens, PAD, L)
+    check_round_trip(tokens, slots)
+    assert torch.equal(slots.scatter(tokens, PAD), F.pad(tokens, (0, -length % L), value=PAD))
 
 
 def test_padding_inside_keeps_its_place_in_slots_of_length() -> None:

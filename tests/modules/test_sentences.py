@@ -107,20 +107,20 @@ def by_hand(row: list[Any], places: list[int], shift: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("shift", [0, 3, 40, -2])
-def test_states_move_within_their_document(shift: int) -> None:
+@pytest.mark.parametrize("lengths", [[12, 4, 0], [12, 12, 12], None])
+def test_states_move_within_their_document(lengths: list[int] | None, shift: int) -> None:
     """What is inserted between blocks of four slots stays in place; padding of the input is on either side."""
     ids = torch.arange(36).view(3, 12)
     between = torch.tensor([[1, 2, 3, 5, 6, 7, 9], [12, 12, 1, 2, 3, 5, 6], [1, 12, 12, 12, 12, 12, 12]])
-    for lengths in ([12, 4, 0], [12, 12, 12], None):
-        padding = torch.zeros_like(ids).bool() if lengths is None else helpers.padding(lengths, 12)
-        layout = BatchLayout(padding if padding.any() else None, slots=None if lengths else Slots(between, 12))
-        moved = rolled(Arranged(ids, ids + 100, layout), shift)
-        for row in range(3):
-            places = list(range(lengths[row])) if lengths else [p for p in between[row].tolist() if p < 12]
-            assert moved.tokens[row].tolist() == by_hand(ids[row].tolist(), places, shift)
-        assert torch.equal(moved.rows, moved.tokens + 100)
-        back = moved.layout.gather(moved.tokens.unsqueeze(-1)).squeeze(-1)
-        assert torch.equal(back, layout.gather(ids.masked_fill(padding, 0).unsqueeze(-1)).squeeze(-1))
+    padding = torch.zeros_like(ids).bool() if lengths is None else helpers.padding(lengths, 12)
+    layout = BatchLayout(padding if padding.any() else None, slots=None if lengths else Slots(between, 12))
+    moved = rolled(Arranged(ids, ids + 100, layout), shift)
+    for row in range(3):
+        places = list(range(lengths[row])) if lengths else [p for p in between[row].tolist() if p < 12]
+        assert moved.tokens[row].tolist() == by_hand(ids[row].tolist(), places, shift)
+    assert torch.equal(moved.rows, moved.tokens + 100)
+    back = moved.layout.gather(moved.tokens.unsqueeze(-1)).squeeze(-1)
+    assert torch.equal(back, layout.gather(ids.masked_fill(padding, 0).unsqueeze(-1)).squeeze(-1))
 
 
 def test_full_attention_gives_the_same_states_and_sparse_attention_others() -> None:

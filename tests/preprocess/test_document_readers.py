@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from releases import write_release
@@ -84,10 +85,13 @@ def test_a_question_without_text_has_a_row_without_an_answer(name: str, tmp_path
     assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -2.5, "b": -2.5}
 
 
-def test_records_of_another_dataset_are_no_official_answers(tmp_path: Path) -> None:
-    for record in (
+@pytest.mark.parametrize(
+    "record",
+    [
         DocumentQuestion("7", question="q", paragraphs=("x",)),
         DocumentQuestion("a7", question="q", paragraphs=("x",), meta={"tydi_qa": {}}),
-    ):
-        with pytest.raises(ValueError, match="is not from tydi_qa, or not from its"):
-            write_official_answers(tmp_path, "tydi_qa", [(record, {})])
+    ],
+)
+def test_records_of_another_dataset_are_no_official_answers(record: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not from tydi_qa, or not from its"):
+        write_official_answers(tmp_path, "tydi_qa", [(record, {})])

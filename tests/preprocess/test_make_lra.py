@@ -91,18 +91,18 @@ def test_make_lra_and_its_readers(tmp_path: Path) -> None:
         make("listops", "short", "--lengths 1 5")
 
 
-def test_drawn_curves_are_long_and_keep_apart() -> None:
+@pytest.mark.parametrize("number", range(5))
+def test_drawn_curves_are_long_and_keep_apart(number: int) -> None:
     """14 paddles each, 7 pixels apart at first; 2 pixels at most between consecutive paddles, at least to others."""
-    for number in range(5):
-        curves = pathfinder._long_curves(np.random.default_rng([7, number]))
-        assert [curve.shape for curve in curves] == [(14, 2, 2)] * 2
-        assert np.isclose(np.hypot(*(curves[0][0, 0] - curves[1][0, 0])), 7)
-        for curve, other in (curves, curves[::-1]):
-            assert np.allclose(np.hypot(*(curve[:, 1] - curve[:, 0]).T), 2) and 1 < curve.min() < curve.max() < 30
-            gaps = np.hypot(*(curve[1:, 0] - curve[:-1, 1]).T)
-            assert (gaps <= 2 + 1e-9).all() and (gaps >= np.sqrt(2) - 1e-9).all()  # it turns by 90 degrees at most
-            ends = curve.reshape(-1, 1, 2)
-            assert np.hypot(*(ends - other.reshape(1, -1, 2)).T).min() >= 2
+    curves = pathfinder._long_curves(np.random.default_rng([7, number]))
+    assert [curve.shape for curve in curves] == [(14, 2, 2)] * 2
+    assert np.isclose(np.hypot(*(curves[0][0, 0] - curves[1][0, 0])), 7)
+    for curve, other in (curves, curves[::-1]):
+        assert np.allclose(np.hypot(*(curve[:, 1] - curve[:, 0]).T), 2) and 1 < curve.min() < curve.max() < 30
+        gaps = np.hypot(*(curve[1:, 0] - curve[:-1, 1]).T)
+        assert (gaps <= 2 + 1e-9).all() and (gaps >= np.sqrt(2) - 1e-9).all()  # it turns by 90 degrees at most
+        ends = curve.reshape(-1, 1, 2)
+        assert np.hypot(*(ends - other.reshape(1, -1, 2)).T).min() >= 2
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import argparse
 import math
 from argparse import Namespace
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -90,15 +91,15 @@ def test_matrix_is_complete() -> None:
 
 
 @pytest.mark.slow
-def test_train_recipes_arrive_in_fairseq() -> None:
-    for name, sections in SECTIONS.items():
-        arrived = trained(name)
-        assert_arrived(recipes.build_commands("train", name)[0][5:], arrived)
-        # Of the first all is hierarchical, the second have no hierarchy.
-        has_plain_twin = not sections["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
-        plain = recipes.build_commands("train", name, ["--no-hierarchy"])[0][5:]
-        assert not has_plain_twin or plain == [*recipes.build_commands("train", name)[0][5:], "--no-hierarchy"]
-        assert getattr(arrived, "no_hierarchy", False) is arrived.arch.startswith("poolingformer"), name
+@pytest.mark.parametrize(("name", "sections"), SECTIONS.items())
+def test_train_recipes_arrive_in_fairseq(name: str, sections: Any) -> None:
+    arrived = trained(name)
+    assert_arrived(recipes.build_commands("train", name)[0][5:], arrived)
+    # Of the first all is hierarchical, the second have no hierarchy.
+    has_plain_twin = not sections["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
+    plain = recipes.build_commands("train", name, ["--no-hierarchy"])[0][5:]
+    assert not has_plain_twin or plain == [*recipes.build_commands("train", name)[0][5:], "--no-hierarchy"]
+    assert getattr(arrived, "no_hierarchy", False) is arrived.arch.startswith("poolingformer"), name
 
 
 @pytest.mark.slow

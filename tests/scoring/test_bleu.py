@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import hat, refusal, write_lines
@@ -155,25 +156,30 @@ def test_references_of_two_languages_are_refused(tmp_path: Path) -> None:
     "Scoring", "BLEU of Chinese references whose language is not stated", "tokenizer by script, and a line"
 )
 @pytest.mark.skipif(any(map(importlib.util.find_spec, ("MeCab", "mecab_ko"))), reason="these tokenizers are installed")
-def test_the_tokenizer_follows_the_script_of_the_references(tmp_path: Path, capsys) -> None:
-    for text, flags, tokenizer, reason in (
+@pytest.mark.parametrize(
+    ("text", "flags", "tokenizer", "reason"),
+    [
         ("今天的天气非常好。我们用 Python 工作。", [], "zh", "tokenizer zh: 68% of the references' letters"),
         ("今天的天气非常好。", ["--language", "en"], "13a", ""),
         ("今日はとても天気がいいです。", [], "char", "sacrebleu[ja] is not installed"),
         ("오늘은 날씨가 아주 좋습니다.", [], "char", "sacrebleu[ko] is not installed"),
         ("Der Hund läuft durch das Haus, und die Katze schläft. 你好", [], "13a", ""),
-    ):
-        references = write_lines(tmp_path / "r.jsonl", [{"id": "x", "target": [text]}])
-        hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": text[:-2] + text[-1]}])
-        assert hat(*SCORE, hypotheses, "--references", references, *flags) == 0
-        out = capsys.readouterr().out
-        assert f"tok:{tokenizer}|" in out and reason in out and ("tokenizer " in out) == bool(reason)
+    ],
+)
+def test_the_tokenizer_follows_the_script_of_the_references(
+    text: str, flags: list[Any], tokenizer: str, reason: str, tmp_path: Path, capsys
+) -> None:
+    references = write_lines(tmp_path / "r.jsonl", [{"id": "x", "target": [text]}])
+    hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": text[:-2] + text[-1]}])
+    assert hat(*SCORE, hypotheses, "--references", references, *flags) == 0
+    out = capsys.readouterr().out
+    assert f"tok:{tokenizer}|" in out and reason in out and ("tokenizer " in out) == bool(reason)
 
 
 @pytest.mark.fault("Scoring", "the package of a tokenizer is missing", "names it with its pip command, exit 2")
 @pytest.mark.skipif(any(map(importlib.util.find_spec, ("MeCab", "mecab_ko"))), reason="these tokenizers are installed")
-def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("language", ["ja", "ko"])
+def test_a_missing_tokenizer_is_named(language: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", [{"id": "x", "text": "a", "target": "a"}])
-    for language in ("ja", "ko"):
-        error = refusal(*SCORE, path, "--references", path, "--language", language)
-        assert f"pip install sacrebleu[{language}]" in error
+    error = refusal(*SCORE, path, "--references", path, "--language", language)
+    assert f"pip install sacrebleu[{language}]" in error

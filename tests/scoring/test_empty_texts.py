@@ -59,16 +59,16 @@ def test_an_empty_reference_is_refused(metric: str, tmp_path: Path) -> None:
     assert "r.txt: the reference of document 2 is empty" in printed
 
 
-def test_segments_that_show_nothing_are_empty(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blank", BLANKS[1:])
+def test_segments_that_show_nothing_are_empty(blank: str, tmp_path: Path) -> None:
     """Their characters are no words; the text of their document may have them, or not."""
     references = [{"id": "a", "target": [*TEXTS, ""]}]
     expected = scored(tmp_path, "bleu", [{"id": "a", "text": " ".join(TEXTS), "segments": [*TEXTS, ""]}], references)
-    for blank in BLANKS[1:]:
-        references = [{"id": "a", "target": [*TEXTS, blank]}]
-        hypothesis = {"id": "a", "text": " ".join(TEXTS), "segments": [*TEXTS, blank]}
-        assert scored(tmp_path, "bleu", [hypothesis], references) == expected
-        joined = {"id": "a", "text": " ".join([*TEXTS, blank]), "segments": [*TEXTS, blank]}
-        assert scored(tmp_path, "bleu", [joined], references)["scores"]["s-BLEU"] == expected["scores"]["s-BLEU"]
+    references = [{"id": "a", "target": [*TEXTS, blank]}]
+    hypothesis = {"id": "a", "text": " ".join(TEXTS), "segments": [*TEXTS, blank]}
+    assert scored(tmp_path, "bleu", [hypothesis], references) == expected
+    joined = {"id": "a", "text": " ".join([*TEXTS, blank]), "segments": [*TEXTS, blank]}
+    assert scored(tmp_path, "bleu", [joined], references)["scores"]["s-BLEU"] == expected["scores"]["s-BLEU"]
 
 
 def test_visible_texts_are_compared_as_written(tmp_path: Path) -> None:
@@ -77,39 +77,40 @@ def test_visible_texts_are_compared_as_written(tmp_path: Path) -> None:
     assert scored(tmp_path, "bleu", hypotheses, references)["scores"]["document BLEU"]["score"] == pytest.approx(100)
 
 
-def test_labels_that_show_nothing_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blank", ["", *BLANKS[1:]])
+def test_labels_that_show_nothing_are_refused(blank: str, tmp_path: Path) -> None:
     references = write_lines(tmp_path / "r.jsonl", [{"id": "a", "label": "x"}])
-    for blank in ("", *BLANKS[1:]):
-        hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "label": blank}])
-        error = refusal("score", "classification", "--hypotheses", hypotheses, "--references", references)
-        assert "h.jsonl:1: a label must be a string" in error
+    hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "label": blank}])
+    error = refusal("score", "classification", "--hypotheses", hypotheses, "--references", references)
+    assert "h.jsonl:1: a label must be a string" in error
 
 
 @pytest.mark.parametrize("metric", ["squad", "qa"])
-def test_answers_that_show_nothing_are_none(metric: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("blank", ["", *BLANKS])
+def test_answers_that_show_nothing_are_none(blank: str, metric: str, tmp_path: Path) -> None:
     """As predictions, and as the gold answers of questions and of annotators."""
-    for blank in ("", *BLANKS):
-        text = f"It was {blank} Ann."
-        answers = [{"text": blank, "start": 7}] if blank else []
-        gold: dict[str, Any] = {"id": "a", "question": "Who?", "text": text, "answers": answers}
-        figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "no_answer_score": 0}], [gold])["scores"]
-        assert figures["exact"] == figures["NoAns_exact"] == 100 and "HasAns_exact" not in figures
-        if metric == "qa":
-            annotations = [{"paragraph": 0, "spans": answers}]
-            gold = {"id": "a", "question": "Who?", "paragraphs": [text], "annotations": annotations}
-            figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "paragraph": 0}], [gold])["scores"]
-            assert figures["NoAns_exact"] == 100
+    text = f"It was {blank} Ann."
+    answers = [{"text": blank, "start": 7}] if blank else []
+    gold: dict[str, Any] = {"id": "a", "question": "Who?", "text": text, "answers": answers}
+    figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "no_answer_score": 0}], [gold])["scores"]
+    assert figures["exact"] == figures["NoAns_exact"] == 100 and "HasAns_exact" not in figures
+    if metric == "qa":
+        annotations = [{"paragraph": 0, "spans": answers}]
+        gold = {"id": "a", "question": "Who?", "paragraphs": [text], "annotations": annotations}
+        figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "paragraph": 0}], [gold])["scores"]
+        assert figures["NoAns_exact"] == 100
 
 
-def test_triviaqa(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blank", BLANKS)
+def test_triviaqa(blank: str, tmp_path: Path) -> None:
     meta = {"triviaqa": {"question": "q", "answers": ["Ann"]}}
     pages = [{"id": each, "question": "Who?", "text": "Ann", "meta": meta} for each in ("x", "y")]
-    for blank in BLANKS:  # the page whose answer has a text answers
-        lines = [
-            {"id": "x", "answer": blank, "no_answer_score": -9},
-            {"id": "y", "answer": "Ann", "no_answer_score": 1},
-        ]
-        assert scored(tmp_path, "triviaqa", lines, pages)["scores"]["exact_match"] == 100
+    # the page whose answer has a text answers
+    lines = [
+        {"id": "x", "answer": blank, "no_answer_score": -9},
+        {"id": "y", "answer": "Ann", "no_answer_score": 1},
+    ]
+    assert scored(tmp_path, "triviaqa", lines, pages)["scores"]["exact_match"] == 100
 
 
 def test_rows_of_documents_without_text_are_empty_answers_or_wrong_labels(tmp_path: Path) -> None:

@@ -164,14 +164,14 @@ LOOPS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_scores_are_those_of_loops(name: str) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_scores_are_those_of_loops(seed: int, name: str) -> None:
     """For every choice of the settings."""
-    for seed in range(2):
-        document = draw_document(seed)
-        choices = list(RULES[name].choices(weighted=True))
-        for settings in random.Random(seed).sample(choices, min(6, len(choices))):
-            expected = LOOPS[name](draw_document(seed) if "best_within" in settings else document, **settings)
-            assert np.abs(RULES[name].scores(document, **settings) - expected).max() < 1e-9, settings
+    document = draw_document(seed)
+    choices = list(RULES[name].choices(weighted=True))
+    for settings in random.Random(seed).sample(choices, min(6, len(choices))):
+        expected = LOOPS[name](draw_document(seed) if "best_within" in settings else document, **settings)
+        assert np.abs(RULES[name].scores(document, **settings) - expected).max() < 1e-9, settings
 
 
 def test_words_of_questions_are_weighted_by_other_questions_only() -> None:

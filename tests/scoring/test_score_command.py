@@ -126,17 +126,17 @@ def test_nothing_to_score() -> None:
 
 @pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")
 @pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
-def test_what_every_metric_refuses() -> None:
-    for metric, described in command.METRICS.items():
-        cases = [
-            (["r"], "--references names a file twice"),
-            (["--hypotheses", "h"], "HYPOTHESES names a file twice"),
-            (["--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
-        ]
-        if described.references != command.TARGETS:
-            cases.append((["--references", "b"], f"{metric} takes one file of --references, not 2"))
-        for more, message in cases:
-            assert refusal(*words(metric, "h", "r", *more)) == f"hat: error: {message}\n"
+@pytest.mark.parametrize(("metric", "described"), command.METRICS.items())
+def test_what_every_metric_refuses(metric: str, described: Any) -> None:
+    cases = [
+        (["r"], "--references names a file twice"),
+        (["--hypotheses", "h"], "HYPOTHESES names a file twice"),
+        (["--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
+    ]
+    if described.references != command.TARGETS:
+        cases.append((["--references", "b"], f"{metric} takes one file of --references, not 2"))
+    for more, message in cases:
+        assert refusal(*words(metric, "h", "r", *more)) == f"hat: error: {message}\n"
 
 
 def test_several_references_need_some(tmp_path: Path) -> None:

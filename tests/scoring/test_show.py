@@ -20,17 +20,21 @@ def words(tmp_path: Path) -> list[object]:
     return ["show", "--documents", files[0], "--hypotheses", files[1]]
 
 
-def test_of_equal_scores_the_first_document_comes_first(words: list, capsys) -> None:
-    for flags, names in ((["--worst", "2"], "ca"), (["--best", "3"], "bad"), (["--worst", "9"], "cadb")):
-        assert hat(*words, *flags) == 0
-        out = capsys.readouterr().out.splitlines()
-        assert [line[4] for line in out if line.endswith(": 5 sentences or turns")] == list(names)
+@pytest.mark.parametrize(
+    ("flags", "names"), [(["--worst", "2"], "ca"), (["--best", "3"], "bad"), (["--worst", "9"], "cadb")]
+)
+def test_of_equal_scores_the_first_document_comes_first(flags: list[str], names: str, words: list, capsys) -> None:
+    assert hat(*words, *flags) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line[4] for line in out if line.endswith(": 5 sentences or turns")] == list(names)
 
 
-def test_other_languages_than_english_are_ranked_by_chrf(words: list, tmp_path: Path, capsys) -> None:
-    for language, name in (("zh", "chrF2"), ("en-GB", "ROUGE-1")):
-        (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": language}}))
-        assert hat(*words, "--best", "1") == 0 and capsys.readouterr().out.startswith(f"=== {name} ")
+@pytest.mark.parametrize(("language", "name"), [("zh", "chrF2"), ("en-GB", "ROUGE-1")])
+def test_other_languages_than_english_are_ranked_by_chrf(
+    language: str, name: str, words: list, tmp_path: Path, capsys
+) -> None:
+    (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": language}}))
+    assert hat(*words, "--best", "1") == 0 and capsys.readouterr().out.startswith(f"=== {name} ")
 
 
 def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:

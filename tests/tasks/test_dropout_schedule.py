@@ -37,18 +37,18 @@ def rates_of(model: nn.Module) -> list[float]:
     return [module.p for module in model.modules() if isinstance(module, DROPOUT)]
 
 
-def test_factors_multiply_the_rates_that_the_model_was_built_with() -> None:
+@pytest.mark.parametrize("arch", [*ARCHITECTURES, "fairseq"])
+def test_factors_multiply_the_rates_that_the_model_was_built_with(arch: str) -> None:
     """The last one holds; without a schedule nothing changes; fairseq's own models are served as well."""
-    for arch in (*ARCHITECTURES, "fairseq"):
-        model = model_of(arch, (0.2, 0.1, 0.3))
-        rates = rates_of(model)
-        assert {0.1, 0.2, 0.3} <= set(rates)
-        task(None).begin_epoch(1, model)
-        assert rates_of(model) == rates
-        scheduled = task("0,0.5,1.5")
-        for epoch, factor in [(1, 0), (2, 0.5), (3, 1.5), (9, 1.5), (1, 0)]:
-            scheduled.begin_epoch(epoch, model)
-            assert rates_of(model) == [rate * factor for rate in rates], arch
+    model = model_of(arch, (0.2, 0.1, 0.3))
+    rates = rates_of(model)
+    assert {0.1, 0.2, 0.3} <= set(rates)
+    task(None).begin_epoch(1, model)
+    assert rates_of(model) == rates
+    scheduled = task("0,0.5,1.5")
+    for epoch, factor in [(1, 0), (2, 0.5), (3, 1.5), (9, 1.5), (1, 0)]:
+        scheduled.begin_epoch(epoch, model)
+        assert rates_of(model) == [rate * factor for rate in rates], arch
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -66,7 +66,7 @@ def test_at_factor_0_training_and_evaluation_are_the_same_function(arch: str) ->
     assert torch.equal(model.train()(**inputs)[0], model.eval()(**inputs)[0])
 
 
-def test_a_wrong_schedule_is_refused() -> None:
-    for text in ("off", "", "0,", "1;2", "-1", "nan", "0,inf", "0 1"):
-        with pytest.raises(ValueError, match="--dropout-schedule.*for example 0,1"):
-            task(text)
+@pytest.mark.parametrize("text", ["off", "", "0,", "1;2", "-1", "nan", "0,inf", "0 1"])
+def test_a_wrong_schedule_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="--dropout-schedule.*for example 0,1"):
+        task(text)

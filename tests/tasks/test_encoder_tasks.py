@@ -91,21 +91,21 @@ def test_every_sample_is_in_one_batch_and_the_last_one_stays(data_of: Data, kind
 
 
 @KINDS
-def test_logits_do_not_depend_on_batch_mates(data_of: Data, kind: str) -> None:
-    for arch in ARCHITECTURES:
-        task, model = task_of(kind, data_of(kind), arch=arch)
-        task.load_dataset("train")
-        dataset = task.datasets["train"]
-        batch = dataset.collater([dataset[index] for index in range(6)])
-        logits = task.logits(model, batch)
-        assert logits.shape[: batch["target"].dim() - (kind == "qa")] == batch["target"].shape[: 2 - (kind == "qa")]
-        for index in range(6):
-            alone = task.logits(model, dataset.collater([dataset[index]]))[0]
-            scores = logits[index][: len(alone)]
-            assert torch.equal(scores.isfinite(), alone.isfinite())
-            assert_close(scores[alone.isfinite()], alone[alone.isfinite()])
-            if kind in ("choice", "candidates", "qa"):
-                assert logits[index][len(alone) :].eq(float("-inf")).all()
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_logits_do_not_depend_on_batch_mates(arch: str, data_of: Data, kind: str) -> None:
+    task, model = task_of(kind, data_of(kind), arch=arch)
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
+    batch = dataset.collater([dataset[index] for index in range(6)])
+    logits = task.logits(model, batch)
+    assert logits.shape[: batch["target"].dim() - (kind == "qa")] == batch["target"].shape[: 2 - (kind == "qa")]
+    for index in range(6):
+        alone = task.logits(model, dataset.collater([dataset[index]]))[0]
+        scores = logits[index][: len(alone)]
+        assert torch.equal(scores.isfinite(), alone.isfinite())
+        assert_close(scores[alone.isfinite()], alone[alone.isfinite()])
+        if kind in ("choice", "candidates", "qa"):
+            assert logits[index][len(alone) :].eq(float("-inf")).all()
 
 
 def test_an_answer_is_in_the_text_or_at_the_start(data_of: Data) -> None:
@@ -132,14 +132,17 @@ def test_a_split_without_labels_loads_and_can_be_predicted(data_of: Data, kind: 
         CRITERION_REGISTRY["answer_spans" if kind == "qa" else "document_labels"](task)(model, batch)
 
 
-def test_the_wrong_criterion_is_refused(data_of: Data) -> None:
-    for kind, criterion, right in (
+@pytest.mark.parametrize(
+    ("kind", "criterion", "right"),
+    [
         ("tokens", "answer_spans", "document_labels"),
         ("qa", "document_answers", "answer_spans"),
         ("document_qa", "document_labels", "document_answers"),
-    ):
-        with pytest.raises(ValueError, match=f"{criterion} is not for this task: give --criterion {right}"):
-            CRITERION_REGISTRY[criterion](task_of(kind, data_of(kind))[0])
+    ],
+)
+def test_the_wrong_criterion_is_refused(kind: str, criterion: str, right: str, data_of: Data) -> None:
+    with pytest.raises(ValueError, match=f"{criterion} is not for this task: give --criterion {right}"):
+        CRITERION_REGISTRY[criterion](task_of(kind, data_of(kind))[0])
 
 
 def test_data_of_another_kind_is_refused(data_of: Data, ami: Path) -> None:

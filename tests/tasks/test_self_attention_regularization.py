@@ -97,11 +97,11 @@ def test_loss_and_gradients_are_the_definition(data_of: Data, kind: str) -> None
             assert_close(p.grad, wanted[name])
 
 
-def test_r_drop_differs_by_dropout_alone(data_of: Data) -> None:
-    for flags, differs in ((STILL, False), ("--dropout 0.3 ", True)):
-        task, model, batch, _ = setting("tokens", data_of, flags)
-        log = regularized("document_labels", task, roll=0)(model.train(), batch)[2]
-        assert bool(log["sar_loss"] > 1e-6) == differs
+@pytest.mark.parametrize(("flags", "differs"), [(STILL, False), ("--dropout 0.3 ", True)])
+def test_r_drop_differs_by_dropout_alone(flags: str, differs: bool, data_of: Data) -> None:
+    task, model, batch, _ = setting("tokens", data_of, flags)
+    log = regularized("document_labels", task, roll=0)(model.train(), batch)[2]
+    assert bool(log["sar_loss"] > 1e-6) == differs
 
 
 def test_the_model_of_one_of_several_processes(data_of: Data, tmp_path: Path) -> None:

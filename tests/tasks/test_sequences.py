@@ -70,12 +70,12 @@ REFUSED = [
 ]
 
 
-def test_what_is_no_sequence_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "line", "flags", "message"), REFUSED)
+def test_what_is_no_sequence_is_refused(kind: str, line: str, flags: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
-    for kind, line, flags, message in REFUSED:
-        path.write_text(LINE % line)
-        error = refusal("preprocess", tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
-        assert message.format(path) in error, line
+    path.write_text(LINE % line)
+    error = refusal("preprocess", tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
+    assert message.format(path) in error, line
 
 
 def test_data_without_training_part_takes_the_vocabulary(data_of: Callable[[str], Path], tmp_path: Path) -> None:

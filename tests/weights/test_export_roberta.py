@@ -177,10 +177,10 @@ def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> N
 
 
 @pytest.mark.parametrize("level", [*LEVELS, "evidence"])
-def test_the_class_of_a_head_takes_its_level(level: str) -> None:
-    for classes, more in ((1, {}), (2, {}), (2, {"labels": ["a", "b"]}), (3, {})):
-        purpose = purpose_of({"level": level, "classes": classes} | more)
-        assert purpose == "Model" or level in getattr(hf, f"Hat{purpose}").levels
+@pytest.mark.parametrize(("classes", "more"), [(1, {}), (2, {}), (2, {"labels": ["a", "b"]}), (3, {})])
+def test_the_class_of_a_head_takes_its_level(classes: int, more: dict[str, Any], level: str) -> None:
+    purpose = purpose_of({"level": level, "classes": classes} | more)
+    assert purpose == "Model" or level in getattr(hf, f"Hat{purpose}").levels
 
 
 CLASSES = {"classification": "Sequence", "segments": "Segment", "tokens": "Token"}  # of a kind, in a class of `hf`

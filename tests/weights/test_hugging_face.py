@@ -76,11 +76,11 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("Installation", "`hat import` of a missing folder", "one line, exit 2")
-def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in RELEASES:
-        assert cli.main(["import", name, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert "nosuch is not a folder" in line
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_folder_that_is_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["import", name, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "nosuch is not a folder" in line
 
 
 CONFIGS = {
