@@ -32,9 +32,10 @@ from study_table import series_of
 
 import hat_fairseq
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.vector_file import VectorFile
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.unit_vectors import cosines_of
-from hat_fairseq.networks.kept_vectors import KeptVectors
+from hat_fairseq.networks.vector_cache import VectorCache
 from hat_fairseq.scoring.evidence import auroc, average_precision, f1, false_alarms
 from hat_fairseq.scoring.evidence_baselines import Reference, baselines, references_of
 from hat_fairseq.scoring.evidence_rules import RULES
@@ -142,18 +143,19 @@ def predictor_of(path: Path, args: argparse.Namespace) -> Predictor:
 
 
 @cache
-def vectors_of(path: Path) -> KeptVectors:
+def vectors_of(path: Path) -> VectorCache:
     """Reads the vectors of a training; those of other meetings are computed once for all trainings.
 
     All trainings have the same frozen encoder, whose weights a model for inference has in another form, so that its
     digest is that of the file.
     """
-    kept_vectors = KeptVectors(str(path))
+    store = VectorFile(path)
+    cached_vectors = VectorCache(store)
     with np.load(path) as file:
-        kept_vectors.encoder_digest, width = file["encoder"].tobytes(), file["vectors"].shape[1]
-    kept_vectors.vectors = kept_vectors._stored(width)
-    kept_vectors.saved = kept_vectors.count
-    return kept_vectors
+        cached_vectors.encoder_digest, width = file["encoder"].tobytes(), file["vectors"].shape[1]
+    cached_vectors.vectors = store.read(cached_vectors.encoder_digest, width)
+    cached_vectors.stored = cached_vectors.count
+    return cached_vectors
 
 
 def read(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, dict[tuple[str, str], tuple[float, int]]]]]:

@@ -64,7 +64,7 @@ MAY_IMPORT = {
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "time", "timeit"},  # no kernel is chosen by a clock
     "modules": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
-    "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra", "numpy", "os", "pathlib"},
     "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "data": {"torch", "fairseq", "fairseq_cli"},
     "model_folder": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},

@@ -20,11 +20,12 @@ from ..data.places import PlacedPipeline, places_of_row, text_at
 from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
+from ..data.vector_file import VectorFile
 from ..model_folder import ModelFolder, is_model_folder
 from ..modules.batch_layout import safe_padding_mask
 from ..modules.unit_heads import DocumentHead
-from ..networks.kept_vectors import KeptVectors
 from ..networks.units import UnitsEncoder
+from ..networks.vector_cache import VectorCache
 from ..options import OptionError
 from .loaded import Loaded
 from .loading import verb_of
@@ -40,7 +41,7 @@ class Predictor:
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
         self.kind: LabelledKind = labelled_kind(loaded.pipeline, loaded.paths[0])
         self._unit_weights: dict[int, list[float]] = {}
-        self._kept: KeptVectors | None = None
+        self._kept: VectorCache | None = None
         for path in filter(is_model_folder, loaded.paths):
             ModelFolder.open(path).check_has_classes(self.kind.names_labels)
 
@@ -81,7 +82,7 @@ class Predictor:
         if len(self.models) > 1 or not isinstance(encoder, UnitsEncoder):
             what = "an ensemble" if len(self.models) > 1 else self.loaded.architecture
             raise ValueError(f"--vectors is for one model of hat_units, and this is {what}: remove it")
-        self._kept = encoder.keep_vectors(path)
+        self._kept = encoder.keep_vectors(VectorFile(path))
 
     def save_vectors(self) -> None:
         """Writes new vectors of units to the file of `keep_vectors`."""

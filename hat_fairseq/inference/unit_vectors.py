@@ -19,11 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..data.record import Record
+from ..data.vector_file import VectorFile
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
-from ..networks.kept_vectors import KeptVectors
 from ..networks.units import UnitsEncoder
+from ..networks.vector_cache import VectorCache
 from ..scoring.evidence_baselines import Reference
 from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
 from ..weights.names import local_paths
@@ -141,7 +142,7 @@ def vectors_of_texts(
     """
     loaded = load_encoder(path, references)
     encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
-    stored = KeptVectors.of(encoder, kept_in)
+    stored = cache_of(encoder, kept_in)
     for name, records in splits.items():
         rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
         vectors[name] = []
@@ -151,3 +152,18 @@ def vectors_of_texts(
             each = torch.cat(alone).float().cpu().split([*map(len, some)])
             vectors[name] += [own.numpy() for own in each]
     return vectors
+
+
+def cache_of(encoder: UnitsEncoder, kept_in: str | None) -> VectorCache:
+    """Returns the vectors of an encoder in a file, to which others are added in memory alone.
+
+    ValueError for a file that is missing or of another encoder.
+    """
+    if kept_in is None:
+        return VectorCache()
+    cache = VectorCache(VectorFile(kept_in))
+    cache.open(encoder)
+    if not cache.vectors:
+        raise ValueError(f"{kept_in} has no vectors of this encoder: take the file that its training has kept")
+    cache.store = None
+    return cache

@@ -32,8 +32,8 @@ from ..modules.unit_heads import DocumentHead, UnitHead
 from ..modules.units import NONE, UnitSizes
 from ..options import changed, option
 from .encoder import EncoderOut, Vocabulary, build_attentions
-from .kept_vectors import KeptVectors, digest_of
 from .roberta import RobertaConfig, RobertaEncoder
+from .vector_cache import VectorCache, VectorStore, digest_of
 
 UNLIMITED = 2**31 - 1  # tokens of a document
 UNIT_VECTORS = ("alone", "context", "both")
@@ -126,9 +126,9 @@ class UnitsEncoder(RobertaEncoder):
         sizes, attentions = config.encoder_sizes(), build_attentions(config, config.encoder_layers)
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
-        self.cache: KeptVectors | None = None  # in a training, also for its validation
+        self.cache: VectorCache | None = None  # in a training, also for its validation
+        self.store: VectorStore | None = None  # of the cache; a task sets it for `--vectors`, and saves new vectors
         self.digest = b""  # of its settings and weights, once they are loaded
-        self.trains = False  # the mode that `train` was asked for, also of an encoder that is frozen
         self.register_load_state_dict_post_hook(forget_vectors)
         if config.freeze_encoder:
             self.requires_grad_(False)
@@ -139,19 +139,21 @@ class UnitsEncoder(RobertaEncoder):
                 self.layer_norm.requires_grad_(True)
 
     def train(self, mode: bool = True) -> Self:
-        """Sets the mode; what is frozen has no dropout. New vectors are written after an epoch and a validation."""
-        frozen, changed_mode = self.config.freeze_encoder, mode != self.trains
-        self.trains = mode
+        """Sets the mode; what is frozen has no dropout, and keeps its vectors from its first training mode on.
+
+        ValueError for `--vectors` with a task that does not set a store.
+        """
+        frozen = self.config.freeze_encoder
         super().train(mode and not frozen)
         if frozen and mode and self.cache is None:
-            self.cache = KeptVectors(self.config.vectors)
-        elif self.cache is not None and changed_mode:
-            self.cache.save()
+            if self.config.vectors is not None and self.store is None:
+                raise ValueError(f"--vectors {self.config.vectors} is for tasks of hat_fairseq: remove it")
+            self.cache = VectorCache(self.store)
         return self
 
-    def keep_vectors(self, path: str) -> KeptVectors:
-        """Takes the vectors of a file in inference, and keeps new ones in it when the result is told to `save`."""
-        self.cache = KeptVectors(path)
+    def keep_vectors(self, store: VectorStore) -> VectorCache:
+        """Takes the vectors of a store in inference, and keeps new ones in it when the result is told to `save`."""
+        self.cache = VectorCache(store)
         self.__dict__["in_training"] = self  # in place of a copy: its weights are those of inference already
         return self.cache
 
@@ -336,4 +338,4 @@ def forget_vectors(encoder: UnitsEncoder, _: object) -> None:
     encoder.digest = digest_of(encoder)
     encoder.__dict__.pop("in_training", None)
     if encoder.cache is not None:
-        encoder.cache = KeptVectors(encoder.config.vectors)
+        encoder.cache.forget()

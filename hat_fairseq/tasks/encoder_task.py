@@ -30,6 +30,7 @@ from ..data.kinds import KINDS, ChoiceKind, LabelledKind
 from ..data.kinds.evidence import HEAD as EVIDENCE
 from ..data.kinds.evidence import EvidenceKind
 from ..data.manifest import check_files, truncation
+from ..data.vector_file import VectorFile
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
 from ..models.fit_words import fit_unit_words, fit_words
@@ -122,6 +123,8 @@ class EncoderTask(PluginTask, FairseqTask):
             head.register_buffer(LABELS_FINGERPRINT, fingerprint(self.label_dictionary))
         if model.core.max_tokens == UNLIMITED:  # --max-positions is that of a segment alone
             self.cfg.max_positions = None
+        if isinstance(model.core, UnitsEncoder) and model.core.config.vectors and not from_checkpoint:
+            model.core.store = VectorFile(model.core.config.vectors)
         model.heads_must_load = from_checkpoint
         self._model = model
         return model
@@ -131,10 +134,21 @@ class EncoderTask(PluginTask, FairseqTask):
         outputs = model(**sample["net_input"], classification_head_name=list(self.heads()))[0]
         return self.kind.logits(outputs, sample["net_input"]["src_tokens"], sample["num_rows"])
 
-    # Validation
+    # Training and validation
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        """Begins an epoch, as fairseq's hook; vectors that are new since then are saved."""
+        super().begin_epoch(epoch, model)
+        save_vectors(model)
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        """Begins a validation, as fairseq's hook; vectors that are new since then are saved."""
+        super().begin_valid_epoch(epoch, model)
+        save_vectors(model)
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
         """Keeps in the model, as fairseq's hook after each subset, the best thresholds for evidence in `valid`."""
+        save_vectors(model)
         if SUMS[0] in aggregator and self._split == "valid":
             choose({name: aggregator[name].sum for name in SUMS}, model.classification_head(EVIDENCE))
 
@@ -224,6 +238,12 @@ class EncoderTask(PluginTask, FairseqTask):
 
     def filter_indices_by_size(self, indices: np.ndarray, *unused: Any) -> np.ndarray:
         return indices  # rows were checked when they were loaded, and samples of several rows are longer
+
+
+def save_vectors(model: Any) -> None:
+    """Saves the new vectors of a frozen encoder of units in the file of `--vectors`."""
+    if isinstance(model.core, UnitsEncoder) and model.core.cache is not None:
+        model.core.cache.save()
 
 
 def register_tasks() -> None:

@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +12,14 @@ from commands import REPOSITORY, hat, read_lines, training_words, write_lines
 from helpers import assert_close
 from hf_models import shaken
 from minilm import MINILM, needs_minilm
-from unit_tokens import EOS, contexts, drawn, evidence_model, padded, row, vector
+from unit_tokens import EOS, contexts, drawn, evidence_model, keeping, padded, row, vector
 
 import hat_fairseq
 from hat_fairseq.criterions.evidence import MARGINS, THRESHOLDS, EvidenceCriterion, average_precision, f1_by_threshold
 from hat_fairseq.data.kinds.evidence import EvidenceKind
-from hat_fairseq.networks.kept_vectors import KeptVectors
+from hat_fairseq.data.vector_file import VectorFile
+from hat_fairseq.networks import vector_cache
+from hat_fairseq.networks.vector_cache import VectorCache
 
 
 def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_context() -> None:
@@ -101,24 +102,22 @@ def test_a_frozen_encoder_has_no_dropout_and_a_trained_one_has(flags: str, equal
 
 def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -> None:
     path, rows = tmp_path / "deep/vectors.npz", padded(row(drawn(3, 5), drawn(2, 7, 8, 20, seed=1)))
-    model = evidence_model(f" --freeze-encoder --vectors {path}")
+    model = keeping(evidence_model(" --freeze-encoder"), path)
     expected = model.encode(rows).spans  # inference keeps nothing
     assert model.core.cache is None
     kept = model.train().encode(rows).spans
     torch.testing.assert_close(kept, expected, rtol=0, atol=1e-3)  # fp16
     assert not path.exists()
-    model.train()
-    assert not path.exists()  # each update begins so
-    model.eval()
+    model.core.cache.save()
     assert len(np.load(path)["vectors"]) == 6 + 4 and len(np.load(path)["keys"]) == 6 + 1
-    again, others = KeptVectors(str(path)), KeptVectors(str(path))  # of two processes that begin with the same file
+    again, others = (VectorCache(VectorFile(path)) for _ in range(2))  # of two processes that begin with the same file
     known = [model.core.cache.get([[(5, 6, 7)]], model.core, model.core.encode, "alone")]
     assert len(known) == 1
     for cache, unit in ((again, (9, 8)), (others, (6, 6, 6))):
         cache.get([[unit]], model.core, model.core.encode, "alone")
         cache.save()
-    assert len(np.load(path)["keys"]) == 9 and len(again.vectors) == 8 and not list(path.parent.glob("*.part"))
-    other = evidence_model(f" --freeze-encoder --vectors {path}")
+    assert len(np.load(path)["keys"]) == 9 and len(again.vectors) == 8 and os.listdir(path.parent) == [path.name]
+    other = keeping(evidence_model(" --freeze-encoder"), path)
     with torch.no_grad():
         other.encoder.sentence_encoder.embed_tokens.weight.mul_(1.5)
     expected = other.encode(rows).spans
@@ -127,66 +126,37 @@ def test_kept_vectors_are_those_of_the_encoder_and_of_no_other(tmp_path: Path) -
     torch.testing.assert_close(other.encode(rows).spans, kept, rtol=0, atol=1e-3)
 
 
-def test_a_unit_alone_and_a_document_of_one_unit_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
+def test_a_unit_alone_and_a_document_of_one_unit_are_not_mistaken_for_each_other() -> None:
     rows = padded(row([[7, 8, 9]], [[7, 8, 9]]))
-    model = evidence_model(f" --freeze-encoder --vectors {tmp_path / 'v.npz'}")
+    model = evidence_model(" --freeze-encoder")
     expected = model.encode(rows).spans
     torch.testing.assert_close(model.train().encode(rows).spans, expected, rtol=0, atol=1e-3)
 
 
-def changed_file(path: Path, **changes: Any) -> Path:
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    changed = path.with_name("changed.npz")
-    np.savez(changed, **{name: x for name, x in (arrays | changes).items() if x is not None})
-    return changed
+def test_many_new_vectors_are_stored_in_the_middle_of_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at each update: when there are as many as are stored, and at least so many."""
+    monkeypatch.setattr(vector_cache, "STORED_AFTER", 9)
+    path, stored = tmp_path / "vectors.npz", []
+    model = keeping(evidence_model(" --freeze-encoder"), path).train()
+    for update in range(12):  # 2 vectors each, and one of the question
+        model.encode(padded(row(drawn(3), drawn(7, seed=update + 1))))
+        stored.append(len(np.load(path)["vectors"]) if path.exists() else 0)
+    assert stored == [0] * 3 + [9] * 5 + [18] * 4
 
 
-def test_a_file_of_something_else_is_refused_before_the_training_and_kept(tmp_path: Path) -> None:
-    path, rows = tmp_path / "vectors.npz", padded(row(drawn(3), drawn(2, 7, seed=1)))
-    evidence_model(f" --freeze-encoder --vectors {path}").train().encode(rows)
-    model = evidence_model(f" --freeze-encoder --vectors {path}").train()
-    model.encode(rows)
-    model.eval()
-    vectors = np.load(path)["vectors"]
-    broken = vectors.copy()
-    broken[1, 2] = np.nan
-    changes: list[dict[str, Any]] = [{"mark": None}, {"mark": np.array("mine")}, {"keys": None}]
-    changes += [{"vectors": broken}, {"vectors": vectors[1:]}]
-    files = [(lambda change=change: changed_file(path, **change)) for change in changes]
-    for content in (b"", b"no zip", path.read_bytes()[:-100]):
-        files.append(lambda content=content: [f := path.with_name("damaged.npz"), f.write_bytes(content)][0])
-    (tmp_path / "folder.npz").mkdir()
-    files.append(lambda: tmp_path / "folder.npz")
-    for make in files:
-        wrong = make()
-        before = wrong.read_bytes() if wrong.is_file() else None
-        with pytest.raises(ValueError, match=f"{wrong.name} has no vectors"):
-            evidence_model(f" --freeze-encoder --vectors {wrong}").train()
-        assert before is None or wrong.read_bytes() == before
-    wide = changed_file(path, vectors=np.zeros((len(vectors), 3), np.float16))
-    with pytest.raises(ValueError, match="3 channels"):
-        evidence_model(f" --freeze-encoder --vectors {wide}").train().encode(rows)
-
-
-def test_the_file_is_not_written_at_each_update(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.npz"
-    model, times = evidence_model(f" --freeze-encoder --vectors {path}"), set()
-    for epoch in range(2):
-        for update in range(5):
-            model.train().encode(padded(row(drawn(3), drawn(2, 7, seed=9 * epoch + update))))
-            times.add(path.stat().st_mtime_ns if path.exists() else 0)
-        model.eval().encode(padded(row(drawn(3), drawn(4, seed=7))))
-    assert len(times) == 2  # none in the first epoch, and then once after the validation
+def test_vectors_in_a_file_need_a_task_that_keeps_them(tmp_path: Path) -> None:
+    model = evidence_model(f" --freeze-encoder --vectors {tmp_path / 'v.npz'}")
+    with pytest.raises(ValueError, match="v.npz is for tasks of hat_fairseq"):
+        model.train()
 
 
 @pytest.mark.parametrize("flags", ["--segment-length 8", "--encoder-attention-heads 2", "--layer-norm-eps 0.1"])
 def test_kept_vectors_are_those_of_the_settings(flags: str, tmp_path: Path) -> None:
     """The models have the same weights."""
-    kept, rows = f" --freeze-encoder --vectors {tmp_path / 'v.npz'}", padded(row(drawn(9, 5), drawn(20, 7, 8, seed=1)))
-    model, other = shaken(evidence_model(kept)), shaken(evidence_model(f"{kept} {flags}"))
+    frozen, rows = " --freeze-encoder", padded(row(drawn(9, 5), drawn(20, 7, 8, seed=1)))
+    model, other = (keeping(shaken(evidence_model(each)), tmp_path / "v.npz") for each in (frozen, f"{frozen} {flags}"))
     first = model.train().encode(rows).spans
-    model.eval()  # writes
+    model.core.cache.save()
     expected = other.encode(rows).spans
     assert (expected - first).abs().max() > 0.2
     torch.testing.assert_close(other.train().encode(rows).spans, expected, rtol=0, atol=0.1)  # kept ones may be bf16

@@ -1,5 +1,6 @@
 """Rows of drawn units for `hat_units` and `hat_evidence`, cut into segments of 9 positions, and their vectors."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -7,6 +8,7 @@ import torch.nn.functional as F
 from building import TINY_ENCODER, Vocabulary, build
 from torch import Tensor
 
+from hat_fairseq.data.vector_file import VectorFile
 from hat_fairseq.networks.encoder import Encoder
 
 BOS, PAD, EOS = 0, 1, 2
@@ -17,6 +19,12 @@ def evidence_model(flags: str = "") -> Any:
     model = build("hat_evidence_tiny", FLAGS + flags, Vocabulary(mask=True))
     model.register_classification_head("evidence", num_classes=1, level="evidence")
     return model.eval()
+
+
+def keeping(model: Any, path: Path) -> Any:
+    """The model, which keeps its vectors in a file, as a task sets it up for `--vectors`."""
+    model.core.store = VectorFile(path)
+    return model
 
 
 def row(questions: list[list[int]], units: list[list[int]]) -> list[int]:

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from encoder_tasks import dataset_of, task_of
@@ -130,6 +131,30 @@ def test_a_split_without_labels_loads_and_can_be_predicted(data_of: Data, kind: 
     assert batch["target"] is None and len(task.logits(model, batch)) == 5
     with pytest.raises(ValueError, match="the split has no labels"):
         CRITERION_REGISTRY["answer_spans" if kind == "qa" else "document_labels"](task)(model, batch)
+
+
+def test_vectors_are_written_after_an_epoch_and_after_a_validation(data_of: Data, tmp_path: Path) -> None:
+    """And not at each update; a file of something else is refused when the model is built."""
+    path, written = tmp_path / "vectors.npz", []
+    flags = f"--freeze-encoder --vectors {path}"
+    task, model = task_of("classification", data_of("classification"), flags, "hat_units_tiny")
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
+
+    def vectors(*indices: int) -> int:
+        task.logits(model, dataset.collater([dataset[index] for index in indices]))
+        return len(np.load(path)["vectors"]) if path.exists() else 0
+
+    task.begin_epoch(1, model)
+    for hook in (lambda: task.begin_valid_epoch(1, model.eval()), lambda: task.post_validate(model, {}, {})):
+        model.train()
+        written += [vectors(len(written), len(written) + 1) for _ in range(2)]
+        hook()
+    task.begin_epoch(2, model)
+    assert written[0] == written[1] == 0 < written[2] == written[3] < len(np.load(path)["vectors"])
+    path.write_text("mine")
+    with pytest.raises(ValueError, match="has no vectors that this version writes"):
+        task_of("classification", data_of("classification"), flags, "hat_units_tiny")
 
 
 @pytest.mark.parametrize(
