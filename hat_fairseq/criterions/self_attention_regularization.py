@@ -25,14 +25,12 @@ from ..options import check_values, option
 from .labels import AnswerSpans, DocumentAnswers, DocumentLabels, LabelCriterion
 
 LOGGED = ("nll_loss", "sar_loss")
-
-
-BASES: dict[str, type[LabelCriterion]] = {base.name: base for base in (DocumentLabels, AnswerSpans, DocumentAnswers)}
+BASES = (DocumentLabels, AnswerSpans, DocumentAnswers)
 
 
 @dataclass
 class SelfAttentionRegularizationConfig(FairseqDataclass):
-    base_criterion: ChoiceEnum(list(BASES)) = field(  # type: ignore[valid-type]
+    base_criterion: ChoiceEnum([base.name for base in BASES]) = field(  # type: ignore[valid-type]
         default="document_labels", metadata={"help": "compute the loss of each pass with this criterion"}
     )
     sar_alpha: float = option(1.0, "the weight of the divergence between the two passes", least=0)
@@ -53,8 +51,7 @@ class SelfAttentionRegularization(FairseqCriterion):
 
     @classmethod
     def build_criterion(cls, cfg: SelfAttentionRegularizationConfig, task: Any) -> "SelfAttentionRegularization":
-        base = BASES[str(cfg.base_criterion)]
-        return next(each for each in cls.__subclasses__() if each.base is base)(cfg, task)
+        return REGULARIZED[str(cfg.base_criterion)](cfg, task)
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Any, dict[str, Any]]:
         """Returns the summed loss, what it is divided by (as the base criterion counts it), and what is logged.
@@ -109,6 +106,9 @@ class RegularizedSpans(SelfAttentionRegularization):
 
 class RegularizedAnswers(SelfAttentionRegularization):
     base = DocumentAnswers
+
+
+REGULARIZED = {each.base.name: each for each in (RegularizedLabels, RegularizedSpans, RegularizedAnswers)}
 
 
 def symmetric_divergence(p: Tensor, q: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
-from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads, NamedAsRoberta
+from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from .adapting import ROBERTA, adapt_heads, adapt_state, config_of, declare, fingerprint, is_roberta, rename_old_layout
 from .hat_transformer import vocabulary
 
@@ -115,7 +115,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adapts a checkpoint of RoBERTa before loading; ValueError if it does not fit."""
-        if not isinstance(self.encoder, NamedAsRoberta):
+        if not self.core.named_as_roberta:
             start_from_roberta(state_dict, self)
         rename_old_layout(state_dict)
         adapt_heads(state_dict, self)

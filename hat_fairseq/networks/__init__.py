@@ -5,6 +5,8 @@ They need torch only, no fairseq and no dictionary.
 config.py       the config of every encoder, and the table of its self-attentions
 encoder.py      the base of all encoders
 hat.py          HAT, the encoder-decoder
+headed_encoder.py
+                the base of those with heads: what a head reads
 roberta.py, ernie_sparse.py, hierarchical_transformer.py, units.py, evidence.py
                 one encoder-only network each: its config, and its encoder
 vector_cache.py vectors of units that are computed once

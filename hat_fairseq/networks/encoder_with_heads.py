@@ -9,21 +9,18 @@ Legend: B documents, T tokens, N markers (or paragraphs) of the document with mo
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from ..modules.batch_layout import representatives_at, safe_padding_mask, sentence_starts, span_means
 from ..modules.embedding import initialise
-from ..modules.heads import LinearMaskedLMHead, MaskedLMHead, paragraphs_of_tokens, pool
+from ..modules.heads import LinearMaskedLMHead, MaskedLMHead
 from .encoder import EncoderOut, Vocabulary
 from .ernie_sparse import ErnieSparseEncoder
 from .evidence import EvidenceEncoder
+from .headed_encoder import HeadedEncoder
 from .hierarchical_transformer import HierarchicalTransformerEncoder
 from .roberta import HatRobertaEncoder
 from .units import UnitsEncoder
 
-RobertaBased = HatRobertaEncoder | UnitsEncoder | ErnieSparseEncoder
-HeadedEncoder = RobertaBased | HierarchicalTransformerEncoder
 ENCODERS: dict[str, type[HeadedEncoder]] = {
     "hat_roberta": HatRobertaEncoder,
     "hat_units": UnitsEncoder,
@@ -36,7 +33,7 @@ ENCODERS: dict[str, type[HeadedEncoder]] = {
 class NamedAsRoberta(nn.Module):
     """An encoder and its masked-LM head under the names of fairseq's RoBERTa."""
 
-    def __init__(self, sentence_encoder: RobertaBased, lm_head: MaskedLMHead | None) -> None:
+    def __init__(self, sentence_encoder: HeadedEncoder, lm_head: MaskedLMHead | None) -> None:
         super().__init__()
         self.sentence_encoder, self.lm_head = sentence_encoder, lm_head
 
@@ -53,11 +50,12 @@ class EncoderWithHeads(nn.Module):
         config: of its `config_class`.
     """
 
-    encoder: NamedAsRoberta | HierarchicalTransformerEncoder
+    encoder: NamedAsRoberta | HeadedEncoder
 
-    def __init__(self, encoder_class: type[HeadedEncoder], config: Any, vocabulary: Vocabulary) -> None:
+    def __init__(self, encoder_class: type[Any], config: Any, vocabulary: Vocabulary) -> None:
         nn.Module.__init__(self)  # not super(): fairseq's or transformers' class stands beside this one
-        encoder, sizes = encoder_class(config, vocabulary), config.encoder_sizes()
+        encoder: HeadedEncoder = encoder_class(config, vocabulary)
+        sizes = config.encoder_sizes()
         table = None if config.untie_weights_roberta else encoder.embed_tokens.weight
         head: MaskedLMHead
         if config.masked_lm_head == "linear":
@@ -65,10 +63,10 @@ class EncoderWithHeads(nn.Module):
         else:
             head = MaskedLMHead(sizes.embed_dim, vocabulary.size, sizes.activation, table, config.layer_norm_eps)
         lm_head = head if encoder.has_masked_lm else None
-        if isinstance(encoder, HierarchicalTransformerEncoder):
-            self.encoder, encoder.lm_head = encoder, lm_head
-        else:
+        if encoder.named_as_roberta:
             self.encoder = NamedAsRoberta(encoder, lm_head)
+        else:
+            self.encoder, encoder.lm_head = encoder, lm_head
         initialise(self, config.init)
         self.classification_heads = nn.ModuleDict()
 
@@ -96,23 +94,7 @@ class EncoderWithHeads(nn.Module):
             (B, K) of documents, (B / 2, K) of pairs in consecutive rows, (B, N, K) of segments or paragraphs, (B, T, K)
             of tokens.
         """
-        head, vocabulary = self.classification_head(name), self.core.vocabulary
-        if isinstance(self.core, UnitsEncoder):
-            return self.core.head_logits(head, encoded, tokens)
-        if head.level in ("document", "pair"):  # the documents of a pair are consecutive rows
-            return head(self.core.document_state(head, encoded))
-        if head.level == "token":
-            return head(encoded.tokens)
-        starts = sentence_starts(tokens, vocabulary.bos, vocabulary.pad)
-        if head.level in ("paragraph", "paragraphs"):
-            paragraphs, counts = paragraphs_of_tokens(tokens, starts, vocabulary.bos, vocabulary.eos, vocabulary.pad)
-            states, empty = span_means(encoded.tokens, paragraphs, max(1, int(counts.max())))
-            if head.level == "paragraphs":
-                states = pool("mean", states, safe_padding_mask(empty))  # the states of empty paragraphs are zeros
-            return head(states)
-        fewest, most = torch.stack(starts.sum(dim=1).aminmax()).tolist()
-        # a document with fewer markers repeats its first state
-        return head(representatives_at(starts, most, fewest).gather(encoded.tokens))
+        return self.core.head_logits(self.classification_head(name), encoded, tokens)
 
     def add_head(self, name: str, num_classes: int, inner_dim: int | None = None, level: str = "document") -> None:
         """Adds a classification head, or replaces the one of this name, and removes the masked-LM head.
@@ -129,8 +111,7 @@ class EncoderWithHeads(nn.Module):
         if name not in heads and (not name or "." in name or hasattr(heads, name)):
             raise ValueError(f"a head cannot be called {name!r}: torch has no module of this name; choose another one")
         head = self.core.head(num_classes, inner_dim, level)
-        if not isinstance(self.core, UnitsEncoder):  # whose heads have initial weights of their own
-            initialise(head, self.core.config.init)
+        self.core.initialise_head(head)
         heads[name] = head.train(self.training)
         self.encoder.lm_head = None
 

@@ -27,7 +27,8 @@ from ..modules.segments import (
 )
 from ..options import changed, option
 from .config import EncoderConfig, TokenEncoderConfig, span_pooling
-from .encoder import Encoder, EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
+from .encoder import EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
+from .headed_encoder import HeadedEncoder
 from .roberta import RobertaConfig
 
 TOKENS_OF_GROUP = {"cpu": 1024, "cuda": 8192}  # that `--checkpoint-activations` recomputes together
@@ -96,17 +97,16 @@ class HierarchicalTransformerConfig(EncoderConfig):
             raise self.error(f"{text}each segment ends with padding; divide by length, or take another attention")
 
 
-class HierarchicalTransformerEncoder(Encoder):
+class HierarchicalTransformerEncoder(HeadedEncoder):
     """Segment-wise and cross-segment layers, and what the classification heads read.
 
     All cross-segment layers have one table for the positions of segments.
     """
 
     config_class = HierarchicalTransformerConfig
-    has_masked_lm: ClassVar = True
-    reads_first_token: ClassVar = False
+    named_as_roberta = False
+    reads_first_token = False
     config: HierarchicalTransformerConfig
-    lm_head: nn.Module | None
 
     def __init__(self, config: HierarchicalTransformerConfig, vocabulary: Vocabulary) -> None:
         sizes, kinds, width = config.encoder_sizes(), parse_pattern(config.layout), config.encoder_embed_dim

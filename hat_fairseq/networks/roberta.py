@@ -7,7 +7,6 @@ Legend: B documents, T tokens, C channels.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -17,6 +16,7 @@ from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
 from ..options import option
 from .config import NEW_PARTS, TokenEncoderConfig, span_pooling
 from .encoder import DocumentEncoder, EncoderOut, Vocabulary, build_attentions
+from .headed_encoder import HeadedEncoder
 
 DEFAULT_POSITIONS = 512
 
@@ -68,10 +68,9 @@ class HatRobertaConfig(RobertaConfig):
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)
 
 
-class RobertaEncoder(DocumentEncoder):
+class RobertaEncoder(HeadedEncoder, DocumentEncoder):
     """RoBERTa's encoder, and what its classification heads read."""
 
-    has_masked_lm: ClassVar = True
     config: RobertaConfig
 
     def __init__(self, config: RobertaConfig, vocabulary: Vocabulary, layers: Iterable[nn.Module]) -> None:

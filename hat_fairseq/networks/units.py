@@ -174,6 +174,9 @@ class UnitsEncoder(RobertaEncoder):
             "evidence); for others use --arch hat_roberta_*"
         )
 
+    def initialise_head(self, head: nn.Module) -> None:
+        """Does nothing: these heads have initial weights of their own."""
+
     def head_logits(self, head: Any, encoded: EncoderOut, tokens: Tensor) -> Tensor:
         """Computes the logits of a head over the units of (B, T) ids; see `EncoderWithHeads.head_logits`."""
         assert encoded.spans is not None and encoded.spans_padding is not None
