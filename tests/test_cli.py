@@ -290,15 +290,20 @@ def test_json_is_a_switch_in_the_help(words: str, capsys: pytest.CaptureFixture[
     assert "[--json]" in shown and re.search(r"^  --json +[a-z]", shown, re.MULTILINE)
 
 
-def test_threads_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    for quota, user in ((None, {}), (0.5, {"OMP_NUM_THREADS": "7"})):
-        monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
-        threads.limit_threads(chosen := dict(user))
-        assert chosen == user
+def test_a_quota_limits_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "cpu_quota", lambda: 1.5)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     threads.limit_threads(chosen := {})
     assert chosen == {"OMP_NUM_THREADS": "2"}
+
+
+@pytest.mark.parametrize(("quota", "user"), [(None, {}), (0.5, {"OMP_NUM_THREADS": "7"})])
+def test_threads_that_the_user_has_set_stay(
+    quota: float | None, user: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "cpu_quota", lambda: quota)
+    threads.limit_threads(chosen := dict(user))
+    assert chosen == user
 
 
 WAITING = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"

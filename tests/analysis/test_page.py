@@ -129,15 +129,15 @@ def test_statements() -> None:
     )
 
 
-def test_statements_and_colours_on_the_page(show: Any) -> None:
+@pytest.mark.parametrize("weights", [torch.ones(2, 3, 8, 8) / 8, torch.eye(8).expand(2, 3, 8, 8)])
+def test_statements_and_colours_on_the_page(weights: Any, show: Any) -> None:
     """A uniform map has no coloured cell."""
     coloured = "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(x => x)"
-    for weights in (torch.ones(2, 3, 8, 8) / 8, torch.eye(8).expand(2, 3, 8, 8)):
-        look = encoder("source", 8, weights)
-        opened = show(look)
-        assert opened.inner_text("#statements") == look.statements()[0]
-        opened.wait_for_timeout(100)
-        assert opened.locator("#rows canvas").first.evaluate(coloured) == bool(weights[0, 0, 0, 0] == 1)
+    look = encoder("source", 8, weights)
+    opened = show(look)
+    assert opened.inner_text("#statements") == look.statements()[0]
+    opened.wait_for_timeout(100)
+    assert opened.locator("#rows canvas").first.evaluate(coloured) == bool(weights[0, 0, 0, 0] == 1)
 
 
 @pytest.mark.parametrize("factor", [0.002, 0.05])

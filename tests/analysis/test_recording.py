@@ -76,7 +76,8 @@ def test_what_is_recorded() -> None:
 
 
 @torch.no_grad()
-def test_weights_among_representatives_give_the_layers_output() -> None:
+@pytest.mark.parametrize("name", ["ernie_sparse", "own weights"])
+def test_weights_among_representatives_give_the_layers_output(name: str) -> None:
     def check(layer: Any, inputs: tuple[Tensor, Any], output: Tensor) -> None:
         x, layout = inputs
         before = layout.representatives.gather(super(type(layer), layer).forward(x, layout))
@@ -88,12 +89,11 @@ def test_weights_among_representatives_give_the_layers_output() -> None:
         torch.testing.assert_close(layout.representatives.gather(output), out, atol=1e-5, rtol=1e-5)
         seen.append(layer)
 
-    for name in ("ernie_sparse", "own weights"):
-        encoder, seen = encoder_of(name), []
-        for layer in encoder.layers:
-            layer.register_forward_hook(check)
-        encoder(documents([37]))
-        assert len(seen) == 2
+    encoder, seen = encoder_of(name), []
+    for layer in encoder.layers:
+        layer.register_forward_hook(check)
+    encoder(documents([37]))
+    assert len(seen) == 2
 
 
 @torch.no_grad()
@@ -133,7 +133,8 @@ def test_sums_means_and_maxima() -> None:
 
 
 @torch.no_grad()
-def test_weights_of_segments_give_the_modules_output_and_their_mean() -> None:
+@pytest.mark.parametrize("name", OF_SEGMENTS)
+def test_weights_of_segments_give_the_modules_output_and_their_mean(name: str) -> None:
     """Weights times values, through out_proj, in every layer; the mean is over layers, heads, segments that ask."""
 
     def check(module: Any, inputs: tuple[Tensor, Any], output: Tensor) -> None:
@@ -145,34 +146,31 @@ def test_weights_of_segments_give_the_modules_output_and_their_mean() -> None:
         torch.testing.assert_close(out, output, atol=1e-5, rtol=1e-5)
         seen.append(weights)
 
-    for name in OF_SEGMENTS:
-        model, tokens, seen = model_of(name), documents([29]), list[Tensor]()
-        recorder, weights = segment_weights(model, tokens)
-        (layers,) = {one.layers for one in recorder.maps()}
-        all_segments_ask = "hierarchical" in MODELS[name][0]
-        assert layers == ((1, 2, 3) if all_segments_ask else (0, 1))
-        for layer in layers:
-            module = model.core.layers[layer]
-            attention = module.cross_segment.self_attn if all_segments_ask else module.sentence_attn
-            attention.register_forward_hook(check)
-        model(tokens, features_only=True)
-        assert len(seen) == len(layers) and min(float(weights.std()) for weights in seen) > 0.05
-        by_hand = torch.cat([weights[0] if all_segments_ask else weights[0, :, :1] for weights in seen]).mean(
-            dim=(0, 1)
-        )
-        torch.testing.assert_close(torch.tensor([each["weight"] for each in weights]), by_hand)
+    model, tokens, seen = model_of(name), documents([29]), list[Tensor]()
+    recorder, weights = segment_weights(model, tokens)
+    (layers,) = {one.layers for one in recorder.maps()}
+    all_segments_ask = "hierarchical" in MODELS[name][0]
+    assert layers == ((1, 2, 3) if all_segments_ask else (0, 1))
+    for layer in layers:
+        module = model.core.layers[layer]
+        attention = module.cross_segment.self_attn if all_segments_ask else module.sentence_attn
+        attention.register_forward_hook(check)
+    model(tokens, features_only=True)
+    assert len(seen) == len(layers) and min(float(weights.std()) for weights in seen) > 0.05
+    by_hand = torch.cat([weights[0] if all_segments_ask else weights[0, :, :1] for weights in seen]).mean(dim=(0, 1))
+    torch.testing.assert_close(torch.tensor([each["weight"] for each in weights]), by_hand)
 
 
 @torch.no_grad()
-def test_share_of_max_pooling() -> None:
+@pytest.mark.parametrize("pooling", ["attentive", "first", "mean"])
+def test_share_of_max_pooling(pooling: str) -> None:
     model, tokens = model_of("by length"), documents([54])
     states = model(tokens, classification_head_name="topic")[1]["spans"][0].tolist()  # S x C
     channels = [[state[channel] for state in states] for channel in range(24)]
     winners = [values.index(max(values)) for values in channels]
     shares = [each["share"] for each in segment_weights(model, tokens)[1]]
     assert shares == pytest.approx([winners.count(unit) / 24 for unit in range(9)]) and len(set(shares)) > 2
-    for pooling in ("attentive", "first", "mean"):
-        assert [*segment_weights(model_of("by length", f"--pooling {pooling}"), documents([20]))[1][0]] == ["weight"]
+    assert [*segment_weights(model_of("by length", f"--pooling {pooling}"), documents([20]))[1][0]] == ["weight"]
 
 
 def test_models_without_attention_between_segments() -> None:

@@ -49,28 +49,28 @@ def run(criterion: Any, model: Any, batch: dict[str, Any], factor: float = 1.0) 
 
 
 @pytest.mark.parametrize("arch", MODELS)
-def test_it_is_fairseqs_criterion(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lengths", [[1], [16], [9, 16, 2]])
+def test_it_is_fairseqs_criterion(lengths: list[int], arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loss, sample size, what is logged, and gradients, in chunks of seven positions."""
     monkeypatch.setattr(loss, "CHUNK", 60 * 7)
     dtype = MODELS[arch]
     model, factor = model_of(arch, dtype), 64.0 if dtype is torch.float16 else 0.25
-    for lengths in ([1], [16], [9, 16, 2]):
-        options = {"sentence_avg": len(lengths) == 1, "label_smoothing": 0.1, "report_accuracy": True}
-        options["ignore_prefix_size"] = 0 if len(lengths) == 1 else 1
-        kinds = (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion)
-        (actual, gradients), (expected, expected_gradients) = (
-            run(kind(TASK, **options), model, sample(lengths), factor) for kind in kinds
-        )
-        assert_close(actual[0], expected[0])
-        assert actual[1] == expected[1] and actual[2].keys() == expected[2].keys()
-        assert all(actual[2][name] == expected[2][name] for name in ("total", "n_correct", "ntokens", "nsentences"))
-        assert_close(actual[2]["nll_loss"], expected[2]["nll_loss"])
-        assert gradients.keys() == expected_gradients.keys()
-        scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
-        for name, gradient in gradients.items():
-            assert gradient.dtype is dtype
-            wanted = torch.float32 if dtype is torch.float32 else torch.bfloat16
-            assert_close(gradient, expected_gradients[name], wanted, scale=scale)
+    options = {"sentence_avg": len(lengths) == 1, "label_smoothing": 0.1, "report_accuracy": True}
+    options["ignore_prefix_size"] = 0 if len(lengths) == 1 else 1
+    kinds = (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion)
+    (actual, gradients), (expected, expected_gradients) = (
+        run(kind(TASK, **options), model, sample(lengths), factor) for kind in kinds
+    )
+    assert_close(actual[0], expected[0])
+    assert actual[1] == expected[1] and actual[2].keys() == expected[2].keys()
+    assert all(actual[2][name] == expected[2][name] for name in ("total", "n_correct", "ntokens", "nsentences"))
+    assert_close(actual[2]["nll_loss"], expected[2]["nll_loss"])
+    assert gradients.keys() == expected_gradients.keys()
+    scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
+    for name, gradient in gradients.items():
+        assert gradient.dtype is dtype
+        wanted = torch.float32 if dtype is torch.float32 else torch.bfloat16
+        assert_close(gradient, expected_gradients[name], wanted, scale=scale)
 
 
 def test_autocast_rounds_as_it_does_with_a_projection() -> None:

@@ -65,17 +65,17 @@ def test_the_chunks_together_are_the_document(
 
 
 @pytest.mark.slow
-def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe) -> None:
-    for tokenizer in ["moses", "jieba", "none"]:
-        pipeline = TextPipeline(settings(source_tokenizer=tokenizer, target_tokenizer=tokenizer), bpe)
-        (part,) = pipeline.rows(Document("a", sentences=(LITERALS, "x"), target=(LITERALS, "<sep>")))
-        target = part.streams["target"]
-        assert [token for token in part.tokens if token in ("<s>", "<pad>", "<sep>")] == [BOS_TOKEN, BOS_TOKEN]
-        assert target.count(SEPARATOR) == 1
-        decoded = split_segments(pipeline.decode(" ".join(target)))
-        assert [text.replace(" ", "") for text in decoded] == [LITERALS.replace(" ", ""), "<sep>"]
-        source = pipeline.decode(" ".join(part.tokens), side="source")
-        assert source.replace(" ", "") == LITERALS.replace(" ", "") + "x"
+@pytest.mark.parametrize("tokenizer", ["moses", "jieba", "none"])
+def test_control_tokens_on_both_sides_are_only_text(tokenizer: str, bpe: LearnedBpe) -> None:
+    pipeline = TextPipeline(settings(source_tokenizer=tokenizer, target_tokenizer=tokenizer), bpe)
+    (part,) = pipeline.rows(Document("a", sentences=(LITERALS, "x"), target=(LITERALS, "<sep>")))
+    target = part.streams["target"]
+    assert [token for token in part.tokens if token in ("<s>", "<pad>", "<sep>")] == [BOS_TOKEN, BOS_TOKEN]
+    assert target.count(SEPARATOR) == 1
+    decoded = split_segments(pipeline.decode(" ".join(target)))
+    assert [text.replace(" ", "") for text in decoded] == [LITERALS.replace(" ", ""), "<sep>"]
+    source = pipeline.decode(" ".join(part.tokens), side="source")
+    assert source.replace(" ", "") == LITERALS.replace(" ", "") + "x"
 
 
 def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, translations: list[Record]) -> None:

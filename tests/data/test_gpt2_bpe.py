@@ -36,15 +36,15 @@ def real() -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-def test_equals_fairseq(lines: list[str], request: pytest.FixtureRequest) -> None:
-    for which in ["gpt2_files", "real"]:
-        files = request.getfixturevalue(which)
-        ours, fairseqs = Gpt2Bpe(*files), get_encoder(*files)
-        generator = random.Random(3)
-        noise = ["".join(chr(_code(generator)) for _ in range(12)) for _ in range(1000)]
-        for text in [*AWKWARD, *lines[:1500], *(f" {line}" for line in lines[:200]), *noise]:
-            assert ours.encode(text) == [str(index) for index in fairseqs.encode(text)]
-            assert ours.decode(ours.encode(text)) == text
+@pytest.mark.parametrize("which", ["gpt2_files", "real"])
+def test_equals_fairseq(which: str, lines: list[str], request: pytest.FixtureRequest) -> None:
+    files = request.getfixturevalue(which)
+    ours, fairseqs = Gpt2Bpe(*files), get_encoder(*files)
+    generator = random.Random(3)
+    noise = ["".join(chr(_code(generator)) for _ in range(12)) for _ in range(1000)]
+    for text in [*AWKWARD, *lines[:1500], *(f" {line}" for line in lines[:200]), *noise]:
+        assert ours.encode(text) == [str(index) for index in fairseqs.encode(text)]
+        assert ours.decode(ours.encode(text)) == text
 
 
 def test_the_first_line_is_no_merge_as_in_fairseq(gpt2_files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -108,16 +108,19 @@ def test_wide_marks_need_no_space_but_full_stops_in_numbers_are_none() -> None:
     assert split_sentences("U.S. v1.2 is out.See x.y! ok", "punctuation") == ["U.S.", "v1.2 is out.See x.y!", "ok"]
 
 
-def test_quotation_marks_that_open_a_sentence_without_a_space_before_it() -> None:
-    """What closes in German opens in Chinese."""
-    for text, expected in {
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
         "我们去公园！“真的吗？”他问。": ["我们去公园！", "“真的吗？”", "他问。"],
         "他说：‘走吧。’“好。”": ["他说：‘走吧。’", "“好。”"],
         "वह गया।“कहाँ?” उसने पूछा।": ["वह गया।", "“कहाँ?”", "उसने पूछा।"],
         "Er sagt: „是。“ Sie geht.": ["Er sagt: „是。“", "Sie geht."],
         "行く。«Oui.» 是。“": ["行く。", "«Oui.»", "是。“"],
-    }.items():
-        assert split_sentences(text, "punctuation") == expected
+    }.items(),
+)
+def test_quotation_marks_that_open_a_sentence_without_a_space_before_it(text: str, expected: list[str]) -> None:
+    """What closes in German opens in Chinese."""
+    assert split_sentences(text, "punctuation") == expected
 
 
 def test_greek_asks_with_a_semicolon() -> None:
@@ -141,10 +144,10 @@ def test_no_character_is_lost(text: str) -> None:
     assert "".join("".join(split_sentences(text, "punctuation")).split()) == "".join(text.split())
 
 
-def test_long_runs_of_marks_take_linear_time() -> None:
-    for marks in (".", "。", '."', "।", "．", "…", "।.", "。“"):
-        for text in (50_000 * marks, 50_000 * marks + "5", 50_000 * marks + "a"):
-            assert len("".join(split_sentences(text, "punctuation"))) == len(text)
+@pytest.mark.parametrize("marks", [".", "。", '."', "।", "．", "…", "।.", "。“"])
+def test_long_runs_of_marks_take_linear_time(marks: str) -> None:
+    for text in (50_000 * marks, 50_000 * marks + "5", 50_000 * marks + "a"):
+        assert len("".join(split_sentences(text, "punctuation"))) == len(text)
 
 
 @draws

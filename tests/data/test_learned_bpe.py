@@ -26,15 +26,18 @@ def test_equals_subword_nmt_on_meetings(learned_bpe: LearnedBpe, lines: list[str
         assert learned_bpe.encode(line) == reference.segment_tokens(line.split())
 
 
-def test_unseen_characters_and_marks_in_the_text_are_not_lost(learned_bpe: LearnedBpe) -> None:
-    for text in [
+@pytest.mark.parametrize(
+    "text",
+    [
         "日本 naïve 🙂x x🙂 🙂",
         "foo@@ @@ @ @@@ a@@b @@c d@",
         "</w> the</w> the</w>y <unk> <s>",
         "e\u0301",
         "",
-    ]:
-        assert learned_bpe.decode(learned_bpe.encode(text)) == text
+    ],
+)
+def test_unseen_characters_and_marks_in_the_text_are_not_lost(text: str, learned_bpe: LearnedBpe) -> None:
+    assert learned_bpe.decode(learned_bpe.encode(text)) == text
 
 
 def test_a_learned_piece_that_looks_like_a_continuation_mark() -> None:

@@ -27,12 +27,12 @@ def pairs_of(aligned: Document) -> list[tuple[str, str]]:
     return list(zip(aligned.elements or (), aligned.target or (), strict=True))
 
 
-def test_pairs_empty_on_both_sides_are_dropped_and_counted() -> None:
-    for policy in ON_MISALIGNED:
-        counts: Counter[str] = Counter()
-        aligned = align(document(("", " "), ("a", "b"), ("\x00", "\t"), ("c", "d")), policy, LANGUAGES, counts)
-        assert pairs_of(aligned) == [("a", "b"), ("c", "d")]
-        assert counts["segment_pairs_empty"] == 2
+@pytest.mark.parametrize("policy", ON_MISALIGNED)
+def test_pairs_empty_on_both_sides_are_dropped_and_counted(policy: str) -> None:
+    counts: Counter[str] = Counter()
+    aligned = align(document(("", " "), ("a", "b"), ("\x00", "\t"), ("c", "d")), policy, LANGUAGES, counts)
+    assert pairs_of(aligned) == [("a", "b"), ("c", "d")]
+    assert counts["segment_pairs_empty"] == 2
 
 
 def test_an_empty_side_is_an_error_with_its_place() -> None:
@@ -46,17 +46,22 @@ def test_an_empty_side_is_an_error_with_its_place() -> None:
         align(document(("", "b"), ("c d", "")), "error", LANGUAGES, Counter())
 
 
-def test_text_without_other_side_joins_its_neighbour() -> None:
-    for pairs, merged in [
+@pytest.mark.parametrize(
+    ("pairs", "merged"),
+    [
         ([("a", "b"), ("c", ""), ("d", "e")], [("a c", "b"), ("d", "e")]),
         ([("a", ""), ("c", "d"), ("e", "f")], [("a c", "d"), ("e", "f")]),
         ([("a", ""), ("", "d"), ("e", "f")], [("a", "d"), ("e", "f")]),
         ([("", "b"), ("", "d"), ("e", "f"), ("", "g")], [("e", "b d f g")]),
         ([("a", "b"), ("", ""), ("", "c"), ("d", "")], [("a d", "b c")]),
-    ]:
-        counts: Counter[str] = Counter()
-        assert pairs_of(align(document(*pairs), "merge", LANGUAGES, counts)) == merged
-        assert counts["segment_pairs_one_sided_merged"] == sum(bool(a) != bool(b) for a, b in pairs)
+    ],
+)
+def test_text_without_other_side_joins_its_neighbour(
+    pairs: list[tuple[str, str]], merged: list[tuple[str, str]]
+) -> None:
+    counts: Counter[str] = Counter()
+    assert pairs_of(align(document(*pairs), "merge", LANGUAGES, counts)) == merged
+    assert counts["segment_pairs_one_sided_merged"] == sum(bool(a) != bool(b) for a, b in pairs)
 
 
 def test_merging_loses_nothing() -> None:

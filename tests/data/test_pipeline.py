@@ -2,6 +2,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,14 +95,17 @@ def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
         assert pipeline.counts["control_tokens_escaped"] == 15
 
 
-def test_empty_documents_are_refused(learned_bpe: LearnedBpe) -> None:
-    for document in [
+@pytest.mark.parametrize(
+    "document",
+    [
         Document("a", text=" \r\n"),
         Document("a", sentences=()),
         Document("a", sentences=("", "\x00\t"), target=("x",)),
-    ]:
-        with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):
-            TextPipeline(Settings(splitter="punctuation"), learned_bpe).encode(document)
+    ],
+)
+def test_empty_documents_are_refused(document: Any, learned_bpe: LearnedBpe) -> None:
+    with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):
+        TextPipeline(Settings(splitter="punctuation"), learned_bpe).encode(document)
 
 
 def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: LearnedBpe) -> None:
@@ -142,23 +146,26 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
         TextPipeline.load(tmp_path)
 
 
-def test_bad_settings_are_refused() -> None:
-    for setting, message in [
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
         ({"splitter": "nltk"}, "--splitter must be one of given, punctuation, library, not 'nltk'"),
         ({"source_tokenizer": "spacy"}, "--source-tokenizer must be one of none, moses, jieba, not 'spacy'"),
         ({"long_target": "chunk"}, "--long-target must be one of error, truncate, not 'chunk'"),
         ({"negative_windows": math.nan}, "--negative-windows must be a number, not nan"),
         ({"max_source_tokens": 2}, "--max-source-tokens must be at least 3, not 2"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            Options(**setting)
+    ],
+)
+def test_bad_settings_are_refused(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Options(**setting)
 
 
-def test_chinese_sentences_come_back_without_spaces_between_them() -> None:
-    for language, text in [("zh", "今天 很好。明天会下雨。"), ("th", "今天 很好。 明天会下雨。")]:
-        bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
-        pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
-        sentences = ("今天 很好。", "明天会下雨。")
-        (row,) = pipeline.rows(Document("a", sentences=sentences, target=sentences))
-        assert pipeline.decode(" ".join(row.streams["target"])) == text
-        assert pipeline.decode(" ".join(row.tokens), "source") == text
+@pytest.mark.parametrize(("language", "text"), [("zh", "今天 很好。明天会下雨。"), ("th", "今天 很好。 明天会下雨。")])
+def test_chinese_sentences_come_back_without_spaces_between_them(language: str, text: str) -> None:
+    bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
+    pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
+    sentences = ("今天 很好。", "明天会下雨。")
+    (row,) = pipeline.rows(Document("a", sentences=sentences, target=sentences))
+    assert pipeline.decode(" ".join(row.streams["target"])) == text
+    assert pipeline.decode(" ".join(row.tokens), "source") == text

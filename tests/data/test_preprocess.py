@@ -71,13 +71,13 @@ def test_existing_directories_are_safe(tmp_path: Path) -> None:
 
 
 @fault("Input", "one test set with targets or labels, another without", "refused with both names")
-def test_test_sets_with_and_without_what_is_right(tmp_path: Path) -> None:
-    for kind, key in (("text", "target"), ("classification", "label")):
-        splits = {split: [{"id": split, "text": "One .", key: "x"}] for split in ("train", "test", "test1")}
-        del splits["test"][0][key]
-        folder = write(tmp_path / kind, **splits)
-        error = failure(folder, "--kind", kind, "--splitter", "punctuation", "--out", tmp_path / "out")
-        assert f"test1 has {key} and test has not: preprocess them from separate folders" in error
+@pytest.mark.parametrize(("kind", "key"), [("text", "target"), ("classification", "label")])
+def test_test_sets_with_and_without_what_is_right(kind: str, key: str, tmp_path: Path) -> None:
+    splits = {split: [{"id": split, "text": "One .", key: "x"}] for split in ("train", "test", "test1")}
+    del splits["test"][0][key]
+    folder = write(tmp_path / kind, **splits)
+    error = failure(folder, "--kind", kind, "--splitter", "punctuation", "--out", tmp_path / "out")
+    assert f"test1 has {key} and test has not: preprocess them from separate folders" in error
 
 
 def test_only_the_named_splits_are_read(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import refusal, write_lines
@@ -116,16 +117,21 @@ def test_every_character_belongs_to_the_tokens_made_of_it(bpe: SentencePieceBpe)
     assert exact > 0.98 * total > 10_000
 
 
-def test_extents_of_given_tokens(bpe: SentencePieceBpe) -> None:
-    for text, tokens, extents in [
+@pytest.mark.parametrize(
+    ("text", "tokens", "extents"),
+    [
         ("aﬃx １9", ["▁a", "f", "fi", "x", "▁", "19"], [(0, 1), (1, 2), (1, 2), (2, 3), (3, 3), (3, 5)]),
         ("e\u0301t", ["▁", "é", "t"], [(0, 0), (0, 2), (2, 3)]),
         ("น้ำ", ["▁น", "้\u0e4d", "า"], [(0, 1), (1, 3), (2, 3)]),
         ("ﷺ", ["▁صلى", "▁ال", "له▁عليه", "▁", "وسلم"], [(0, 1), (0, 1), (0, 1), (1, 1), (0, 1)]),
         ("\u200bab\u200bc\u200b", ["▁ab", "▁", "c"], [(0, 3), (3, 3), (3, 6)]),
         ("…", ["▁", ".", ".."], [(0, 0), (0, 1), (0, 1)]),
-    ]:
-        assert bpe.extents(tokens, text) == extents
+    ],
+)
+def test_extents_of_given_tokens(
+    text: str, tokens: list[str], extents: list[tuple[int, int]], bpe: SentencePieceBpe
+) -> None:
+    assert bpe.extents(tokens, text) == extents
 
 
 def test_text_of_which_nothing_is_left(bpe: SentencePieceBpe) -> None:
@@ -181,15 +187,18 @@ def test_answers_in_eleven_languages(bpe: SentencePieceBpe, windows: bool) -> No
     assert checked >= 90 and inside > 10
 
 
-def test_models_that_cannot_be_used(tmp_path: Path) -> None:
-    for settings, message in [
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"add_dummy_prefix": False}, r"puts no space before the first word \(add_dummy_prefix\)"),
         ({"treat_whitespace_as_suffix": True}, r"puts no space before the first word \(add_dummy_prefix\)"),
         ({"byte_fallback": True}, "has pieces for bytes"),
         ({"user_defined_symbols": "<pad>"}, "has the piece '<pad>', which a dictionary of fairseq cannot have"),
-    ]:
-        with pytest.raises(ValueError, match=f"{MODEL} {message}"):
-            SentencePieceBpe(write_model(tmp_path, **settings)).pieces()
+    ],
+)
+def test_models_that_cannot_be_used(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{MODEL} {message}"):
+        SentencePieceBpe(write_model(tmp_path, **settings)).pieces()
 
 
 def test_a_damaged_model_and_a_missing_package(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

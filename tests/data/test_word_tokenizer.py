@@ -29,19 +29,19 @@ def letters(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_nothing_but_spaces_changes(pages: list[dict[str, list[str]]]) -> None:
-    for name, language in KINDS:
-        tokenizer = word_tokenizer(name, language)
-        real = [text for page in pages for texts in page.values() for text in texts]
-        generator = random.Random(5)
-        alphabet = [*"a.,-%\"'&\\中文。1  ", "Tel", "...", "<s>", "<sep>"]
-        noise = ["".join(generator.choices(alphabet, k=15)) for _ in range(500)]
-        for text in (" ".join(text.split()) for text in [*real, *AWKWARD, *noise]):
-            escaped = escape_control_tokens(text)
-            words = tokenizer.tokenize(escaped)
-            assert words == " ".join(words.split()) and letters(words) == letters(escaped)
-            assert not set(CONTROL_TOKENS) & set(words.split())
-            assert letters(tokenizer.detokenize(restore_control_tokens(words))) == letters(text)
+@pytest.mark.parametrize(("name", "language"), KINDS)
+def test_nothing_but_spaces_changes(name: str, language: str, pages: list[dict[str, list[str]]]) -> None:
+    tokenizer = word_tokenizer(name, language)
+    real = [text for page in pages for texts in page.values() for text in texts]
+    generator = random.Random(5)
+    alphabet = [*"a.,-%\"'&\\中文。1  ", "Tel", "...", "<s>", "<sep>"]
+    noise = ["".join(generator.choices(alphabet, k=15)) for _ in range(500)]
+    for text in (" ".join(text.split()) for text in [*real, *AWKWARD, *noise]):
+        escaped = escape_control_tokens(text)
+        words = tokenizer.tokenize(escaped)
+        assert words == " ".join(words.split()) and letters(words) == letters(escaped)
+        assert not set(CONTROL_TOKENS) & set(words.split())
+        assert letters(tokenizer.detokenize(restore_control_tokens(words))) == letters(text)
 
 
 @pytest.mark.slow
@@ -78,21 +78,21 @@ def test_running_text(name: str, language: str, words: str, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_takes_no_longer_than_its_length_deserves() -> None:
-    for name, language in KINDS[1:4]:
-        for text in [
-            "remotecontrol" * 4000,
-            "word " * 50_000,
-            "U.S. " * 12_000,
-            "." * 50_000,
-            "齉" * 50_000,
-            '"' * 50_000,
-        ]:
-            tokenizer = word_tokenizer(name, language)
-            begin = time.process_time()
-            words = tokenizer.tokenize(text.strip())
-            assert letters(tokenizer.detokenize(words)) == letters(words) == letters(text)
-            assert time.process_time() - begin < 8  # at most one second on an idle machine
+@pytest.mark.parametrize(("name", "language"), KINDS[1:4])
+def test_hostile_text_takes_no_longer_than_its_length_deserves(name: str, language: str) -> None:
+    for text in [
+        "remotecontrol" * 4000,
+        "word " * 50_000,
+        "U.S. " * 12_000,
+        "." * 50_000,
+        "齉" * 50_000,
+        '"' * 50_000,
+    ]:
+        tokenizer = word_tokenizer(name, language)
+        begin = time.process_time()
+        words = tokenizer.tokenize(text.strip())
+        assert letters(tokenizer.detokenize(words)) == letters(words) == letters(text)
+        assert time.process_time() - begin < 8  # at most one second on an idle machine
 
 
 def test_words_of_chinese_are_counted_by_characters() -> None:
@@ -125,10 +125,10 @@ def test_jieba_leaves_no_file_behind_and_says_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, package in [("moses", "sacremoses"), ("jieba", "jieba")]:
-        monkeypatch.setitem(sys.modules, package, None)  # importing it fails as if it were not installed
-        with pytest.raises(ValueError) as error:
-            word_tokenizer(name, "eo")  # not made before
-        assert f"the word tokenizer {name} needs the package {package}: pip install {package}, " in str(error.value)
-        assert 'pip install "hat_fairseq[data]"' in str(error.value)
+@pytest.mark.parametrize(("name", "package"), [("moses", "sacremoses"), ("jieba", "jieba")])
+def test_a_missing_package_is_named(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # importing it fails as if it were not installed
+    with pytest.raises(ValueError) as error:
+        word_tokenizer(name, "eo")  # not made before
+    assert f"the word tokenizer {name} needs the package {package}: pip install {package}, " in str(error.value)
+    assert 'pip install "hat_fairseq[data]"' in str(error.value)

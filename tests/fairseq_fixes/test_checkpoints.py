@@ -126,15 +126,18 @@ def pack(source: Path, path: Path) -> None:
 
 
 @pytest.mark.fault("Security", "pickles of every format, TorchScript, compressed checkpoints", "one line, exit 2")
-def test_what_is_no_plain_checkpoint(checkpoint: Path, ami: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_plain_checkpoint(
+    name: str, checkpoint: Path, ami: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = checkpoint.with_name("other.pt")
     words = ["export", path, "--data", ami / "bin", "--out", path.parent / "out"]
-    for write, message in REFUSED.values():
-        write(path, checkpoint)
-        assert cli.main([*map(str, words)]) == 2
-        error = capsys.readouterr().err
-        assert f"{path}: " in error and message in error and error.count("\n") == 1
-        assert not (path.parent / "out").exists()
+    write, message = REFUSED[name]
+    write(path, checkpoint)
+    assert cli.main([*map(str, words)]) == 2
+    error = capsys.readouterr().err
+    assert f"{path}: " in error and message in error and error.count("\n") == 1
+    assert not (path.parent / "out").exists()
 
 
 @pytest.mark.fault("Security", "a text file as a checkpoint", "one line, exit 1")

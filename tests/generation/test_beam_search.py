@@ -319,9 +319,6 @@ def test_options_without_a_meaning_are_refused(text: str, message: str) -> None:
 
 
 def test_options_of_a_search_that_contradict_it_are_refused() -> None:
-    for searching in (partial(generate, SharedMemoryGenerator), partial(our_search, max_len_b=15)):
-        with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
-            searching([confident()], documents([5]), min_len=20)
     constraints, model = torch.tensor([[1, 1, 5, 0]]), confident()
     sample = {"net_input": {"src_tokens": documents([5]), "src_lengths": torch.tensor([5])}}
     with pytest.raises(ValueError, match="lexical constraints need --constraints"):
@@ -331,3 +328,9 @@ def test_options_of_a_search_that_contradict_it_are_refused() -> None:
         SharedMemoryGenerator([model], model.decoder.dictionary, search_strategy=constrained).generate([model], sample)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
         generate(SharedMemoryGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)
+
+
+@pytest.mark.parametrize("searching", [partial(generate, SharedMemoryGenerator), partial(our_search, max_len_b=15)])
+def test_a_shortest_text_beyond_the_longest_is_refused(searching: Any) -> None:
+    with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
+        searching([confident()], documents([5]), min_len=20)

@@ -184,8 +184,14 @@ def test_a_string_is_read_by_its_content(model: EvidenceModel, tmp_path: Path, c
         )
         with pytest.raises(ValueError, match='splitter="punctuation" has no effect: all texts are divided'):
             loaded.ask(path.read_text(encoding="utf-8"), QUESTIONS, splitter="punctuation")
-    for text, sentences in (("Note: it was late. We left.", 2), ("It was late.\nWe left.\nAt 10:30 -> noon. Bye.", 4)):
-        assert len(loaded.ask(text, QUESTIONS[0]).questions[0].probabilities) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"), [("Note: it was late. We left.", 2), ("It was late.\nWe left.\nAt 10:30 -> noon. Bye.", 4)]
+)
+def test_a_string_of_plain_text_is_sentences(text: str, sentences: int, model: EvidenceModel) -> None:
+    loaded = hat_fairseq.load(model.checkpoint, model.data, "cpu")
+    assert len(loaded.ask(text, QUESTIONS[0]).questions[0].probabilities) == sentences
 
 
 def test_a_document_of_a_path_is_chosen_by_its_id(model: EvidenceModel, tmp_path: Path) -> None:

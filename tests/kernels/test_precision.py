@@ -181,33 +181,47 @@ def test_elsewhere_than_on_a_cpu_the_whole_model_changes(name: str, dtype: torch
     assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
-def test_the_precision_is_chosen_by_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    for amx, avx512, precision in (
-        (True, False, "bf16"),
-        (False, True, "bf16"),
-        (False, False, "fp32"),
-        (None, None, "fp32"),
-    ):
-        for name, known in (("_amx", amx), ("_avx512_bf16", avx512)):
-            monkeypatch.setattr(torch_private, name, None if known is None else lambda known=known: known)
-        assert choose_precision("auto", "cpu") == (precision if torch_private.BF16 else "fp32")
+def test_a_stated_precision_is_not_chosen_anew() -> None:
     assert choose_precision("fp32", "cpu") == "fp32"
     with pytest.raises(ValueError, match="fp16 is GPU-only"):
         choose_precision("fp16", "cpu")
 
 
-def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, device, message in [
-        ("int4", "cpu", "unknown precision 'int4'; choose one of fp32, fp16, bf16, int8"),
-        ("fp16", "cpu", "precision fp16 is GPU-only; on this CPU use fp32"),
-        ("int8", "cuda", r"precision int8 is CPU-only \(device: cuda\); on a GPU use fp16 or bf16"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            check_precision(name, device)
+@pytest.mark.parametrize(
+    ("amx", "avx512", "precision"),
+    [
+        (True, False, "bf16"),
+        (False, True, "bf16"),
+        (False, False, "fp32"),
+        (None, None, "fp32"),
+    ],
+)
+def test_the_precision_is_chosen_by_the_instructions(
+    amx: bool | None, avx512: bool | None, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, known in (("_amx", amx), ("_avx512_bf16", avx512)):
+        monkeypatch.setattr(torch_private, name, None if known is None else lambda known=known: known)
+    assert choose_precision("auto", "cpu") == (precision if torch_private.BF16 else "fp32")
+
+
+def test_int8_needs_a_product_of_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_private, "INT8", False)
     check_precision("fp32", "cpu")
     with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
         check_precision("int8", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "message"),
+    [
+        ("int4", "cpu", "unknown precision 'int4'; choose one of fp32, fp16, bf16, int8"),
+        ("fp16", "cpu", "precision fp16 is GPU-only; on this CPU use fp32"),
+        ("int8", "cuda", r"precision int8 is CPU-only \(device: cuda\); on a GPU use fp16 or bf16"),
+    ],
+)
+def test_unknown_and_unsupported_precisions(name: str, device: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_precision(name, device)
 
 
 SCRIPT = """

@@ -44,15 +44,15 @@ def numbers(tokens: Tensor) -> tuple[Tensor, Tensor]:
     return paragraphs_of_tokens(tokens, sentence_starts(tokens, BOS, PAD), BOS, EOS, PAD)
 
 
-@pytest.mark.parametrize(("name", "row"), ROWS.items())
-def test_tokens_of_the_last_part_belong_to_paragraphs(name: str, row: list[int]) -> None:
-    for left, right in [(0, 0), (3, 0), (0, 4)]:
-        paragraphs, counts = numbers(batch([row], left, right))
-        wanted = [-1] * paragraphs.size(1)
-        for number, places in enumerate(by_hand(row)):
-            for place in places:
-                wanted[left + place] = number
-        assert paragraphs[0].tolist() == wanted and counts.tolist() == [len(by_hand(row))], name
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (3, 0), (0, 4)])
+def test_tokens_of_the_last_part_belong_to_paragraphs(left: int, right: int, name: str) -> None:
+    paragraphs, counts = numbers(batch([ROWS[name]], left, right))
+    wanted = [-1] * paragraphs.size(1)
+    for number, places in enumerate(by_hand(ROWS[name])):
+        for place in places:
+            wanted[left + place] = number
+    assert paragraphs[0].tolist() == wanted and counts.tolist() == [len(by_hand(ROWS[name]))]
 
 
 def test_means_are_those_of_each_paragraph_alone() -> None:

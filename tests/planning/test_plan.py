@@ -203,8 +203,15 @@ def test_a_recipe_of_ones_own_before_there_are_data(
     assert message in printed.err and ("mine.yaml: hat_roberta_tiny" in printed.out or message)
 
 
-def test_a_memory_without_unit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--gpu-memory", "24"], ["--dictionary-size", "-5"], ["--source-tokens", "0"]):
-        with pytest.raises(SystemExit):
-            cli.main(["plan", "ami_small", *words])
-    assert "24: write it as 24G or 16000M" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--gpu-memory", "24"], "24: write it as 24G or 16000M"),
+        (["--dictionary-size", "-5"], "argument --dictionary-size"),
+        (["--source-tokens", "0"], "argument --source-tokens"),
+    ],
+)
+def test_sizes_that_are_none_are_refused(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["plan", "ami_small", *words])
+    assert message in capsys.readouterr().err

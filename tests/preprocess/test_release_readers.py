@@ -107,14 +107,16 @@ def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles(
     assert all(text[answer.start : answer.end] == answer.text for answer in answers)
 
 
-def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("split", "name", "shared"), [("train", "train", 2), ("valid", "dev", 0), ("test", "test", 0)])
+def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(
+    split: str, name: str, shared: int, tmp_path: Path
+) -> None:
     write_release("hyperpartisan", tmp_path)
     splits = {"train": [93, 39, 569], "dev": [79], "test": [39, 569]}
     (tmp_path / "hp-splits.json").write_text(json.dumps(splits))
-    for split, name, shared in (("train", "train", 2), ("valid", "dev", 0), ("test", "test", 0)):
-        counts: Counter[str] = Counter()
-        assert [int(article.id) for article in read("hyperpartisan", split, tmp_path, counts)] == splits[name]
-        assert counts["articles_also_in_the_test_split"] == shared
+    counts: Counter[str] = Counter()
+    assert [int(article.id) for article in read("hyperpartisan", split, tmp_path, counts)] == splits[name]
+    assert counts["articles_also_in_the_test_split"] == shared
 
 
 def test_a_link_of_hyperpartisan_belongs_to_the_text_around_it(tmp_path: Path) -> None:

@@ -72,12 +72,12 @@ def test_without_dry_run_it_becomes_the_command(tmp_path):
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_a_release_without_root_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("reader", ["cnn_dm", "squad2", "imdb"])
+def test_a_release_without_root_is_refused_before_anything_is_written(reader, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for reader in ("cnn_dm", "squad2", "imdb"):
-        assert cli.main(["preprocess", reader, "--bpe", "gpt2", "--out", f"data-bin/{reader}"]) == 2
-        error = capsys.readouterr().err
-        assert "--root" in error and error.count("\n") == 1
+    assert cli.main(["preprocess", reader, "--bpe", "gpt2", "--out", f"data-bin/{reader}"]) == 2
+    error = capsys.readouterr().err
+    assert "--root" in error and error.count("\n") == 1
     assert not [*tmp_path.iterdir()]
 
 

@@ -137,12 +137,14 @@ def test_rows_of_documents_without_text_are_empty_answers_or_wrong_labels(tmp_pa
     assert {mean_of(figure) for figure in figures.values()} == {100}
 
 
-def test_an_empty_cell_of_a_table_is_an_empty_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"), {"h.csv": 'id,answer\n0,\n1,""\n2,Ann\n', "h.tsv": "id\tanswer\n0\t\n1\t\n2\tAnn\n"}.items()
+)
+def test_an_empty_cell_of_a_table_is_an_empty_answer(name: str, text: str, tmp_path: Path) -> None:
     questions = [{"id": str(n), "question": "Who?", "text": "Ann left.", "answers": []} for n in range(3)]
     references = write_lines(tmp_path / "r.jsonl", questions)
-    for name, text in {"h.csv": 'id,answer\n0,\n1,""\n2,Ann\n', "h.tsv": "id\tanswer\n0\t\n1\t\n2\tAnn\n"}.items():
-        (tmp_path / name).write_text(text)
-        files = ["--hypotheses", tmp_path / name, "--references", references, "--json", tmp_path / f"{name}.json"]
-        assert hat("score", "squad", *files) == 0
-        (system,) = json.loads((tmp_path / f"{name}.json").read_text()).values()
-        assert mean_of(system["scores"]["exact"]) == pytest.approx(200 / 3)
+    (tmp_path / name).write_text(text)
+    files = ["--hypotheses", tmp_path / name, "--references", references, "--json", tmp_path / f"{name}.json"]
+    assert hat("score", "squad", *files) == 0
+    (system,) = json.loads((tmp_path / f"{name}.json").read_text()).values()
+    assert mean_of(system["scores"]["exact"]) == pytest.approx(200 / 3)

@@ -80,9 +80,14 @@ def test_labels() -> None:
     assert classification([None, "a"], ["a", "a"], **PLAIN).missing == 1
     numbers = classification(np.array([1, 0]), np.array([1, 1]), **PLAIN)
     assert numbers.scores["accuracy"].mean == 50 and [*numbers.classes] == ["0", "1"]
-    for hypothesis, reference, message in (("a", None, "reference 1 lacks a label"), (0.0, "a", "not 0.0")):
-        with pytest.raises(ValueError, match=message):
-            classification([hypothesis], [reference], **PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "message"), [("a", None, "reference 1 lacks a label"), (0.0, "a", "not 0.0")]
+)
+def test_labels_that_are_none_are_refused(hypothesis: Any, reference: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        classification([hypothesis], [reference], **PLAIN)
 
 
 def test_answers() -> None:
@@ -129,15 +134,25 @@ def test_evidence_of_several_systems() -> None:
     reports = evidence.compare({"good": good, "bad": bad}, gold, **PLAIN)
     assert reports["good"] == report and reports["bad"].differences["F1"].mean == -100
     assert evidence.evidence(bad, [[{1}, set()], [set()]], units=[[0, 1], [0]], **PLAIN).scores["F1"].mean == 0
-    for wrong, message in (
+    with pytest.raises(ValueError, match="no question has evidence"):
+        evidence.evidence(good, [[set(), set()], [set()]], **PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
         ([[{7}, set()], [{2}]], "document 1 has no turn or sentence 7"),
         ([[{0}], [{2}]], "2 questions"),
         ([[{0}, set()], None], "document 2 has neither evidence nor lines"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            evidence.evidence(good, wrong, **PLAIN)
-    with pytest.raises(ValueError, match="no question has evidence"):
-        evidence.evidence(good, [[set(), set()], [set()]], **PLAIN)
+    ],
+)
+def test_evidence_of_other_documents_is_refused(wrong: list[Any], message: str) -> None:
+    good = [
+        [Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)],
+        [Found([0, 0, 1], 0.5, [(2, 2)])],
+    ]
+    with pytest.raises(ValueError, match=message):
+        evidence.evidence(good, wrong, **PLAIN)
 
 
 def test_lines_and_answers() -> None:
@@ -179,11 +194,14 @@ def test_lists_that_do_not_fit_are_refused(metric: Any) -> None:
 
 
 def test_settings_that_are_unknown_are_refused() -> None:
-    for name in ("backend", "words", "several_references", "hypothesis_sentences"):
-        with pytest.raises(ValueError, match="'other'"):
-            rouge(["a"], ["a"], **{name: "other"})
     with pytest.raises(ValueError, match="the seed must be at least 1"):
         bleu.bleu(["a"], ["a"], seed=0)
+
+
+@pytest.mark.parametrize("name", ["backend", "words", "several_references", "hypothesis_sentences"])
+def test_other_values_of_settings_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="'other'"):
+        rouge(["a"], ["a"], **{name: "other"})
 
 
 def test_signatures() -> None:

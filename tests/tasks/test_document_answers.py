@@ -74,11 +74,11 @@ DAMAGED = {
 
 
 @pytest.mark.slow
-def test_damaged_labels_are_refused(data_of: Data, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("words", "message"), DAMAGED.items())
+def test_damaged_labels_are_refused(words: str, message: str, data_of: Data, tmp_path: Path) -> None:
     data = shutil.copytree(data_of("document_qa"), tmp_path / "bin")
     dictionary = Dictionary.load(data / "label/dict.txt")
-    for number, (words, message) in enumerate(DAMAGED.items()):
-        (tmp_path / "labels").write_text(f"{words}\n" * 24)
-        binarize_text(tmp_path / "labels", dictionary, data / "label/train", Blocks(tmp_path / f"blocks{number}"))
-        with pytest.raises(ValueError, match=f"label row 1: .*{message}"):
-            dataset_of("document_qa", data)[1][0]
+    (tmp_path / "labels").write_text(f"{words}\n" * 24)
+    binarize_text(tmp_path / "labels", dictionary, data / "label/train", Blocks(tmp_path / "blocks"))
+    with pytest.raises(ValueError, match=f"label row 1: .*{message}"):
+        dataset_of("document_qa", data)[1][0]

@@ -177,11 +177,14 @@ def test_data_of_another_kind_is_refused(data_of: Data, ami: Path) -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             task_of(kind, data)
-    for name in ("masked_document_lm", "document_to_text"):
-        with pytest.raises(ValueError, match=f"kind 'qa', which the task {name} does not read"):
-            tasks.TASK_REGISTRY[name].setup_task(tasks.TASK_DATACLASS_REGISTRY[name](data=str(data_of("qa"))))
     with pytest.raises(FileNotFoundError, match="has no dictionary .*run `hat preprocess`"):
         task_of("qa", ami)
+
+
+@pytest.mark.parametrize("name", ["masked_document_lm", "document_to_text"])
+def test_data_of_a_kind_that_a_task_does_not_read_are_refused(name: str, data_of: Data) -> None:
+    with pytest.raises(ValueError, match=f"kind 'qa', which the task {name} does not read"):
+        tasks.TASK_REGISTRY[name].setup_task(tasks.TASK_DATACLASS_REGISTRY[name](data=str(data_of("qa"))))
 
 
 def test_a_model_without_our_heads_is_refused(data_of: Data) -> None:

@@ -4,6 +4,7 @@ import re
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from commands import hat, refusal
@@ -47,19 +48,26 @@ def test_a_folder_that_is_written_again_keeps_its_card(name: str, tmp_path: Path
     assert len(re.findall("^---$", text, re.MULTILINE)) == 2
 
 
-def test_cards_of_others(tmp_path: Path) -> None:
+def test_a_card_whose_front_matter_is_none_is_refused(tmp_path: Path) -> None:
     card = tmp_path / "README.md"
-    for content, fields, text in (
-        ("", {}, ""),
-        ("# Mine\n\nOf minutes.\n", {}, "# Mine\n\nOf minutes.\n"),
-        ("---\nlicense: mit\n---\nOf minutes.\n\n---\n", {"license": "mit"}, "Of minutes.\n\n---\n"),
-    ):
-        card.write_text(content)
-        assert EarlierCard.read(card) == EarlierCard(fields, {}, text)
     for front in ("a: [", "- a", "a"):
         card.write_text(f"---\n{front}\n---\n")
         with pytest.raises(ValueError, match=r"README.md: the front matter is not YAML with names and values"):
             EarlierCard.read(card)
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "text"),
+    [
+        ("", {}, ""),
+        ("# Mine\n\nOf minutes.\n", {}, "# Mine\n\nOf minutes.\n"),
+        ("---\nlicense: mit\n---\nOf minutes.\n\n---\n", {"license": "mit"}, "Of minutes.\n\n---\n"),
+    ],
+)
+def test_cards_of_others(content: str, fields: dict[str, Any], text: str, tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    card.write_text(content)
+    assert EarlierCard.read(card) == EarlierCard(fields, {}, text)
 
 
 def test_it_does_not_replace_its_input(tmp_path: Path) -> None:

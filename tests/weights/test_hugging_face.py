@@ -182,14 +182,17 @@ def test_dictionary_gives_fairseq_the_rows_of_the_tokenizer(tmp_path: Path) -> N
     assert dictionary.encode_line(line, append_eos=False).tolist() == peer_bpe.encode(text).ids
 
 
-def test_a_tokenizer_json_is_as_good_as_two_files(tmp_path: Path) -> None:
-    """What newer versions of transformers write, merges as pairs or as lines."""
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", "abc", "ab", "a", "!"]
-    for merges in ([["a", "b"], ["ab", "c"]], ["a b", "ab c"]):
-        model = {"type": "BPE", "vocab": {token: row for row, token in enumerate(tokens)}, "merges": merges}
-        added = [{"content": "<mask>", "id": 8}, {"content": "<s>", "id": 0}]
-        (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
-        assert read_symbols(tmp_path, 9) == ["257", "256", "64", "0"]
+def test_a_tokenizer_json_of_word_pieces_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {}}}))
     with pytest.raises(ValueError, match="tokenizer.json is no byte-level BPE .WordPiece."):
         read_symbols(tmp_path, 9)
+
+
+@pytest.mark.parametrize("merges", [[["a", "b"], ["ab", "c"]], ["a b", "ab c"]])
+def test_a_tokenizer_json_is_as_good_as_two_files(merges: list[Any], tmp_path: Path) -> None:
+    """What newer versions of transformers write, merges as pairs or as lines."""
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", "abc", "ab", "a", "!"]
+    model = {"type": "BPE", "vocab": {token: row for row, token in enumerate(tokens)}, "merges": merges}
+    added = [{"content": "<mask>", "id": 8}, {"content": "<s>", "id": 0}]
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
+    assert read_symbols(tmp_path, 9) == ["257", "256", "64", "0"]
