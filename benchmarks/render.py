@@ -8,7 +8,9 @@ import statistics
 from functools import partial
 from pathlib import Path
 
+from longdoc import tables_of
 from page import INTERLEAVED, Record, begin, interleaved, machine, records_of, sections, stated, table
+from study_table import read_runs
 
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
@@ -83,6 +85,8 @@ LABELS: dict[str, dict[str, str]] = {
 def page() -> str:
     """The whole page."""
     records = records_of(FOLDER)
+    if runs := read_runs(FOLDER / "results/longdoc.csv.gz"):
+        records.append({"question": "longdoc", "runs": runs})
     return INTRODUCTION + sections(FOLDER, records, OWN_TABLES) + INTERLEAVED + sections(FOLDER, records, TIMED)
 
 
@@ -119,6 +123,12 @@ def busy(record: Record) -> str:
     return begin(record, machine(record)) + table(columns, rows)
 
 
+def longdoc(record: Record) -> str:
+    """A table for each task."""
+    runs = record["runs"]
+    return f"\nMiniLM, {machine(runs[0])}.\n{tables_of(runs)}"
+
+
 def preprocessing(record: Record) -> str:
     """A row for each contender and number of workers."""
     columns = ["contender", "workers", "seconds", "CPU seconds", "documents/s", "MB/s", "peak memory, MB", "growth, MB"]
@@ -144,7 +154,7 @@ def floor(record: Record) -> str:
     return begin(record, machine(record), rates) + table(columns, rows)
 
 
-OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy)}
+OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy, longdoc)}
 QUESTIONS = (
     "gpu",
     "long_encoders",

@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import benchmark_path  # noqa: F401 finds `study_table`
 import numpy as np
 import torch
 from study_table import series_of

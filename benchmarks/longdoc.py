@@ -13,10 +13,10 @@ are written, the runs as a table (`.csv.gz`) and a plot (`.svg`).
 The embeddings and the lower two thirds of the layers read a document in chunks of 512 tokens, once for all arms. In an
 arm the upper layers have its attention over the whole document, from the same weights. Nothing of the encoder is
 trained, so arms with parts of their own, such as HAT's sentences or cross-segment layers, are left to
-pretrained_hierarchy.py, which trains the upper layers. The vector of a sentence or turn is the mean of the states of
-its tokens, of length 1. `whole encoder` gives all layers full attention over the whole document, where the encoder has
-positions for it. `alone` and `in context` are the vectors of `hat embed`: each sentence by itself, and chunks that
-overlap. `first 512` has the vectors of `chunks`, and none of what follows.
+studies/pretrained_hierarchy.py, which trains the upper layers. The vector of a sentence or turn is the mean of the
+states of its tokens, of length 1. `whole encoder` gives all layers full attention over the whole document, where the
+encoder has positions for it. `alone` and `in context` are the vectors of `hat embed`: each sentence by itself, and
+chunks that overlap. `first 512` has the vectors of `chunks`, and none of what follows.
 
 Labels of documents and sentences come from the heads of `hat recipe run labels` and `sentence_labels` without words,
 trained three times. Passages are ranked by the cosine of question and turn, without training, alone and with BM25.
@@ -34,12 +34,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import benchmark_path  # noqa: F401 finds `harness`
 import numpy as np
 import torch
 import torch.nn.functional as F
 from harness import forget_peak, peak_memory, record_of
-from intervals import figure_of
+from intervals import Figure, figure_of, holm
 from page import pyplot_of, table
 from study_table import Run, write_runs
 from torch import Tensor, nn
@@ -353,7 +352,9 @@ def standardised(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean(axis=1, keepdims=True)) / (scores.std(axis=1, keepdims=True) + 1e-9)
 
 
-def runs_of(task: str, folder: Path, encoders: Encoders, args: argparse.Namespace) -> Iterator[Run]:
+def runs_of(
+    task: str, folder: Path, encoders: Encoders, memory: dict[str, int], args: argparse.Namespace
+) -> Iterator[Run]:
     """Reads the documents of a task with each arm, and measures rules and arms."""
     seconds, tokens, parts = dict[str, float](), 0, dict[str, list[Document]]()
     for split in ("train", "valid", "test"):
@@ -371,38 +372,37 @@ def runs_of(task: str, folder: Path, encoders: Encoders, args: argparse.Namespac
     for name in read:
         for seed, arm, scores in measured.arm(name):
             about = {"cpu_seconds": round(seconds.get(name, seconds[CHUNKS]), 1), "tokens": tokens}
+            about |= {"bytes_above_weights": memory[name]} if name in memory else {}
             yield {"task": task, "train": "vectors", "arm": arm, "seed": seed, **about, "scores": scores}
 
 
-def page(runs: Sequence[Run], memory: dict[str, int], refused: dict[str, str]) -> str:
-    """The tables of all tasks."""
+def tables_of(runs: Sequence[Run]) -> str:
+    """A table for each task, with the differences to `chunks`, their p by Holm's method, speed and memory."""
     text = ""
     for task in dict.fromkeys(run["task"] for run in runs):
-        own = [run for run in runs if run["task"] == task]
-        (figure,) = next(iter(own[0]["scores"].values()))
-        others, rows = [run for run in own if run["arm"] == CHUNKS], []
-        for arm in dict.fromkeys(run["arm"] for run in own):
-            same = [run for run in own if run["arm"] == arm]
-            # a rule has one run, which is compared with each training
-            pair = (others, same) if len(same) < len(others) else (same, others)
-            difference = "" if arm == CHUNKS else str(figure_of(*[pair[0], figure, pair[1]]))
-            if pair[0] is others and difference:
-                difference = str(reversed_difference(others, figure, same))
-            tokens, spent = same[0].get("tokens", 0), same[0].get("cpu_seconds", 0)
-            speed = f"{tokens / spent:,.0f}" if spent else ""
-            held = memory.get(arm.removesuffix(f" + {WORDS}"))
-            rows.append([arm, figure_of(same, figure), difference, speed, "" if held is None else f"{held / 1e6:.0f}"])
-        columns = ["arm", figure, f"minus {CHUNKS}", "tokens a CPU second", "MB above the weights"]
-        text += f"\n## {task}\n\n{table(columns, rows)}"
-    for name, reason in refused.items():
-        text += f"\nNot compared, {name}: {reason}.\n"
+        arms = dict[str, list[Run]]()
+        for run in (run for run in runs if run["task"] == task):
+            arms.setdefault(run["arm"], []).append(run)
+        (figure,) = next(iter(arms[CHUNKS][0]["scores"].values()))
+        differences = {name: difference(own, arms[CHUNKS], figure) for name, own in arms.items() if name != CHUNKS}
+        adjusted = dict(zip(differences, holm([each.p or 1.0 for each in differences.values()]), strict=True))
+        rows = []
+        for name, own in arms.items():
+            cells = [differences[name], f"{adjusted[name]:.3f}"] if name in differences else ["", ""]
+            spent, most = own[0].get("cpu_seconds"), own[0].get("bytes_above_weights")
+            speed = f"{own[0]['tokens'] / spent:,.0f}" if spent else ""
+            rows.append([name, figure_of(own, figure), *cells, speed, "" if most is None else f"{most / 1e6:.0f}"])
+        columns = ["arm", figure, f"minus {CHUNKS}", "p", "tokens a CPU second", "MB above the weights"]
+        text += f"\n### {task}\n\n{table(columns, rows)}"
     return text
 
 
-def reversed_difference(runs: Sequence[Run], figure: str, rules: Sequence[Run]) -> Any:
-    """The difference of a rule from trainings."""
-    interval = figure_of(runs, figure, rules)
-    return replace(interval, mean=-interval.mean, low=-interval.high, high=-interval.low)
+def difference(runs: Sequence[Run], others: Sequence[Run], figure: str) -> Figure:
+    """The difference of an arm from trainings; a rule has one run, which is compared with each of them."""
+    if len(runs) == len(others):
+        return figure_of(runs, figure, others)
+    turned = figure_of(others, figure, runs)
+    return replace(turned, mean=-turned.mean, low=-turned.high, high=-turned.low)
 
 
 def draw(path: Path, runs: Sequence[Run]) -> None:
@@ -455,10 +455,13 @@ def main() -> None:
     args = parser.parse_args()
     encoders, about = Encoders(args.encoder, dict(args.arm)), record_of()
     machine = {name: about[name] for name in ("device", "threads", "versions")}
-    runs = [{**run, **machine} for task, folder in args.tasks for run in runs_of(task, folder, encoders, args)]
+    memory = memory_of(encoders, args.longest)
+    every = (run for task in args.tasks for run in runs_of(*task, encoders, memory, args))
+    runs = [{**run, **machine} for run in every]
     write_runs(args.out.with_suffix(".csv.gz"), runs)
-    text = page(runs, memory_of(encoders, args.longest), encoders.refused)
-    print(f"{text}\nCPU minutes, all together: {resource.getrusage(resource.RUSAGE_SELF).ru_utime / 60:.1f}")
+    refused = "".join(f"\nNot compared, {name}: {reason}.\n" for name, reason in encoders.refused.items())
+    minutes = resource.getrusage(resource.RUSAGE_SELF).ru_utime / 60
+    print(f"{tables_of(runs)}{refused}\nCPU minutes, all together: {minutes:.1f}")
     draw(args.out.with_suffix(".svg"), runs)
 
 
