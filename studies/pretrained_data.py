@@ -100,14 +100,14 @@ class Data:
         return self.model(CHUNKS, 1), self.model(f"{ROBERTA} full", 1)
 
     @torch.no_grad()
-    def lower(self, document: Document) -> tuple[Tensor, Tensor]:
+    def lower(self, document: Document, layers: int = LOWER) -> tuple[Tensor, Tensor]:
         """The states of the lower layers: of the tokens of the document, and of its questions, one after the other."""
-        path = self.cache / f"{document.id}.lower.pt"
+        path = self.cache / f"{document.id}.{'lower' if layers == LOWER else f'lower{layers}'}.pt"
         if not path.is_file():
             chunks, full = self.below
-            of_questions = [states_of(full, ids[None], below=True) for ids in document.questions]
+            of_questions = [states_of(full, ids[None], layers) for ids in document.questions]
             asked = torch.cat([torch.zeros(1, 0, WIDTH, device=DEVICE), *of_questions], dim=1)
-            torch.save((states_of(chunks, document.tokens[None], below=True).half(), asked.half()), path)
+            torch.save((states_of(chunks, document.tokens[None], layers).half(), asked.half()), path)
         return torch.load(path, map_location=DEVICE)
 
 
@@ -122,26 +122,27 @@ def build(flags: str, dictionary: Any) -> Any:
     return ARCH_MODEL_REGISTRY[arch].build_model(args, Namespace(source_dictionary=dictionary))
 
 
-def states_of(encoder: Any, tokens: Tensor, states: Tensor | None = None, below: bool = False) -> Tensor:
+def states_of(encoder: Any, tokens: Tensor, lower: int = LOWER, states: Tensor | None = None) -> Tensor:
     """The (1, T, C) states of (1, T) tokens after the lower layers, or of those `states` after the upper ones."""
     batch = encoder.arrange(tokens.to(DEVICE))
     layout, positions = batch.layout, [encoder.segment_positions] if hasattr(encoder, "segment_positions") else []
     with products():
-        if below:
+        if states is None:
             x = encoder.embed(batch.tokens, batch.rows)
         else:
-            assert states is not None
             x = states.float()
             if layout.slots is not None:
                 x = layout.slots.put(x.new_zeros(1, layout.slots.size, WIDTH), x)
             if layout.representatives is not None and layout.representatives.inserted:  # as the first of its block
                 x = layout.representatives.scatter(x, layout.representatives.gather(x.roll(-1, dims=1)))
-        for layer in encoder.layers[:LOWER] if below else encoder.layers[LOWER:]:
+        for layer in encoder.layers[:lower] if states is None else encoder.layers[lower:]:
             x = run_layer(layer, x, layout, *positions)
     return layout.gather(x).float()
 
 
-def vectors_of(encoder: Any, document: Document, lower: tuple[Tensor, Tensor], most: int | None = None) -> Tensor:
+def vectors_of(
+    encoder: Any, document: Document, lower: tuple[Tensor, Tensor], most: int | None = None, layers: int = LOWER
+) -> Tensor:
     """The (N, C) vectors of the units that begin among the first `most` tokens, by the upper layers."""
     tokens, states, before = document.tokens[None, :most], lower[0][:, :most], 0
     if getattr(encoder.config, "global_tokens", None) == "question":  # `<s> question <s> question </s> <s> unit ...`
@@ -151,6 +152,6 @@ def vectors_of(encoder: Any, document: Document, lower: tuple[Tensor, Tensor], m
         tokens = torch.cat([asked[real][None], tokens], dim=1)
         states = torch.cat([lower[1][:, real.to(states.device)], states], dim=1)
         before = int(real.sum())
-    states = states_of(encoder, tokens, states)[:, before:]
+    states = states_of(encoder, tokens, layers, states)[:, before:]
     owners = document.owners[None, :most].to(DEVICE)
     return F.normalize(span_means(states, owners, int(owners.max()) + 1)[0][0], dim=1)

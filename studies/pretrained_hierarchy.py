@@ -10,7 +10,8 @@ All start from all-MiniLM-L6-v2. Its embeddings and four lower layers are frozen
 tokens. The two upper layers have the attention of the arm, over the whole document: an arm is the flags of a model of
 this package, and its layers are that model's. The vector of a turn or sentence is the mean of the states of its tokens,
 of length 1. In a head that follows, layers N read 24 neighbours (about 512 tokens), layers D all vectors of the
-document. In `alone`, all six layers read each turn or sentence by itself. `first 512` does not read the other tokens.
+document. In `alone`, all six layers read each turn or sentence by itself. In `chunks, three layers` the upper three
+layers are trained, more parameters than any other arm has. `first 512` does not read the other tokens.
 
 `head`: MiniLM is frozen, and the head trained. `upper`: the two upper layers are trained with it, without dropout, and
 the head starts from that of `chunks` with the same seed. It runs on a GPU if there is one. Products are in bf16 there
@@ -63,11 +64,12 @@ SPARSE += " --sparse-block 64 --sparse-window 3 --sparse-first 0 --sparse-last 0
 
 @dataclass(frozen=True)
 class Arm:
-    """The flags of a model; the layers of the head, and the neighbours that a layer N reads."""
+    """The flags of a model; the layers of the head, the neighbours that a layer N reads, and the lower layers."""
 
     model: str = CHUNKS
     head: str = "N|N"
     neighbours: int = 24
+    lower: int = LOWER
 
 
 ARMS = {
@@ -80,6 +82,7 @@ ARMS = {
     "chunks": Arm(),
     "chunks, N|D": Arm(head="N|D"),
     "chunks, D|D": Arm(head="D|D"),
+    "chunks, three layers": Arm(lower=3),
     "mean of chunks": Arm(head=""),
     "window": Arm(f"{ROBERTA} window --attention-window 128"),
     "window, global question": Arm(f"{ROBERTA} window --attention-window 128 --global-tokens question"),
@@ -106,7 +109,8 @@ class Training:
         self.encoder = data.model(self.arm.model, seed) if upper else None
         if self.encoder is None:
             data.prepare(self.arm.model)
-        self.modules = nn.ModuleList([self.head, *([] if self.encoder is None else [self.encoder.layers[LOWER:]])])
+        trained = [] if self.encoder is None else [self.encoder.layers[self.arm.lower :]]
+        self.modules = nn.ModuleList([self.head, *trained])
 
     def groups(self) -> list[dict[str, Any]]:
         """The parameters with their learning rates."""
@@ -121,7 +125,8 @@ class Training:
             count = int(document.owners[: self.most].max()) + 1
             units = document.vectors[self.arm.model][:count]
         else:
-            units = vectors_of(self.encoder, document, self.data.lower(document), self.most)
+            lower = self.arm.lower
+            units = vectors_of(self.encoder, document, self.data.lower(document, lower), self.most, lower)
         return self.head(document.vectors[QUESTIONS], units)
 
     def loss(self, document: Document) -> Tensor:
