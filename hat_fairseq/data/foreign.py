@@ -30,7 +30,7 @@ TEXTS = {  # how texts begin, in any case
         r'file type = "oo': "a TextGrid of Praat: write what is said as `Name: text`, a turn on each line",
     }.items()
 }
-ENDINGS = {  # what people can do with files of these names
+ADVICE = {  # what people can do with files of these names
     **dict.fromkeys(("doc", "docx", "odt", "rtf", "pdf", "htm", "html", "md", "epub", "pptx"), TO_TEXT),
     **dict.fromkeys(("xls", "xlsx", "ods", "tab"), TO_TABLE),
     **dict.fromkeys(("sbv", "ass", "ssa", "sub", "smi", "sami", "ttml", "dfxp", "xml", "stl", "lrc"), TO_CAPTIONS),

@@ -16,21 +16,20 @@ from functools import cached_property
 from io import BufferedReader
 from itertools import chain, filterfalse, islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.compression import AT_ONCE, ENDINGS, compression_of, decompressed
 from hat_fairseq.data.files import MAX_LINE, json_values, lines_of, note_input, parse_object, without_blank
-from hat_fairseq.data.foreign import ENDINGS as OTHER_ENDINGS
-from hat_fairseq.data.foreign import JSON_OVER_LINES, beginning, foreign, is_object, json_of
-from hat_fairseq.data.tables import TAB, Rows, read_arrow, read_csv, read_table
+from hat_fairseq.data.foreign import ADVICE, JSON_LINES, JSON_OVER_LINES, beginning, foreign, is_object, json_of
+from hat_fairseq.data.tables import TAB, Rows, files_of_dataset, read_arrow, read_csv, read_table
 from hat_fairseq.data.text import is_blank
 
-JSON_LINES, JSON, CSV, PARQUET, ARROW = "JSON lines", "JSON", "CSV", "Parquet", "Arrow"
-TEXT, SUBRIP, WEBVTT = "plain text", "SubRip", "WebVTT"
-NAMED = {
+JSON, CSV, PARQUET, ARROW = "JSON", "CSV", "Parquet", "Arrow"
+PLAIN_TEXT, SUBRIP, WEBVTT = "plain text", "SubRip", "WebVTT"
+FORMATS = {
     **{"jsonl": JSON_LINES, "ndjson": JSON_LINES, "json": JSON, "csv": CSV, "tsv": CSV},
-    **{"parquet": PARQUET, "arrow": ARROW, "txt": TEXT, "srt": SUBRIP, "vtt": WEBVTT},
+    **{"parquet": PARQUET, "arrow": ARROW, "txt": PLAIN_TEXT, "srt": SUBRIP, "vtt": WEBVTT},
 }
 STDIN = Path("-")
 DELIMITERS = ",;\t|"
@@ -55,10 +54,10 @@ def is_saved_dataset(path: Path) -> bool:
 
 def format_of_name(path: Path, otherwise: str | None = None) -> str:
     """Returns the format that the name of a file says; `otherwise` for another name, ValueError if that is None."""
-    if (form := NAMED.get(ending := ending_of(path.name), otherwise)) is not None:
+    if (form := FORMATS.get(ending := ending_of(path.name), otherwise)) is not None:
         return form
-    known = ", ".join(f".{each}" for each in NAMED)
-    advice = OTHER_ENDINGS.get(ending, "end the name of a plain text in .txt, and convert other files")
+    known = ", ".join(f".{each}" for each in FORMATS)
+    advice = ADVICE.get(ending, "end the name of a plain text in .txt, and convert other files")
     name = f"a name that ends in .{ending}" if ending else "a name without an end"
     raise ValueError(f"{path}: {name} is of no format that is read, which are {known}: {advice}")
 
@@ -67,7 +66,7 @@ def form_of_text(text: str) -> str:
     """Returns what the beginning of a text is: JSON (of some form), WebVTT, SubRip or plain text."""
     if json_of(text):
         return JSON_LINES if is_object(text.partition("\n")[0]) else JSON
-    return WEBVTT if _VTT_HEAD.match(text) else SUBRIP if has_cues(text.split("\n")) else TEXT
+    return WEBVTT if _VTT_HEAD.match(text) else SUBRIP if has_cues(text.split("\n")) else PLAIN_TEXT
 
 
 def has_cues(lines: Iterable[str]) -> bool:
@@ -97,7 +96,7 @@ def form_of_stream(path: Path, head: bytes, keys: Collection[str]) -> str:
     if what := compression or {b"PAR1": PARQUET, b"ARRO": ARROW, b"\xff" * 4: ARROW}.get(head[:4]):
         raise ValueError(f"{path} is {what}, which is read from a file only")
     check_content(path, head, form := form_of_text(text))
-    if form == TEXT and _Header.of(text, keys).known > 1:
+    if form == PLAIN_TEXT and _Header.of(text, keys).known > 1:
         raise ValueError(f"{path} begins as a table does, which is read from a file only, whose name ends in .csv")
     return form
 
@@ -131,6 +130,27 @@ class _Header:
 
 @dataclass(frozen=True)
 class DataFile:
+    """A file, or a folder that `datasets` saved, and its format, which its name says."""
+
+    path: Path
+    format: str | None  # None: of the standard input or a pipe, whose first characters say it when it is read
+
+    @classmethod
+    def of(cls, path: Path, otherwise: str | None = None) -> Self:
+        """Returns a path with its format; ValueError for another folder, or as of `format_of_name`."""
+        if path == STDIN or not path.exists():  # what is missing is an error when it is opened
+            return cls(path, None)
+        if path.is_dir():
+            if not is_saved_dataset(path):
+                stored = path / "text"
+                inside = f", such as {stored / 'test.jsonl'}" if stored.is_dir() else ""
+                raise ValueError(f"{path} is a folder, and `datasets` did not save it: name a file{inside}")
+            return cls(path, ARROW)
+        return cls(path, format_of_name(path, otherwise) if path.is_file() else None)
+
+
+@dataclass(frozen=True)
+class OpenFile:
     """A file, or a saved `datasets` folder, of which some bytes were read."""
 
     path: Path
@@ -154,7 +174,7 @@ class DataFile:
 
     @property
     def is_text(self) -> bool:
-        return self.format in (TEXT, SUBRIP, WEBVTT)
+        return self.format in (PLAIN_TEXT, SUBRIP, WEBVTT)
 
     def rows(self, columns: Columns = AS_NAMED, keep_empty: bool = False) -> Rows:
         """Yields place and content of each record, in a table without its empty cells, or with None for each.
@@ -201,44 +221,41 @@ class DataFile:
             return read_csv(self.lines(), self.path, header.delimiter, header.stated)
         if self.path.suffix.lower() in ENDINGS:
             raise ValueError(f"{self.path} is {self.format} inside of {ENDINGS[self.path.suffix.lower()]}: unpack it")
-        return read_arrow(self.path, self.format == PARQUET)
+        files = files_of_dataset(self.path) if self.file is None else [(self.path, self.file)]
+        return read_arrow(files, self.path)
 
 
 @contextmanager
 def opened(
-    path: Path,
+    data: Path | DataFile,
     keys: Collection[str] = (),
     counts: Counter[str] | None = None,
     otherwise: str | None = None,
     most: int | None = None,
-) -> Iterator[DataFile]:
+) -> Iterator[OpenFile]:
     """Opens a file of records, `-` for the standard input, or a saved `datasets` folder.
 
     Args:
         keys: names that the columns of a table may have.
         counts: what is skipped is added to them.
-        otherwise: the format of a file of another name, which is refused if this is None.
+        otherwise: the format of a path with another name, which is refused if this is None.
         most: bytes of a text, unpacked; ValueError for a longer one.
     """
-    counts = Counter() if counts is None else counts
+    data = data if isinstance(data, DataFile) else DataFile.of(data, otherwise)
+    path, more = data.path, (Counter() if counts is None else counts, most)
     if path == STDIN:
         path, file = Path("standard input"), cast(BufferedReader, sys.stdin.buffer)
-        yield DataFile(path, keys, file, form_of_stream(path, file.peek(AT_ONCE), keys), counts, most)
-        return
-    if path.is_dir():
-        if not is_saved_dataset(path):
-            stored = path / "text"
-            inside = f", such as {stored / 'test.jsonl'}" if stored.is_dir() else ""
-            raise ValueError(f"{path} is a folder, and `datasets` did not save it: name a file{inside}")
-        yield DataFile(path, keys, None, ARROW, counts)
-        return
-    note_input(path)
-    with decompressed(path) as file:
-        head, is_pipe = file.peek(AT_ONCE), not path.is_file()
-        form = form_of_stream(path, head, keys) if is_pipe else format_of_name(path, otherwise)
-        if not is_pipe:
-            check_content(path, head, form)
-        yield DataFile(path, keys, file, form, counts, most)
+        yield OpenFile(path, keys, file, form_of_stream(path, file.peek(AT_ONCE), keys), *more)
+    elif path.is_dir():
+        yield OpenFile(path, keys, None, ARROW, *more)
+    else:
+        note_input(path)
+        with decompressed(path) as file:
+            if (form := data.format) is None:
+                form = form_of_stream(path, file.peek(AT_ONCE), keys)
+            else:
+                check_content(path, file.peek(AT_ONCE), form)
+            yield OpenFile(path, keys, file, form, *more)
 
 
 def limited(lines: Iterable[tuple[int, str]], path: Path, most: int) -> Iterator[tuple[int, str]]:
@@ -252,6 +269,6 @@ def limited(lines: Iterable[tuple[int, str]], path: Path, most: int) -> Iterator
 
 
 def read_rows(path: Path, keys: Collection[str] = (), counts: Counter[str] | None = None) -> Rows:
-    """Yields place and content of each record of a file, whatever its format; see `opened` and `DataFile.rows`."""
+    """Yields place and content of each record of a file, whatever its format; see `opened` and `OpenFile.rows`."""
     with opened(path, keys, counts) as file:
         yield from file.rows()

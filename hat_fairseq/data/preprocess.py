@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
     options = resolve_options(vars(args), reader)
     check_files(args, options)
-    if args.root is None and not reader.files:  # a reader that needs --root says so before anything is written
+    if args.root is None and reader.sources:  # a reader that needs --root says so before anything is written
         next(reader.lines(reader.splits[0], None, Counter()), None)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")

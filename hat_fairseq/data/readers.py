@@ -1,10 +1,7 @@
 """Find the reader of a raw release: a reader module, or a folder with records or parallel text for each split.
 
 The end of its name says what a file of records is (`formats.py`). A split may have several, as the Hub stores them:
-`data/train-00000-of-00002.parquet`, or `train/0000.parquet`. The two files of parallel text (`tables.py`) are called
-`train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
-`train.en-de.en` and `train.en-de.de`; they may be compressed. The first language is the source, unless
-`--source-language` and `--target-language` say the reverse.
+`data/train-00000-of-00002.parquet`, or `train/0000.parquet`. Parallel text is two files (`parallel.py`).
 """
 
 import importlib.util
@@ -22,22 +19,22 @@ from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.compression import ENDINGS
 from hat_fairseq.data.files import at
 from hat_fairseq.data.formats import (
+    ARROW,
+    FORMATS,
     JSON,
     JSON_LINES,
-    NAMED,
+    PLAIN_TEXT,
     SUBRIP,
-    TEXT,
     WEBVTT,
+    DataFile,
     ending_of,
-    format_of_name,
     is_saved_dataset,
     opened,
 )
 from hat_fairseq.data.kinds import kind_of
-from hat_fairseq.data.language import base_language, parse_code
+from hat_fairseq.data.parallel import PARALLEL, Languages, Pair, in_direction, languages_of, read_parallel
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_files
-from hat_fairseq.data.tables import read_parallel
 from hat_fairseq.suggestions import did_you_mean_some
 from hat_fairseq.versions import digest_of
 
@@ -49,11 +46,9 @@ READERS = next((path for path in (_PACKAGE / "preprocess", _PACKAGE.parent / "pr
 IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
-_CODES = re.compile(r"^\w+\.([a-z]{2,3})-([a-z]{2,3})\.")  # of parallel text, in the names of its files
 _SPLIT = re.compile(rf"train|{'|'.join(VALID)}|test([1-9]\d*)?")
 _LIKE_SPLIT = re.compile(rf"(train|{'|'.join(VALID)}|test\d*)(-.*)?", re.IGNORECASE)
 _SHARD = re.compile(r"(?P<split>\w+)-(?P<number>\d{5})-of-(?P<all>\d{5})(-[0-9a-f]+)?")
-_JSON = (JSON, JSON_LINES)
 # What lies beside data and is none, whatever it holds.
 _NO_DATA = re.compile(
     r"\..*|.*~|(readme|licen[cs]e|copying|notice|citation|changelog|authors|attribution|source)(\.(txt|html?|pdf))?|"
@@ -61,13 +56,11 @@ _NO_DATA = re.compile(
     r"lock|md5|sha\d+|asc|sig|bak|orig|old|tmp|swp|part|crc)",
     re.IGNORECASE,
 )
-_DATA_ENDINGS = ({*NAMED} - {"json", "txt"}) | {"source", "target"}
+_DATA_ENDINGS = ({*FORMATS} - {"json", "txt"}) | {"source", "target"}
 _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .json, .csv, .parquet and so on), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
-
-Languages = tuple[str | None, str | None]  # of source and target, codes of BCP 47
 
 
 @dataclass(frozen=True)
@@ -75,8 +68,7 @@ class Split:
     """The files of a split: of records, or the source and the target of parallel text."""
 
     name: str  # as the files have it, such as `dev`
-    files: tuple[Path, ...]
-    is_parallel: bool = False
+    files: tuple[DataFile, ...]
 
 
 @dataclass(frozen=True)
@@ -95,13 +87,13 @@ class Reader:
     paper: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "text"  # of its records
     size: int = 0  # bytes of its files, 0 if that is not known
-    files: Mapping[str, Path] = field(default_factory=dict)  # of splits whose records are the JSON of a file as it is
+    files: Mapping[str, DataFile] = field(default_factory=dict)  # of splits whose records are its JSON as it is
     sources: str = ""  # digest of its module and of those beside it that it imports; empty for a folder of data
 
     def lines(self, split: str, root: Path | None, counts: Counter[str]) -> Iterator[tuple[str, str]]:
         """Yields (place, JSON line) of each record of a split. Lines of files are not validated yet."""
-        if path := self.files.get(split):
-            with opened(path, counts=counts) as file:
+        if data := self.files.get(split):
+            with opened(data, counts=counts) as file:
                 yield from file.json_texts()
             return
         kind = kind_of(self.kind)
@@ -199,91 +191,35 @@ def _is_beside(name: str, file: Path, folder: Path) -> bool:
 
 def _folder_reader(folder: Path, kind: str, columns: Columns, languages: Languages, of_model: bool) -> Reader:
     """Returns splits as files of records, or as two files of parallel text, which are aligned by default."""
-    splits = {split: _in_direction(files, languages, of_model) for split, files in _files_of_splits(folder).items()}
-    parallel = [split.files for split in splits.values() if split.is_parallel]
-    if parallel and not kind_of(kind).has_target:
+    splits = _splits_of(folder)
+    pairs = {
+        name: in_direction((split.files[0].path, split.files[1].path), languages, of_model)
+        for name, split in splits.items()
+        if split.files[0].format == PARALLEL
+    }
+    if pairs and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs records: JSON or a table")
-    if parallel:
+    if pairs:
         columns.check_for(f"{folder}, which has parallel text")
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-        files = splits[split].files
-        return (
-            read_parallel(*files)
-            if splits[split].is_parallel
-            else read_files(files, kind, columns, counts, splits[split].name)
-        )
+        if split in pairs:
+            return read_parallel(*pairs[split])
+        return read_files(splits[split].files, kind, columns, counts, splits[split].name)
 
     stated = ("", "") if of_model else languages
-    defaults = {"aligned": True, "target_separator": True, **_languages_of(parallel, stated)} if parallel else {}
-    single = {split: each.files[0] for split, each in splits.items() if len(each.files) == 1}
-    json = {split: path for split, path in single.items() if not columns and NAMED.get(ending_of(path.name)) in _JSON}
-    size = sum(path.stat().st_size for split in splits.values() for path in split.files)
+    defaults = {"aligned": True, "target_separator": True, **languages_of(pairs.values(), stated)} if pairs else {}
+    json = {
+        name: split.files[0]
+        for name, split in splits.items()
+        if len(split.files) == 1 and split.files[0].format in (JSON, JSON_LINES) and not columns
+    }
+    size = sum(file.path.stat().st_size for split in splits.values() for file in split.files)
     return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=size, files=json)
 
 
-def _in_direction(split: Split, languages: Languages, of_model: bool) -> Split:
-    """Returns the two files of parallel text as source and target; a name such as `train.ja-en.ja` says either order.
-
-    ValueError for languages that are neither those of the name nor the reverse, unless they are those of a model. A
-    code that is none of BCP 47, such as `cn`, may be any language.
-    """
-    files, match = split.files, _CODES.search(split.files[0].name)
-    if match is None or not split.is_parallel or languages == (None, None):
-        return split
-    source, target = (code and _known_language(code) for code in languages)
-    first, second = map(_known_language, match.groups())
-    if _is_one(source, first) and _is_one(target, second):
-        return split
-    if None not in languages and _is_one(source, second) and _is_one(target, first):
-        return Split(split.name, files[::-1], is_parallel=True)
-    if of_model:
-        return split
-    flags = ((f"--{side}-language {code}", code) for side, code in zip(("source", "target"), languages, strict=True))
-    raise ValueError(
-        f"{' '.join(flag for flag, code in flags if code)}: {files[0]} and {files[1].name} are of the languages "
-        f"{match[1]} and {match[2]}; give both flags, in either order, or rename the files"
-    )
-
-
-def _languages_of(parallel: Collection[tuple[Path, ...]], stated: Languages) -> dict[str, str]:
-    """Returns the languages of parallel text, as far as the names of all its files say the same ones, as defaults.
-
-    Warns of names that do not, and of codes that are none, where the language of a side is not `stated`.
-    """
-    languages: dict[str, str] = {}
-    for side, name in enumerate(("source_language", "target_language")):
-        codes = {
-            files[side].name.removeprefix(match[0]).partition(".")[0] if (match := _CODES.search(files[0].name)) else ""
-            for files in parallel
-        }
-        if len(codes) == 1 and _known_language(code := next(iter(codes))) is not None:
-            languages[name] = code
-        elif any(codes) and stated[side] is None:
-            says = " and ".join(sorted(map(repr, filter(None, codes))))
-            print(
-                f"warning: {says} in the names of the files is not one code of BCP 47, so the {name.partition('_')[0]} "
-                f"is taken for English: say its language with --{name.replace('_', '-')}",
-                file=sys.stderr,
-            )
-    return languages
-
-
-def _known_language(code: str) -> str | None:
-    """Returns the language of a code without script and region, None for an unknown one."""
-    try:
-        return base_language(parse_code(code))
-    except ValueError:
-        return None
-
-
-def _is_one(language: str | None, other: str | None) -> bool:
-    """Tells whether two languages are the same, as far as both are known."""
-    return language is None or other is None or language == other
-
-
-def _files_of_splits(folder: Path) -> dict[str, Split]:
-    """The files of each split, in fairseq's order, of a folder, or of the only one in it that has splits.
+def _splits_of(folder: Path) -> dict[str, Split]:
+    """The splits, in fairseq's order, of a folder, or of the only one in it that has splits.
 
     ValueError for other data files; files that are no data are named.
     """
@@ -303,21 +239,22 @@ def _files_of_splits(folder: Path) -> dict[str, Split]:
             raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
         if of_split:
             splits[split] = of_split[0]
-    _check_others(folder, {path for split in splits.values() for path in split.files})
+    _check_others(folder, {file.path for split in splits.values() for file in split.files})
     return splits
 
 
 def _forms_in(folder: Path) -> dict[str, list[Split]]:
     """All forms in which a folder has each split, by the name of the split."""
     by_stem: dict[str, list[Path]] = {}
-    for path in filter(_may_be_data, sorted(folder.iterdir())):
+    for path in _entries(folder):
         by_stem.setdefault(_stem(path), []).append(path)
     forms = {stem: _forms(folder, stem, paths) for stem, paths in by_stem.items() if _SPLIT.fullmatch(stem)}
     return {stem: of_split for stem, of_split in forms.items() if of_split}
 
 
-def _may_be_data(path: Path) -> bool:
-    return _NO_DATA.fullmatch(path.name) is None
+def _entries(folder: Path) -> list[Path]:
+    """The files and folders in a folder that may be data; of a file none."""
+    return [path for path in sorted(folder.iterdir()) if not _NO_DATA.fullmatch(path.name)] if folder.is_dir() else []
 
 
 def _stem(path: Path) -> str:
@@ -327,10 +264,11 @@ def _stem(path: Path) -> str:
 
 def _check_others(folder: Path, used: Collection[Path]) -> None:
     """Names the files of a folder that are not read; ValueError for one whose name ends as data do."""
-    others = [path for path in filter(_may_be_data, sorted(folder.iterdir())) if not {path, *_inside(path)} & {*used}]
+    others = [path for path in _entries(folder) if not {path, *_entries(path)} & {*used}]
     for path in others:
         is_called_so = _LIKE_SPLIT.fullmatch(_stem(path)) is not None
-        has_files = not path.is_dir() or is_saved_dataset(path) or (is_called_so and any(_inside(path)))
+        is_data = not path.is_dir() or is_saved_dataset(path)
+        has_files = is_data or (is_called_so and any(each.is_file() for each in _entries(path)))
         if has_files and (is_called_so or path.is_dir() or ending_of(path.name) in _DATA_ENDINGS):
             raise ValueError(
                 f"{folder} has {path.name}, which is no split, or no file: call splits train, valid (or "
@@ -340,55 +278,59 @@ def _check_others(folder: Path, used: Collection[Path]) -> None:
         logger.warning("left out of %s, because they are no splits: %s", folder, ", ".join(names))
 
 
-def _inside(path: Path) -> list[Path]:
-    """The files in a folder that may be data; of a file none."""
-    return [each for each in sorted(path.iterdir()) if _may_be_data(each) and each.is_file()] if path.is_dir() else []
-
-
 def _forms(folder: Path, stem: str, paths: Sequence[Path]) -> list[Split]:
     """A split as all its files, its folder (saved by `datasets`, or with Parquet alone), its shards, and its pairs.
 
     ValueError for a side of a pair alone, for absent shards, and for a text.
     """
-    folders = [path for path in paths if path.name == stem and path.is_dir()]
-    forms = [Split(stem, (path,)) for path in folders if is_saved_dataset(path)]
-    tables = [_inside(path) for path in folders if not is_saved_dataset(path)]
-    forms += [Split(stem, tuple(each)) for each in tables if {ending_of(path.name) for path in each} == {"parquet"}]
+    saved = [path for path in paths if path.name == stem and path.is_dir()]
     pairs = _pairs(folder, stem, paths)
-    shards = _shards(stem, [path for path in paths if path.is_file() and _SHARD.fullmatch(path.name.partition(".")[0])])
-    used = {path for split in (*pairs, *shards) for path in split.files}
-    files_of_records = [path for path in paths if path.is_file() and path not in used]
-    for path in files_of_records:
-        if (form := format_of_name(path)) in (TEXT, SUBRIP, WEBVTT):
-            raise ValueError(
-                f"{path} is {form}: write JSON lines or a table, call parallel text {stem}.source and {stem}.target, "
-                "or move the file elsewhere"
-            )
-    return [*forms, *pairs, *shards, *(Split(stem, (path,)) for path in files_of_records)]
+    shards = [path for path in paths if path.is_file() and _SHARD.fullmatch(path.name.partition(".")[0])]
+    used = {*shards, *(path for pair in pairs for path in pair)}
+    groups = [_of_folder(path) for path in saved]
+    groups += [tuple(DataFile(path, PARALLEL) for path in pair) for pair in pairs]
+    groups.append(_shards(stem, shards))
+    groups += [(_of_records(path, stem),) for path in paths if path.is_file() and path not in used]
+    return [Split(stem, files) for files in groups if files]
 
 
-def _pairs(folder: Path, stem: str, paths: Sequence[Path]) -> list[Split]:
-    """The pairs of files of parallel text."""
+def _of_folder(path: Path) -> tuple[DataFile, ...]:
+    """A folder that `datasets` saved, or the files in one with Parquet alone; nothing for another one."""
+    if is_saved_dataset(path):
+        return (DataFile(path, ARROW),)
+    inside = [each for each in _entries(path) if each.is_file()]
+    return tuple(map(DataFile.of, inside)) if {ending_of(each.name) for each in inside} == {"parquet"} else ()
+
+
+def _of_records(path: Path, stem: str) -> DataFile:
+    """A file of records; ValueError for a text."""
+    if (file := DataFile.of(path)).format in (PLAIN_TEXT, SUBRIP, WEBVTT):
+        raise ValueError(
+            f"{path} is {file.format}: write JSON lines or a table, call parallel text {stem}.source and "
+            f"{stem}.target, or move the file elsewhere"
+        )
+    return file
+
+
+def _pairs(folder: Path, stem: str, paths: Sequence[Path]) -> list[Pair]:
+    """The pairs of files of parallel text of a split; ValueError for a side of a pair alone."""
     files = {str(Path(path.name).with_suffix("")) if path.suffix in ENDINGS else path.name: path for path in paths}
-    pairs = {(f"{stem}.source", f"{stem}.target")}
+    names = {(f"{stem}.source", f"{stem}.target")}
     for name in files:
         if match := re.fullmatch(rf"({stem}\.([a-z]{{2,3}})-([a-z]{{2,3}}))\.(\2|\3)", name):
-            pairs.add((f"{match[1]}.{match[2]}", f"{match[1]}.{match[3]}"))
-    splits = []
-    for pair in sorted(pair for pair in pairs if files.keys() & pair):
+            names.add((f"{match[1]}.{match[2]}", f"{match[1]}.{match[3]}"))
+    names = {pair for pair in names if files.keys() & pair}
+    for pair in sorted(names):
         if missing := [name for name in pair if name not in files]:
             raise ValueError(f"{folder / missing[0]} is missing; {' and '.join(pair)} go together")
-        splits.append(Split(stem, (files[pair[0]], files[pair[1]]), is_parallel=True))
-    return splits
+    return [(files[source], files[target]) for source, target in sorted(names)]
 
 
-def _shards(stem: str, paths: Sequence[Path]) -> list[Split]:
+def _shards(stem: str, paths: Sequence[Path]) -> tuple[DataFile, ...]:
     """The files of a split that are numbered, such as `train-00000-of-00002.parquet`; ValueError if one is absent."""
-    if not paths:
-        return []
     matches = [match for path in paths if (match := _SHARD.fullmatch(path.name.partition(".")[0]))]
     numbers, number_of_all = [int(match["number"]) for match in matches], {match["all"] for match in matches}
-    if len(number_of_all) > 1 or numbers != list(range(int(matches[0]["all"]))):
+    if paths and (len(number_of_all) > 1 or numbers != list(range(int(matches[0]["all"])))):
         names = ", ".join(path.name for path in paths)
         raise ValueError(f"{paths[0].parent} should have each shard of {stem} once, and has {names}")
-    return [Split(stem, tuple(paths))]
+    return tuple(map(DataFile.of, paths))

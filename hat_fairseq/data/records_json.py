@@ -1,17 +1,16 @@
 """Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from itertools import count
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.files import at, of_type, rows_of_lists, unicode_json
-from hat_fairseq.data.formats import opened
+from hat_fairseq.data.formats import DataFile, OpenFile, opened
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Answer, Record
 
@@ -36,7 +35,7 @@ def read_records(
 
     An empty cell of a table is null in a column of texts that the model reads, in others no key.
 
-    `counts`: what is skipped is added to them. ValueError with the place as `DataFile.rows` and `record_from_json`, and
+    `counts`: what is skipped is added to them. ValueError with the place as `OpenFile.rows` and `record_from_json`, and
     for an id twice.
     """
     path = Path(path)
@@ -44,21 +43,28 @@ def read_records(
 
 
 def read_files(
-    paths: Sequence[Path], kind: str | Kind, columns: Columns, counts: Counter[str] | None, split: str
+    files: Iterable[Path | DataFile], kind: str | Kind, columns: Columns, counts: Counter[str] | None, split: str
 ) -> Iterator[Record]:
     """Reads the records of the files of a split one after another, as `read_records`."""
-    kind, number_of, numbers = kind_of(kind), dict[str, int](), count(1)
-    texts = {*kind.record.one_of, *kind.record.reads}
-    for path in paths:
-        with opened(path, keys_of(kind, columns), counts) as file:
-            for where, row in file.rows(columns, keep_empty=True):
-                number = next(numbers)
-                if file.is_table:
-                    row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
-                record = record_from_json(columns.with_id(row, where, split, number), where, kind, RENAMED)
-                if (before := number_of.setdefault(record.id, number)) != number:
-                    raise ValueError(f"{where}: document id {record.id!r} was used before, in record {before}")
-                yield record
+    kind, earlier = kind_of(kind), dict[str, int]()
+    for each in files:
+        with opened(each, keys_of(kind, columns), counts) as file:
+            yield from records_in(file, kind, columns, split, earlier)
+
+
+def records_in(
+    file: OpenFile, kind: Kind, columns: Columns, split: str, earlier: dict[str, int] | None = None
+) -> Iterator[Record]:
+    """Yields the records of an open file; `earlier`: the number of each record so far by its id, to which it adds."""
+    texts, earlier = {*kind.record.one_of, *kind.record.reads}, {} if earlier is None else earlier
+    for where, row in file.rows(columns, keep_empty=True):
+        number = len(earlier) + 1
+        if file.is_table:
+            row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
+        record = record_from_json(columns.with_id(row, where, split, number), where, kind, RENAMED)
+        if (before := earlier.setdefault(record.id, number)) != number:
+            raise ValueError(f"{where}: document id {record.id!r} was used before, in record {before}")
+        yield record
 
 
 def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:

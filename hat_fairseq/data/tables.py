@@ -1,7 +1,6 @@
-"""Tables and parallel text, which are read in place of JSON.
+"""Tables, which are read in place of JSON: CSV, Parquet and saved `datasets` folders.
 
-The columns of tables are keys of records: CSV, Parquet and saved `datasets` folders. Parallel text is two files for a
-split: one segment on each line, blank lines between documents.
+The columns of tables are keys of records.
 """
 
 import csv
@@ -9,24 +8,19 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby, zip_longest
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.compression import decompressed
-from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_lines
-from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.files import MAX_LINE, Fields, note_input
 from hat_fairseq.data.text import is_blank
 
 logger = logging.getLogger(__name__)
 
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
-MAX_SEGMENTS = 500  # of a file of parallel text with a single document
 UNQUOTED = "if the table does not quote cells, these are several rows: double its quotation marks, or write JSON lines"
-EACH_LINE = (
-    "If each line is a document, as in fairseq's examples of BART, write JSON lines of it (docs/data.md, Parallel text)"
-)
 STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
 
 TAB = "\t"
@@ -140,49 +134,55 @@ def _without_backslashes(lines: Iterable[tuple[int, str]], path: Path, escaped: 
         yield line + "\n"
 
 
-def read_arrow(path: Path, is_parquet: bool) -> Rows:
-    """Yields place and cells of each row of Parquet, Arrow or a saved `datasets` folder.
+def read_arrow(files: Iterable[tuple[Path, BufferedReader]], whole: Path) -> Rows:
+    """Yields place and cells of each row of open files of Parquet or Arrow, whose names say which of these they are.
 
-    Raises ValueError if it is damaged.
+    `whole`: the file, or the folder of the files, in which rows are counted. ValueError if a file is damaged.
     """
     try:
         import pyarrow
         from pyarrow import ipc, parquet
     except ImportError as error:
-        raise ValueError(f'{path} needs the package pyarrow: pip install "hat_fairseq[data]"') from error
+        raise ValueError(f'{whole} needs the package pyarrow: pip install "hat_fairseq[data]"') from error
     number = 0
-    for file in _files_of_dataset(path) if path.is_dir() else [path]:
-        note_input(file)
-        with decompressed(file):
-            pass  # no pointer of Git LFS
+    for path, file in files:
+        is_parquet = path.suffix.lower() == ".parquet"
         try:
             batches = parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE) if is_parquet else _arrow_batches(file, ipc)
             for batch in batches:
-                _check_names(batch.schema.names, file)
-                whole = batch.nbytes <= MAX_LINE
-                for rows in [batch] if whole else (batch.slice(place, 1) for place in range(len(batch))):
+                _check_names(batch.schema.names, path)
+                is_small = batch.nbytes <= MAX_LINE
+                for rows in [batch] if is_small else (batch.slice(place, 1) for place in range(len(batch))):
                     if rows.nbytes > MAX_LINE:
-                        raise ValueError(f"{path}, row {number + 1}: it has more than {MAX_LINE:,} bytes; divide it")
+                        raise ValueError(f"{whole}, row {number + 1}: it has more than {MAX_LINE:,} bytes; divide it")
                     for row in rows.to_pylist():
                         number += 1
-                        yield f"{path}, row {number}", row
+                        yield f"{whole}, row {number}", row
         except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{file}: {error}; is the file cut off?") from error
+            raise ValueError(f"{path}: {error}; is the file cut off?") from error
 
 
-def _arrow_batches(path: Path, ipc: Any) -> Iterator[Any]:
+def _arrow_batches(file: BufferedReader, ipc: Any) -> Iterator[Any]:
     """The batches of an Arrow file, or of an Arrow stream, which `datasets` writes."""
-    with open(path, "rb") as file:
-        is_stream = file.read(6) != b"ARROW1"
-    if is_stream:
-        yield from ipc.open_stream(path)
-    else:
-        batches = ipc.open_file(path)
+    if file.peek(6).startswith(b"ARROW1"):
+        batches = ipc.open_file(file)
         yield from map(batches.get_batch, range(batches.num_record_batches))
+    else:
+        yield from ipc.open_stream(file)
 
 
-def _files_of_dataset(folder: Path) -> list[Path]:
-    """The files that hold the data: others are results that `datasets` keeps beside it. ValueError if one is absent."""
+def files_of_dataset(folder: Path) -> Iterator[tuple[Path, BufferedReader]]:
+    """Opens one after another the files that hold the data: others are results that `datasets` keeps beside it.
+
+    ValueError if one is absent.
+    """
+    for path in _paths_of_dataset(folder):
+        note_input(path)
+        with decompressed(path) as file:
+            yield path, file
+
+
+def _paths_of_dataset(folder: Path) -> list[Path]:
     state = Fields.read(folder / STATE, optional=True)
     if "_data_files" not in state:
         return sorted(folder.glob("*.arrow"))
@@ -197,42 +197,3 @@ def _files_of_dataset(folder: Path) -> list[Path]:
 def _check_names(header: list[str], path: Path) -> None:
     if repeated := [name for name, count in Counter(header).items() if count > 1]:
         raise ValueError(f"{path}: the column {repeated[0]!r} occurs twice")
-
-
-def read_parallel(source: Path, target: Path) -> Iterator[Document]:
-    """Yields the documents of two files; their ids are the split and their number from 1: `train-1`.
-
-    ValueError, with file and line, for different numbers of documents; for files whose last documents end on the same
-    line, but others do not stand on the same lines; and for a long file without blank lines.
-    """
-    stem, difference = source.name.partition(".")[0], ""
-    lines, number, segments = ["", ""], 0, 0
-    sides: tuple[dict[int, str], dict[int, str]]
-    for number, sides in enumerate(zip_longest(_documents(source), _documents(target), fillvalue={}), start=1):
-        lines = [f"{min(side)}-{max(side)}" if side else "nothing" for side in sides]
-        if lines[0] != lines[1] and not difference:
-            difference = f"the first that differ are number {number}, {source}:{lines[0]} and {target}:{lines[1]}"
-        if not all(sides):
-            raise ValueError(f"{source} and {target} have different numbers of documents; {difference}")
-        origin, segments = f"{source.name}:{lines[0]}, {target.name}:{lines[1]}", len(sides[0])
-        source_segments, target_segments = (tuple(side.values()) for side in sides)
-        yield Document(f"{stem}-{number}", sentences=source_segments, target=target_segments, origin=origin)
-    if difference and lines[0].partition("-")[2] == lines[1].partition("-")[2]:
-        raise ValueError(
-            f"{source} and {target} have documents on different lines, but end on the same one; {difference}. "
-            "A segment without translation can be given in JSON lines"
-        )
-    if number == 1 and segments > MAX_SEGMENTS:
-        raise ValueError(
-            f"{source} has {segments} lines and no blank line, so it is one document; put blank lines between "
-            f"documents, or write it as a line of JSON if it is one. {EACH_LINE}"
-        )
-    if number == 1 and segments > 1:
-        logger.warning("%s has %d lines and no blank line, so it is one document. %s", source, segments, EACH_LINE)
-
-
-def _documents(path: Path) -> Iterator[dict[int, str]]:
-    """The segments of each document, by the numbers of their lines."""
-    for is_text, lines in groupby(read_lines(path), key=lambda line: not is_blank(line[1])):
-        if is_text:
-            yield {number: text.removesuffix("\r") for number, text in lines}

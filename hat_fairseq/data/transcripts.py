@@ -16,11 +16,10 @@ from hat_fairseq.data.files import Fields, at, of_type, parse_json, rows_of_list
 from hat_fairseq.data.formats import (
     CLOCK,
     JSON_LINES,
-    STDIN,
+    PLAIN_TEXT,
     SUBRIP,
-    TEXT,
     WEBVTT,
-    DataFile,
+    OpenFile,
     ending_of,
     form_of_text,
     opened,
@@ -72,7 +71,7 @@ class Transcript:
     @property
     def unit(self) -> str:
         """Says what its numbers count, for people."""
-        if self.text is not None or (self.format != TEXT and not self.speakers and not self.has_times):
+        if self.text is not None or (self.format != PLAIN_TEXT and not self.speakers and not self.has_times):
             return "sentence"
         return "turn" if self.speakers or self.has_times else "line"
 
@@ -127,22 +126,33 @@ def read_transcript(
     Raises:
         ValueError: no text, what nothing here reads, several documents without an id, or damage, with the place.
     """
-    name = "standard input" if path == STDIN else " ".join(path.name.split())
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
     with opened(path, (*TURN_KEYS, *columns.key_of), most=MOST) as file:
-        if file.is_json:
-            transcript = _of_json(file, name, number_of, columns)
-        elif file.is_table:
-            transcript = _of_table(list(_limited(file, columns)), name, file)
-        else:
-            columns.check_for(f"{path}, which is {file.format}")
-            text = "\n".join(line for _, line in file.lines())
-            with at(path):
-                transcript = of_text(text, name, running, has_turns, file.format)
-        if number_of is not None and not file.is_json:
-            raise OptionError(ONE_DOCUMENT, path, f"{transcript.format}, one", id=number_of)
-    check_text(transcript, name if path == STDIN else str(path))
+        return transcript_in(file, number_of, running, has_turns, columns)
+
+
+def transcript_in(
+    file: OpenFile,
+    number_of: str | None = None,
+    running: bool = False,
+    has_turns: bool = True,
+    columns: Columns = AS_NAMED,
+) -> Transcript:
+    """Reads the transcript in an open file, as `read_transcript`."""
+    name = " ".join(file.path.name.split())
+    if file.is_json:
+        transcript = _of_json(file, name, number_of, columns)
+    elif file.is_table:
+        transcript = _of_table(list(_limited(file, columns)), name, file)
+    else:
+        columns.check_for(f"{file.path}, which is {file.format}")
+        text = "\n".join(line for _, line in file.lines())
+        with at(file.path):
+            transcript = of_text(text, name, running, has_turns, file.format)
+    if number_of is not None and not file.is_json:
+        raise OptionError(ONE_DOCUMENT, file.path, f"{transcript.format}, one", id=number_of)
+    check_text(transcript, str(file.path))
     return transcript
 
 
@@ -169,7 +179,7 @@ def of_turns(turns: Sequence[Any], name: str) -> Transcript:
     return _of_rows(turns, name, InPython(name, "turns", Counter()))
 
 
-def _limited(file: DataFile, columns: Columns) -> Iterator[dict[str, Any]]:
+def _limited(file: OpenFile, columns: Columns) -> Iterator[dict[str, Any]]:
     """Yields the rows of a table; ValueError for one that is too large for a transcript."""
     size = 0
     for _, row in file.rows(columns, keep_empty=True):
@@ -205,18 +215,18 @@ def of_text(text: str, name: str, running: bool = False, has_turns: bool = True,
     if form in (SUBRIP, WEBVTT):
         return Transcript(name, form, tuple(turns_of_cues(lines, form == WEBVTT, counts)), counts=counts)
     if not has_turns:
-        return Transcript(name, TEXT, text=text)
+        return Transcript(name, PLAIN_TEXT, text=text)
     visible = [line for line in lines if not is_blank(line)]
     said = turns_of_lines(visible, counts)
     if (running or len(visible) == 1) and not any(each.speaker or each.start is not None for each in said):
-        return Transcript(name, TEXT, text=text)
-    return Transcript(name, TEXT, tuple(said), counts=counts)
+        return Transcript(name, PLAIN_TEXT, text=text)
+    return Transcript(name, PLAIN_TEXT, tuple(said), counts=counts)
 
 
 # JSON and tables
 
 
-def _of_json(file: DataFile, name: str, wanted: str | None, columns: Columns) -> Transcript:
+def _of_json(file: OpenFile, name: str, wanted: str | None, columns: Columns) -> Transcript:
     """Reads one document with one of `RECORD_KEYS`, or a turn in each object or string."""
     rows = []
     for where, text in file.json_texts():
@@ -291,7 +301,7 @@ def _is_document(row: dict[str, Any], rows: int) -> bool:
     return "text" in row and not {"speaker", "role", "start", "end"} & row.keys() and (rows == 1 or "id" in row)
 
 
-def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
+def _of_document(row: dict[str, Any], name: str, file: OpenFile) -> Transcript:
     forms = [key for key in RECORD_KEYS if row.get(key) is not None]
     if len(forms) == 2 and forms[0] in RECOGNISED and forms[1] == "text":
         forms = forms[:1] if row[forms[0]] else forms[1:]
@@ -311,7 +321,7 @@ def _of_document(row: dict[str, Any], name: str, file: DataFile) -> Transcript:
     return _of_rows(rows, name, file, IN_MILLISECONDS if forms == ["utterances"] and _are_whole(rows) else 1)
 
 
-def _of_table(rows: list[dict[str, Any]], name: str, file: DataFile) -> Transcript:
+def _of_table(rows: list[dict[str, Any]], name: str, file: OpenFile) -> Transcript:
     """Reads a turn in each row. A .tsv of Whisper has the columns start, end and text, and whole milliseconds."""
     file.counts.pop("columns_left_out", None)  # which the user named
     rows = [_lower(row) for row in rows]
@@ -326,7 +336,7 @@ def _are_whole(rows: Sequence[Any]) -> bool:
     return all(re.fullmatch(r"\d{1,12}", str(time).strip()) for time in times if time is not None)
 
 
-def _of_rows(rows: Sequence[Any], name: str, file: DataFile | InPython, unit: int = 1) -> Transcript:
+def _of_rows(rows: Sequence[Any], name: str, file: OpenFile | InPython, unit: int = 1) -> Transcript:
     """Reads turns: objects or strings; other keys than those of a turn are counted.
 
     `unit`: how many units of time a second has. ValueError if no speaker is read, and another key may have it.

@@ -18,6 +18,7 @@ from typing import BinaryIO
 from ..analysis.ask import Asked, ask_page
 from ..data.columns import Columns
 from ..data.files import json_lines, of_type
+from ..data.formats import STDIN
 from ..data.kinds import kind_of
 from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction, raw_text, units_of_row
 from ..data.language import is_other_alphabet
@@ -25,7 +26,7 @@ from ..data.options import Options
 from ..data.outputs import atomic_file, check_outputs
 from ..data.speakers import Said
 from ..data.text import is_blank
-from ..data.transcripts import STDIN, Transcript, chosen_of, of_record, read_transcript
+from ..data.transcripts import Transcript, chosen_of, of_record, read_transcript
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..options import options_of

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..data.records_json import keys_of, read_records, record_from_json
+from ..data.records_json import keys_of, read_records, record_from_json, records_in
 from ..data.text import EmptyDocumentError
-from ..data.transcripts import read_transcript
+from ..data.transcripts import MOST, transcript_in
 from ..options import OptionError
 from .command import SPLIT
 from .loading import bin_of
@@ -126,23 +126,28 @@ def records_of(
 
 def _records_of_file(
     path: Path, kind: Kind, columns: Columns, counts: Counter[str], settings: Settings | None, has_turns: bool
-) -> Iterable[Record]:
+) -> Iterator[Record]:
     """Reads records; plain text and subtitles are one document.
 
     Plain text has turns where its lines begin with names, if the model was trained on turns or sentences. A model of
     running text reads all of it.
     """
-    with opened(path, keys_of(kind, columns)) as file:
-        is_document = file.is_text and kind.has_running_text and kind.record.one_of
+    with opened(path, keys_of(kind, columns), counts) as file:
         if file.is_text and not file.head.strip():
-            return []
-    if not is_document:
-        return read_records(path, kind, columns, counts)
-    columns.check_for(f"{path}, which is {file.format}")
-    reads_turns = (
-        has_turns or settings is None or settings.splitter == "given" or settings.role_in_text or settings.role_labels
-    )
-    transcript = read_transcript(path, running=True, has_turns="turns" in kind.record.one_of and bool(reads_turns))
+            return
+        if not (file.is_text and kind.has_running_text and kind.record.one_of):
+            yield from records_in(file, kind, columns, path.name.partition(".")[0])
+            return
+        columns.check_for(f"{path}, which is {file.format}")
+        reads_turns = (
+            has_turns
+            or settings is None
+            or settings.splitter == "given"
+            or settings.role_in_text
+            or settings.role_labels
+        )
+        has_turns = "turns" in kind.record.one_of and bool(reads_turns)
+        transcript = transcript_in(replace(file, most=MOST), running=True, has_turns=has_turns)
     print(transcript.describe(), file=sys.stderr)
     content = transcript.fields(kind.record.one_of)
-    return [record_from_json({"id": transcript.name, **content}, str(path), kind)]
+    yield record_from_json({"id": transcript.name, **content}, str(path), kind)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hat_fairseq.data.files import Fields, json_lines
-from hat_fairseq.data.formats import TEXT, opened
+from hat_fairseq.data.formats import PLAIN_TEXT, opened
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.text import is_blank
 
@@ -77,8 +77,8 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     strings is several texts of the document. ValueError with file and line.
     """
     path = str(path)
-    with opened(Path(path), ("id", *keys), otherwise=TEXT) as file:
-        if file.format == TEXT:
+    with opened(Path(path), ("id", *keys), otherwise=PLAIN_TEXT) as file:
+        if file.format == PLAIN_TEXT:
             return DocumentTexts(path, [[line] for _, line in file.lines()], None, is_plain=True)
         rows = (Fields(record, where) for where, record in file.rows(keep_empty=True))
         first = next(rows, None)

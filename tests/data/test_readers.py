@@ -1,4 +1,5 @@
 import csv
+import gzip
 import json
 import sys
 from collections import Counter
@@ -59,6 +60,46 @@ ARTICLES = [
     {"id": "a1", "article": 'First, he said "no".\nSecond.', "highlights": "One .\nTwo ."},
     {"id": "b2", "article": "Only one sentence", "highlights": "Three ."},
 ]
+
+
+def as_compressed(folder: Path, split: str, rows: Rows) -> None:
+    as_json_lines(folder, split, rows)
+    content = (path := folder / f"{split}.jsonl").read_bytes()
+    path.with_name(f"{split}.jsonl.gz").write_bytes(gzip.compress(content))
+    path.unlink()
+
+
+def as_list(folder: Path, split: str, rows: Rows) -> None:
+    (folder / f"{split}.json").write_text(json.dumps(rows, indent=1))
+
+
+def as_arrow_file(folder: Path, split: str, rows: Rows) -> None:
+    table = pyarrow.Table.from_pylist(rows)
+    with ipc.new_file(folder / f"{split}.arrow", table.schema) as file:
+        file.write_table(table)
+
+
+def as_parallel_text(folder: Path, split: str, rows: Rows) -> None:
+    for side in ("source", "target"):
+        (folder / f"{split}.{side}").write_text("\n\n".join(row["text"] for row in rows) + "\n")
+
+
+@pytest.mark.parametrize("form", [*FORMS, as_compressed, as_list, as_arrow_file, as_parallel_text])
+def test_a_file_is_opened_once(form: Form, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name says what it is, and what is read first is not read again."""
+    (raw := tmp_path / "raw").mkdir()
+    form(raw, "train", [{"id": str(n), "text": f"One cat runs {n} times. Two do not."} for n in range(4)])
+    files = {path for path in raw.rglob("*") if path.is_file() and path.name != "dataset_dict.json"}  # of all splits
+    opened, right = Counter[Path](), open
+
+    def counting(path: Any, *arguments: Any, **more: Any) -> Any:
+        opened[Path(str(path))] += 1
+        return right(path, *arguments, **more)
+
+    monkeypatch.setattr("builtins.open", counting)
+    flags = ["--aligned"] if form is as_parallel_text else ["--kind", "mlm", "--splitter", "punctuation"]
+    assert hat("preprocess", raw, "--out", tmp_path / "out", "--num-codes", 20, *flags) == 0
+    assert {path: opened[path] for path in files} == dict.fromkeys(files, 1)
 
 
 @pytest.mark.parametrize("form", [as_csv, as_json_lines])

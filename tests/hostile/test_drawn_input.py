@@ -22,8 +22,8 @@ from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import read_json
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.data.parallel import read_parallel
 from hat_fairseq.data.records_json import json_line, read_records
-from hat_fairseq.data.tables import read_parallel
 from hat_fairseq.data.text import escape_control_tokens, normalise, restore_control_tokens
 from hat_fairseq.kernels.attention import Windows
 from hat_fairseq.modules.block_sparse import BlockPattern, visible_blocks

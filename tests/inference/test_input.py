@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,26 @@ def test_plain_text_is_a_transcript_for_models_of_turns_only(tmp_path: Path, cap
         assert record.roles == ("Ida", "Ben", "Ida") and record.elements[1] == "Yes."
     assert "Yes." in read(subtitles, "text", splitter="punctuation").parts[-1]
     assert "3 turns of 2 speakers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [1, 5000])
+@pytest.mark.parametrize("is_json", [True, False])
+def test_a_pipe_is_read_whole(is_json: bool, number: int) -> None:
+    """It can be opened once only: `hat predict MODEL <(zcat a.jsonl.gz)`."""
+    texts = [f"Number {n} of some texts that are not short." for n in range(number)]
+    lines = [json.dumps({"id": text, "text": text}) if is_json else text for text in texts]
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with open(writing, "w") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    records = list(records_of(Path(f"/dev/fd/{reading}"), None, kind_of("classification")))
+    os.close(reading)
+    writer.join()
+    assert [record.parts[0] for record in records] == (texts if is_json else ["\n".join(texts)])
 
 
 @pytest.mark.slow
