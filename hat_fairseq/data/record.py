@@ -1,8 +1,9 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 from hat_fairseq.data.files import is_deeper, is_unicode, json_text
 from hat_fairseq.data.text import is_blank
@@ -10,9 +11,26 @@ from hat_fairseq.data.text import is_blank
 Texts = tuple[str, ...]
 Text = str | Texts  # running text, still to be split into sentences; or sentences, segments, turns or words
 DEEPEST_META = 100  # levels; others that read the predictions have limits, too
+Repairs = Mapping[str, Callable[[Any], Any]]  # by field, what makes values of JSON into its values
 
 
-def _storable(meta: Any) -> Any:
+def as_label(label: Any) -> Any:
+    """Returns a label, which JSON may have as a number."""
+    return str(label) if type(label) is int else label
+
+
+def as_labels(labels: Any) -> Any:
+    """Returns labels, each of which JSON may have as a number."""
+    return list(map(as_label, labels)) if isinstance(labels, list) else labels
+
+
+def as_sentences(text: Any) -> Any:
+    """Returns sentences, which JSON may have as a string with one on each line."""
+    return text.split("\n") if isinstance(text, str) else text
+
+
+def as_meta(meta: Any) -> Any:
+    """Returns what predictions carry on; ValueError for what JSON in UTF-8 does not have."""
     try:
         is_text = not is_deeper(meta, DEEPEST_META) and is_unicode(json_text(meta))
     except TypeError as error:  # of a table
@@ -20,12 +38,6 @@ def _storable(meta: Any) -> Any:
     if not is_text:
         raise ValueError(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
     return meta
-
-
-# The function beside a type makes values of JSON into values of this type; see `records_json.py`.
-Label = Annotated[str, lambda label: str(label) if type(label) is int else label]
-Sentences = Annotated[Texts, lambda text: text.split("\n") if isinstance(text, str) else text]
-Meta = Annotated[Mapping[str, Any], _storable]
 
 
 def shown_label(label: str) -> str:
@@ -105,15 +117,18 @@ class Record:
     reads: ClassVar[Texts]  # the fields that the model reads, in this order
     one_of: ClassVar[Texts]  # those with the forms that the text may have
     gold: ClassVar[str | None] = None  # the field with the gold target or label; None if there is none
+    repairs: ClassVar[Repairs] = {"meta": as_meta}  # of the fields that JSON may have in another form
 
     id: str  # not empty, without tabs and line breaks
     _: KW_ONLY
-    meta: Meta | None = field(default=None, compare=False)  # predictions carry it on
+    meta: Mapping[str, Any] | None = field(default=None, compare=False)  # predictions carry it on
     # For messages: `mine.jsonl:7`, or lines of both sides.
     origin: str | None = field(default=None, compare=False, repr=False)
 
-    def __init_subclass__(cls, reads: Texts, one_of: Texts = (), gold: str | None = None) -> None:
-        cls.reads, cls.one_of, cls.gold = reads, one_of, gold
+    def __init_subclass__(
+        cls, reads: Texts, one_of: Texts = (), gold: str | None = None, repairs: Repairs = MappingProxyType({})
+    ) -> None:
+        cls.reads, cls.one_of, cls.gold, cls.repairs = reads, one_of, gold, {**cls.repairs, **repairs}
 
     def __post_init__(self) -> None:
         label: Any = getattr(self, "label", None)

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
 from hat_fairseq.data.files import at, of_type, rows_of_lists, unicode_json
@@ -82,10 +82,10 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text", way_out:
     """
     kind = kind_of(kind)
     if isinstance(value, dict):
-        value = _repaired(value, where, kind)
+        with at(where):
+            value = _repaired(value, where, kind)
     record: Record = decode(kind.record, value, where, way_out)
-    object.__setattr__(record, "origin", where)  # not before: the messages above have it already
-    return record
+    return replace(record, origin=where)  # not before: the messages above have it already
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -97,16 +97,18 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def _repaired(value: Mapping[str, Any], where: str, kind: Kind) -> dict[str, Any]:
-    """The keys that the record has: of a text to pack also an id, and an empty text for null without another form.
+    """The keys and the forms of values that the record has, of those that people write.
 
-    Documents with a target may have other names for it and for the text, and a list of several references.
+    A text to pack has an id, a text that is null in each form is empty, and documents with a target may have other
+    names for it and for the text, and a list of several references.
     """
     value = dict(value)
     if kind.packs and value.get("id") is None:
         value["id"] = Path(where).name
     if kind.has_target:
-        with at(f"{where}: document {value.get('id')!r}"):
+        with at(f"document {value.get('id')!r}"):
             _rename_and_divide(value)
+    value |= {key: repair(value[key]) for key, repair in kind.record.repairs.items() if key in value}
     forms = [form for form in kind.record.one_of if form in value]
     if forms and all(value[form] is None for form in forms):
         value[forms[0]] = "" if forms[0] == "text" else []
@@ -174,7 +176,7 @@ def _written(cls: Any) -> list[str]:
 @cache
 def _keys(cls: Any) -> tuple[dict[str, tuple[Decode, Any]], frozenset[str]]:
     """The keys of a dataclass, each with its decoder and default, in the order of its fields; and the required keys."""
-    hints = get_type_hints(cls, include_extras=True)
+    hints = get_type_hints(cls)
     known = [each for each in fields(cls) if each.init and each.name != "origin"]
     known.sort(key=lambda each: each.name == "meta")  # the last one
     keys = {each.name: (_decoder(hints[each.name]), each.default) for each in known}
@@ -184,13 +186,10 @@ def _keys(cls: Any) -> tuple[dict[str, tuple[Decode, Any]], frozenset[str]]:
 def _decoder(hint: Any) -> Decode:
     """For str, int, a mapping, a tuple of any length, a dataclass, any of them or None, or a str or a tuple."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        inner, prepare = _decoder(arguments[0]), arguments[1]
-        return lambda value, name: inner(prepare(value), name)
     if is_dataclass(hint):
         return lambda value, name: decode(hint, value, name)
     if origin is tuple:
-        return _items(arguments[0])
+        return partial(_items, arguments[0], _decoder(arguments[0]))
     if origin in (Union, UnionType):
         lists = [each for each in arguments if get_origin(each) is tuple]
         others = [each for each in arguments if each is not NoneType and each not in lists]
@@ -204,14 +203,10 @@ def _decoder(hint: Any) -> Decode:
     return lambda value, name: of_type(value, kind, name)
 
 
-def _items(hint: Any) -> Decode:
-    item_of = _decoder(hint)
-
-    def items(value: Any, name: str) -> tuple[Any, ...]:
-        value = [] if value is None else rows_of_lists(value, name) if is_dataclass(hint) else value
-        if set(map(type, of_type(value, list, name))) <= {hint}:  # strings or numbers, quickly
-            return tuple(value)
-        name = f"each item of {name}"
-        return tuple([item_of(item, name) for item in value])
-
-    return items
+def _items(hint: Any, item_of: Decode, value: Any, name: str) -> tuple[Any, ...]:
+    """Makes a tuple of values of a type of a list of JSON; null is an empty one."""
+    value = [] if value is None else rows_of_lists(value, name) if is_dataclass(hint) else value
+    if set(map(type, of_type(value, list, name))) <= {hint}:  # strings or numbers, quickly
+        return tuple(value)
+    name = f"each item of {name}"
+    return tuple([item_of(item, name) for item in value])

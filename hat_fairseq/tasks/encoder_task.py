@@ -27,8 +27,7 @@ from ..data.dictionary import LABELS_FINGERPRINT, label_of
 from ..data.files import at
 from ..data.ids import read_ids
 from ..data.kinds import KINDS, ChoiceKind, LabelledKind
-from ..data.kinds.evidence import HEAD as EVIDENCE
-from ..data.kinds.evidence import EvidenceKind
+from ..data.kinds.evidence import EVIDENCE, EvidenceKind
 from ..data.manifest import check_files, truncation
 from ..data.vector_file import VectorFile
 from ..models.adapting import fingerprint

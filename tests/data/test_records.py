@@ -2,6 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Choice, Document, LabelledText, Question
@@ -52,8 +55,42 @@ def test_question_and_meta_there_and_back() -> None:
     assert record_to_json(document) == record and len({document}) == 1
 
 
-def test_a_target_string_has_one_sentence_on_each_line() -> None:
+def test_a_summary_is_a_target() -> None:
     assert record_from_json({"id": "a", "text": "x", "summary": "One .\nTwo ."}, "here").target == ("One .", "Two .")
+
+
+SAID = {"id": "a", "sentences": ["x", "y"]}
+ASKED = {**SAID, "questions": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "field", "value"),
+    [
+        ("text", {**SAID, "target": "One .\nTwo ."}, "target", ("One .", "Two .")),
+        ("text", {**SAID, "meta": None}, "meta", None),
+        ("classification", {"id": "a", "text": "x", "label": 3}, "label", "3"),
+        ("classification", {"id": "a", "text": "x", "label": None}, "label", None),
+        ("segments", {"id": "a", "segments": ["x", "y"], "labels": [-1, "b"]}, "labels", ("-1", "b")),
+        ("tokens", {"id": "a", "words": ["x"], "labels": [0]}, "labels", ("0",)),
+        ("sequence", {"id": "a", "tokens": ["x"], "label": 0}, "label", "0"),
+        ("byte_sequence", {"id": "a", "text": "x", "label": 10}, "label", "10"),
+        ("byte_pair", {"id": "a", "text": "x", "second": "y", "label": 1}, "label", "1"),
+        ("choice", {"id": "a", "text": "x", "choices": ["b", "c"], "label": 1}, "label", 1),
+        ("evidence", {**SAID, "questions": "a\nb"}, "questions", ("a", "b")),
+        ("evidence", {**ASKED, "sentences": "x\ny"}, "sentences", ("x", "y")),
+        ("evidence", {**ASKED, "evidence": "0, 1\n-"}, "evidence", ((0, 1), ())),
+        ("evidence", {**ASKED, "lines": "-\n1"}, "lines", ((), (1,))),
+    ],
+)
+def test_a_field_in_another_form(kind: str, record: dict[str, Any], field: str, value: Any) -> None:
+    assert getattr(record_from_json(record, "here", kind), field) == value
+
+
+def test_the_place_of_a_record_is_its_origin() -> None:
+    record = record_from_json({"id": "a", "text": "x"}, "b.jsonl:3")
+    assert (record.origin, record.name) == ("b.jsonl:3", "document 'a' (b.jsonl:3)")
+    with pytest.raises(ValueError, match="^b.jsonl:3: document 'a': give exactly one of text, turns, sentences"):
+        record_from_json({"id": "a"}, "b.jsonl:3")
 
 
 def test_a_turn_without_role_takes_its_speaker() -> None:

@@ -14,7 +14,7 @@ from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.kinds.aligned import align
 from hat_fairseq.data.long_input import cut, exceeds, group_within
 from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
-from hat_fairseq.data.record import Record, Sentences, Texts, Turn, roles_of, texts_of
+from hat_fairseq.data.record import Record, Texts, Turn, as_sentences, roles_of, texts_of
 from hat_fairseq.data.rows import Row, RowEncoder, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible, split_text
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, is_blank, normalise
@@ -23,14 +23,20 @@ MOST_NAMED = 20  # roles of a message
 
 
 @dataclass(frozen=True)
-class Document(Record, reads=("question", "text", "elements"), one_of=("text", "turns", "sentences"), gold="target"):
+class Document(
+    Record,
+    reads=("question", "text", "elements"),
+    one_of=("text", "turns", "sentences"),
+    gold="target",
+    repairs={"target": as_sentences},
+):
     """A document with its target: a summary, or a translation segment by segment."""
 
     question: str | None = None  # it becomes the first sentence
     turns: tuple[Turn, ...] | None = None
     text: str | None = None
     sentences: Texts | None = None
-    target: Sentences | None = None
+    target: Texts | None = None
     other_references: tuple[Texts, ...] = ()  # besides the target; in JSON they follow it in one list
 
     def __post_init__(self) -> None:

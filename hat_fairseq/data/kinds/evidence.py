@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,21 +22,21 @@ from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
-from hat_fairseq.data.record import Answer, Record, Sentences, Texts, Turn, roles_of, texts_of
+from hat_fairseq.data.record import Answer, Record, Texts, Turn, as_sentences, roles_of, texts_of
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
 from hat_fairseq.options import check_values, option
 
-HEAD = "evidence"
+EVIDENCE = "evidence"
 # What is known of a unit and a question: in a passage or not, and beside it one of the lines or not; `-` is unknown.
 CLASSES = ("0", "1", "00", "01", "10", "11", "-0", "-1")
 OF_DOCUMENT = 2  # is added to 0 and 1 for targets about the whole document
 MOST_LINES = 3  # of a passage that are named
 
 
-def _numbers(evidence: Any) -> Any:
-    """Numbers of a cell of a table: one line for each question, `-` for one that the document does not answer."""
+def as_numbers(evidence: Any) -> Any:
+    """Returns the numbers of a cell of a table: a line for each question, `-` for one that has no answer."""
     if not isinstance(evidence, str):
         return evidence
     lines = [[] if line.strip() == "-" else line.replace(",", " ").split() for line in evidence.split("\n")]
@@ -50,7 +50,13 @@ PAIRS = {name: tuple(IGNORED if sign in "-" else int(sign) for sign in f"{name:-
 
 
 @dataclass(frozen=True)
-class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", "turns", "sentences"), gold="evidence"):
+class Evidence(
+    Record,
+    reads=("questions", "text", "elements"),
+    one_of=("text", "turns", "sentences"),
+    gold="evidence",
+    repairs={"questions": as_sentences, "sentences": as_sentences, "evidence": as_numbers, "lines": as_numbers},
+):
     """Questions on a document, and for each the turns or sentences that answer it.
 
     Attributes:
@@ -60,13 +66,13 @@ class Evidence(Record, reads=("questions", "text", "elements"), one_of=("text", 
         lines: for each question the numbers of the few turns or sentences that the answer rests on.
     """
 
-    questions: Sentences
+    questions: Texts
     turns: tuple[Turn, ...] | None = None
     text: str | None = None
-    sentences: Sentences | None = None
-    evidence: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
+    sentences: Texts | None = None
+    evidence: tuple[tuple[int, ...], ...] | None = None
     spans: tuple[tuple[Answer, ...], ...] | None = None
-    lines: Annotated[tuple[tuple[int, ...], ...] | None, _numbers] = None
+    lines: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -249,11 +255,11 @@ class EvidenceKind(LabelledKind):
         return tuple("with evidence" if each else "without evidence" for each in record.gold_value)
 
     def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
-        return {HEAD: ("evidence", 1)}
+        return {EVIDENCE: ("evidence", 1)}
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """Maps (B, Q, 1 + N, 2) scores -> (B, 2 Q (1 + N)), those of a row at its beginning."""
-        scores = outputs[HEAD]
+        scores = outputs[EVIDENCE]
         counts = [count_questions_and_units(row) for row in tokens.cpu()]
         sizes = [2 * questions * (1 + units) for questions, units in counts]
         flat = scores.new_zeros(len(scores), max(sizes))
@@ -286,7 +292,7 @@ class EvidenceKind(LabelledKind):
         ValueError for models that choose in different ways.
         """
         options = options or EvidenceOptions()
-        decisions = [decision_of(model.classification_head(HEAD)) for model in models]
+        decisions = [decision_of(model.classification_head(EVIDENCE)) for model in models]
         passages, lines = (average_of([getattr(each, name) for each in decisions]) for name in ("passages", "lines"))
         if options.threshold is not None:
             passages = Threshold(options.threshold)

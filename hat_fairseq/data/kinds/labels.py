@@ -7,27 +7,33 @@ from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS, NO_LABEL, label_token
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
-from hat_fairseq.data.record import Label, Record, Text, Texts
+from hat_fairseq.data.record import Record, Text, Texts, as_label, as_labels
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked, marked_pairs
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 
 
 @dataclass(frozen=True)
-class LabelledText(Record, reads=("text", "segments", "second"), one_of=("text", "segments"), gold="label"):
+class LabelledText(
+    Record,
+    reads=("text", "segments", "second"),
+    one_of=("text", "segments"),
+    gold="label",
+    repairs={"label": as_label},
+):
     """A text, or a pair of texts, with a label."""
 
     second: Text | None = None
     text: str | None = None
     segments: Texts | None = None
-    label: Label | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True)
-class LabelledSegments(Record, reads=("segments",), gold="labels"):
+class LabelledSegments(Record, reads=("segments",), gold="labels", repairs={"labels": as_labels}):
     """Segments with a label each."""
 
     segments: Texts
-    labels: tuple[Label, ...] | None = None
+    labels: Texts | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,11 +41,11 @@ class LabelledSegments(Record, reads=("segments",), gold="labels"):
 
 
 @dataclass(frozen=True)
-class LabelledWords(Record, reads=("words",), gold="labels"):
+class LabelledWords(Record, reads=("words",), gold="labels", repairs={"labels": as_labels}):
     """Words with a label each."""
 
     words: Texts
-    labels: tuple[Label, ...] | None = None
+    labels: Texts | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from hat_fairseq.data.kind import LabelledKind, labelled
 from hat_fairseq.data.options import POLICIES
-from hat_fairseq.data.record import Label, Record, Text, Texts
+from hat_fairseq.data.record import Record, Text, Texts, as_label
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, Sentence
 from hat_fairseq.data.text import BOS_TOKEN, CONTROL_TOKENS, EmptyDocumentError, is_blank
@@ -14,20 +14,26 @@ BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
 
 @dataclass(frozen=True)
-class SymbolSequence(Record, reads=("tokens",), gold="label"):
+class SymbolSequence(Record, reads=("tokens",), gold="label", repairs={"label": as_label}):
     """A sequence of symbols with a label."""
 
     tokens: Texts
-    label: Label | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True)
-class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), gold="label"):
+class ByteSequence(
+    Record,
+    reads=("text", "pixels"),
+    one_of=("text", "pixels"),
+    gold="label",
+    repairs={"label": as_label},
+):
     """A text as bytes, or an image as pixels from 0 to 255, with a label."""
 
     text: str | None = None
     pixels: tuple[int, ...] | None = None
-    label: Label | None = None
+    label: str | None = None
 
     @property
     def parts(self) -> tuple[Text, ...]:
@@ -36,12 +42,12 @@ class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), 
 
 
 @dataclass(frozen=True)
-class BytePair(Record, reads=("text", "second"), gold="label"):
+class BytePair(Record, reads=("text", "second"), gold="label", repairs={"label": as_label}):
     """A pair of texts as bytes, which the model encodes separately, with a label."""
 
     second: str
     text: str
-    label: Label | None = None
+    label: str | None = None
 
 
 class SequenceKind(LabelledKind):
