@@ -39,8 +39,8 @@ def read(split, root, counts):
 WRONG_TEXT = """
 _right = clean_block
 def clean_block(*arguments):
-    members = dict(_right(*arguments))
-    return members | {"records": members["records"].replace("two", "wrong")}
+    block = _right(*arguments)
+    return replace(block, files={name: piece.replace(b"two", b"wrong") for name, piece in block.files.items()})
 """
 FAILS = """
 def build_dictionary(*unused):

@@ -16,7 +16,7 @@ import pytest
 from commands import REPOSITORY
 from ray_cluster import NODE
 
-from hat_fairseq.data.blocks import Block, Blocks
+from hat_fairseq.data.blocks import Block, Blocks, Task
 from hat_fairseq.workers import Workers
 
 AREA = "Several processes and machines"
@@ -151,8 +151,8 @@ def test_a_machine_without_the_folder(cluster: Any, tmp_path: Path, monkeypatch)
         list(workers.map(abs, items()))
 
 
-def parts(content: str) -> dict[str, bytes]:
-    return {"part": content.encode()}
+def parts(content: str) -> Block:
+    return Block(records=content)
 
 
 @pytest.mark.fault(AREA, "a machine that does not share the folder of blocks", "one line that names the missing file")
@@ -166,5 +166,5 @@ def test_a_folder_that_is_not_shared(cluster: Any, tmp_path: Path, monkeypatch) 
         assert list(workers.map(abs, [-1])) == [1]
         monkeypatch.chdir(tmp_path / "driver")  # the worker stays: the same path is another folder
         with pytest.raises(ValueError, match="a worker has written, is not here: use a folder of all machines"):
-            list(Blocks(Path("blocks"), workers).map(parts, [Block("digest", "text", "block 1")]))
+            list(Blocks(Path("blocks"), workers).map(parts, [Task("digest", "text", "block 1")]))
     assert len(list((tmp_path / "worker/blocks").glob("*.zip"))) == 1

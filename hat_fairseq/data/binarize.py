@@ -1,6 +1,5 @@
 """Turns the text streams into fairseq's binary files, as fairseq-preprocess would; counts what a dictionary lacks."""
 
-import json
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.blocks import MOST_COUNTS, Blocks, Members, blocks_of_text, lines_of_block, read_member
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, lines_of_part, tasks_of_text
 from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary
-from hat_fairseq.data.files import json_text
 from hat_fairseq.data.kinds import Kind
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
@@ -61,17 +59,17 @@ def build_dictionary(texts: Iterable[Path], blocks: Blocks) -> Dictionary:
     """Returns all tokens of some texts, as fairseq-preprocess orders them."""
     tokens: Counter[str] = Counter()
     for text in texts:
-        for archive in blocks.map(tokens_of_block, blocks_of_text(text, "tokens", MOST_COUNTS)):
-            tokens.update(json.loads(read_member(archive, "tokens")))
+        for archive in blocks.map(tokens_of_block, tasks_of_text(text, "tokens", MOST_COUNTS)):
+            tokens.update(Block.open(archive).figures)
     return Dictionary.build(tokens)
 
 
-def tokens_of_block(block: tuple[Path, int, int]) -> Members:
+def tokens_of_block(part: tuple[Path, int, int]) -> Block:
     """Tells how often each token of some lines occurs."""
     counts: Counter[str] = Counter()
-    for line in lines_of_block(block):
+    for line in lines_of_part(part):
         counts.update(line.split())
-    return {"tokens": json_text(counts, ensure_ascii=True)}
+    return Block(figures=counts)
 
 
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Blocks) -> int:
@@ -80,10 +78,11 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     lengths, unknown = [np.zeros(0, "<i4")], 0
     with open(f"{prefix}.bin", "wb") as file:
         function = partial(binarize_block, dictionary, dtype)
-        for archive in blocks.map(function, blocks_of_text(text, dictionary.counts)):
-            file.write(read_member(archive, "ids"))
-            lengths.append(np.frombuffer(read_member(archive, "lengths"), "<i4"))
-            unknown += int(read_member(archive, "unknown"))
+        for archive in blocks.map(function, tasks_of_text(text, dictionary.counts)):
+            block = Block.open(archive)
+            file.write(block.files["bin"])
+            lengths.append(np.frombuffer(block.files["idx"], "<i4"))
+            unknown += block.figures["unknown"]
     sizes = np.concatenate(lengths)
     begins = (np.cumsum(sizes, dtype="<i8") - sizes) * np.dtype(dtype).itemsize
     with open(f"{prefix}.idx", "wb") as file:
@@ -98,18 +97,19 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     return unknown
 
 
-def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Members:
+def binarize_block(dictionary: Dictionary, dtype: str, part: tuple[Path, int, int]) -> Block:
     """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks.
 
-    `block`: a file, and where its lines begin and end, in bytes.
+    `part`: a file, and where its lines begin and end, in bytes.
     """
     id_of = dictionary.ids.__getitem__
     ids, lengths, unknown = [], [], 0
-    for line in lines_of_block(block):
+    for line in lines_of_part(part):
         tokens = [*line.split(), SPECIAL[EOS]]
         row = np.fromiter(map(id_of, tokens), dtype, len(tokens))
         if missing := int((row == UNKNOWN).sum()):
             unknown += missing - tokens.count(SPECIAL[UNKNOWN])
         ids.append(row.tobytes())
         lengths.append(len(tokens))
-    return {"ids": b"".join(ids), "lengths": np.array(lengths, "<i4").tobytes(), "unknown": str(unknown)}
+    files = {"bin": b"".join(ids), "idx": np.array(lengths, "<i4").tobytes()}
+    return Block(figures={"unknown": unknown}, files=files)

@@ -1,4 +1,4 @@
-"""Blocks: a long computation maps a function over blocks of its input, and keeps the result of each as one file.
+"""Blocks: a long computation maps a function over parts of its input, and keeps the result of each as one file.
 
 The name of the file is a digest of what the result is made of, and the file appears by a rename. So a run that was
 killed resumes: what it has finished is not done again, unless the input, an option, a version or a source
@@ -11,16 +11,16 @@ import re
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.files import json_text, sha256_of
 from hat_fairseq.data.long_input import group_within
 from hat_fairseq.data.outputs import named_errors
 from hat_fairseq.versions import versions
@@ -33,15 +33,46 @@ NAMED = 8  # files that a message names
 MANY_OBJECTS = 100_000  # new ones before Python looks for cycles: rows are many small objects without cycles
 RESULT = re.compile(r"[0-9a-f]{32}\.(zip|[0-9a-f]{32}\.partial)")  # the names of our files, also of unfinished ones
 
-Members = Mapping[str, str | bytes]  # of a result: their names and contents, as in the zip archive
 
+class Task(NamedTuple):
+    """A part of the input of a computation."""
 
-class Block(NamedTuple):
-    """A block of the input of a computation."""
-
-    digest: str  # of the block and of all that the result depends on besides `versions()`
+    digest: str  # of the part and of all that the result depends on besides `versions()`
     argument: Any  # of the function
     name: str  # for messages
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a function has made of a part of the input; an archive keeps it.
+
+    Attributes:
+        headers: what is compared between records, for each of them.
+        records: what a later function reads, as JSON, which is parsed only there.
+        figures: what is added up, by names.
+        files: pieces of files, by their names.
+    """
+
+    headers: Sequence[Any] = ()
+    records: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Writes a new archive."""
+        with zipfile.ZipFile(path, "x") as archive:
+            archive.writestr("about", json_text([self.headers, self.figures, [*self.files]], ensure_ascii=True))
+            archive.writestr("records", self.records)
+            for number, content in enumerate(self.files.values()):
+                archive.writestr(f"file {number}", content)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Reads an archive; BadZipFile for one that is damaged."""
+        with zipfile.ZipFile(path) as archive:
+            headers, figures, names = json.loads(archive.read("about"))
+            files = {name: archive.read(f"file {number}") for number, name in enumerate(names)}
+            return cls(headers, archive.read("records").decode(), figures, files)
 
 
 def digest(*values: object) -> str:
@@ -53,17 +84,17 @@ def digest(*values: object) -> str:
     return state.hexdigest()
 
 
-def blocks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Block]:
-    """Yields raw records, which are lines with their places, as blocks; `key`: as for `blocks_of_text`."""
+def tasks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Task]:
+    """Yields raw records, which are lines with their places, in parts; `key`: as for `tasks_of_text`."""
     for group in group_within(lines, lambda line, _: (len(line[1]),), (SIZE,)):
         places = [where for where, _ in group]
         content = "\n".join(line for _, line in group).encode()  # one object: cheap to send
         name = f"{len(group)} records from {places[0] or json.loads(group[0][1])['id']}"
-        yield Block(digest(key, places, content), (places, content), name)
+        yield Task(digest(key, places, content), (places, content), name)
 
 
-def blocks_of_text(text: Path, key: object, most: int | None = None) -> Iterator[Block]:
-    """Yields a text as blocks of whole lines, about `most`; `key`: what the result depends on besides the text."""
+def tasks_of_text(text: Path, key: object, most: int | None = None) -> Iterator[Task]:
+    """Yields a text in parts of whole lines, about `most`; `key`: what the result depends on besides the text."""
     name, size, begin = digest(sha256_of(text), key), text.stat().st_size, 0
     step = max(SIZE, size // most) if most else SIZE
     with open(text, "rb") as file:
@@ -71,13 +102,13 @@ def blocks_of_text(text: Path, key: object, most: int | None = None) -> Iterator
             file.seek(begin + step)
             file.readline()
             end = min(file.tell(), size)
-            yield Block(f"{name}.{begin}-{end}", (text, begin, end), f"{text}, bytes {begin} to {end}")
+            yield Task(f"{name}.{begin}-{end}", (text, begin, end), f"{text}, bytes {begin} to {end}")
             begin = end
 
 
-def lines_of_block(block: tuple[Path, int, int]) -> list[str]:
-    """Returns the lines of a block of `blocks_of_text`."""
-    path, begin, end = block
+def lines_of_part(part: tuple[Path, int, int]) -> list[str]:
+    """Returns the lines of a part of `tasks_of_text`."""
+    path, begin, end = part
     with open(path, "rb") as file:
         file.seek(begin)
         return file.read(end - begin).decode("utf-8").removesuffix("\n").split("\n")
@@ -94,15 +125,15 @@ class Blocks:
     workers: Workers = field(default_factory=Workers)
     sources: str = ""  # digest of other people's code that the results depend on
 
-    def map(self, function: Callable[[Any], Members], blocks: Iterable[Block]) -> Iterator[Path]:
-        """Yields the archive of the result of each block, in order.
+    def map(self, function: Callable[[Any], Block], tasks: Iterable[Task]) -> Iterator[Path]:
+        """Yields the archive of the block that is made of each task, in order.
 
         Raises:
             ValueError: an archive is not here, because its worker does not share the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        key = digest(versions(), self.sources)
-        keyed = (block._replace(digest=digest(key, block.digest)) for block in blocks)
+        key = digest(versions(), self.sources)  # the layout of archives is part of our sources
+        keyed = (task._replace(digest=digest(key, task.digest)) for task in tasks)
         for archive in self.workers.map(partial(_keep, self.folder, function), keyed):
             for _ in range(SECONDS_FOR_FILES):  # a shared folder may show a new file late
                 if archive.exists():
@@ -153,28 +184,15 @@ def blocks_of(out: Path, workers: Workers, sources: str = "") -> Blocks:
     return Blocks(out.absolute().with_name(f".{out.name}.blocks"), workers, sources)
 
 
-def read_member(archive: Path, name: str) -> bytes:
-    with zipfile.ZipFile(archive) as members:
-        return members.read(name)
-
-
-def _is_whole(archive: Path) -> bool:
-    """Tells whether a result is there, and not damaged by a crash of the machine."""
-    try:
-        with zipfile.ZipFile(archive) as members:
-            return members.testzip() is None
-    except (FileNotFoundError, zipfile.BadZipFile):
-        return False
-
-
-def _keep(folder: Path, function: Callable[[Any], Members], block: Block) -> Path:
+def _keep(folder: Path, function: Callable[[Any], Block], task: Task) -> Path:
     gc.set_threshold(MANY_OBJECTS)
-    path = folder / f"{block.digest}.zip"
-    if not _is_whole(path):
-        members = function(block.argument)
-        unfinished = path.with_suffix(f".{uuid4().hex}.partial")
-        with named_errors(folder), zipfile.ZipFile(unfinished, "x") as archive:
-            for name, content in members.items():
-                archive.writestr(name, content)
-        unfinished.replace(path)
+    path = folder / f"{task.digest}.zip"
+    with suppress(FileNotFoundError, zipfile.BadZipFile, KeyError):
+        Block.open(path)  # fails if it is not made yet, or damaged by a crash of the machine
+        return path
+    block = function(task.argument)
+    unfinished = path.with_suffix(f".{uuid4().hex}.partial")
+    with named_errors(folder):
+        block.save(unfinished)
+    unfinished.replace(path)
     return path

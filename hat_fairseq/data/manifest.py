@@ -1,11 +1,10 @@
 """The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
-import json
 import math
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from os import stat_result
@@ -47,6 +46,7 @@ class SplitReport:
     labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
     first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
     role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
+    words: Counter[str] = field(default_factory=Counter)  # how often each word goes into the BPE, if one is learned
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
     needed: Counter[str] = field(default_factory=Counter)  # limits that would do, see `RowEncoder`
     with_gold: str | None = None  # the first record with a gold target or label; None if there is none
@@ -70,23 +70,22 @@ class SplitReport:
         for side in self.lengths.keys() & row.streams.keys():
             self.lengths[side][len(row.streams[side]) + 1] += 1
 
-    def add(self, figures: str | bytes) -> None:
+    def add(self, later: Mapping[str, Any]) -> None:
         """Adds what `to_merge` of a later block has returned."""
-        later = json.loads(figures)
         self.documents += later["documents"]
         self.sentences += later["sentences"]
         self.with_gold = self.with_gold or later["with_gold"]
         self.without_gold = self.without_gold or later["without_gold"]
         self.first_with = later["first_with"] | self.first_with
-        for name in ("totals", "round_trip", "labels", "role_counts", "treatments"):
+        for name in ("totals", "round_trip", "labels", "role_counts", "words", "treatments"):
             getattr(self, name).update(later[name])
-        self.needed |= Counter(later.get("needed", {}))  # the greater ones
+        self.needed |= Counter(later["needed"])  # the greater ones
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
 
-    def to_merge(self) -> str:
-        """Returns all figures as JSON."""
-        return json_text({**vars(self), "kind": None}, ensure_ascii=True)
+    def to_merge(self) -> dict[str, Any]:
+        """Returns all figures as values of JSON."""
+        return {**vars(self), "kind": None}
 
     def check_gold(self, split: str) -> None:
         """Raises ValueError for a split without records, or in which only some records have targets or labels."""
@@ -189,10 +188,16 @@ def truncation(directory: str | Path, split: str) -> str | None:
     See `long_input.all_truncated`.
     """
     try:
-        figures = read_json(Path(directory) / FILE_NAME)["splits"][split]
-        return all_truncated(figures["lines"], figures["treatments"]["rows_over_limit"], figures["needed"])
-    except (OSError, ValueError, KeyError, TypeError):  # no manifest, one of an earlier version, or nothing truncated
+        return truncated(read_json(Path(directory) / FILE_NAME)["splits"][split])
+    except (OSError, ValueError, KeyError, TypeError):  # no manifest, or one of an earlier version
         return None
+
+
+def truncated(figures: Mapping[str, Any]) -> str | None:
+    """Says that every row of a split was truncated, by its figures in the manifest; else None."""
+    if not (needed := figures.get("needed")):
+        return None
+    return all_truncated(figures["lines"], figures["treatments"]["rows_over_limit"], needed)
 
 
 def answers_lost(split: Mapping[str, Any]) -> str:
@@ -205,37 +210,38 @@ def answers_lost(split: Mapping[str, Any]) -> str:
 
 def table(manifest: Mapping[str, Any]) -> str:
     """Returns the manifest's figures as a short table: one column for each split, and one for what the paper prints."""
-    splits, paper = manifest["splits"].values(), manifest["paper"]
-    rows = [["", *manifest["splits"], "paper" if paper else ""]]
+    rows = [["", *manifest["splits"], "paper" if manifest["paper"] else ""]]
+    for name, figures, in_paper in _rows(manifest):
+        rows.append([name, *(each if isinstance(each, str) else f"{each:,}" for each in figures), in_paper])
+    return "\n".join(aligned(rows, str.rjust))
 
-    def add(name: str, figures: Iterable[float | str], in_paper: str = "") -> None:
-        cells = (figure if isinstance(figure, str) else f"{figure:,}" for figure in figures)
-        rows.append([name.replace("_", " "), *cells, in_paper])
 
+def _rows(manifest: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], str]]:
+    """Name, figures of the splits and figure of the paper, for each row of the table."""
+    splits, paper = list(manifest["splits"].values()), manifest["paper"]
     printed = [paper.get("documents", {}).get(split, "-") for split in manifest["splits"]]
-    add("documents", [split["documents"] for split in splits], " / ".join(printed) if "documents" in paper else "")
+    yield "documents", [each["documents"] for each in splits], " / ".join(printed) if "documents" in paper else ""
     for name in ("lines", "sentences"):
-        add(name, [split[name] for split in splits])
-    first = next(iter(splits))
-    for name in filter(first["per_document"].__contains__, PAPER_ROWS):
-        add(f"{name} a document", [split["per_document"][name] for split in splits], paper.get(name, ""))
-    for name in filter(first.__contains__, ("source_tokens", "target_tokens")):
+        yield name, [each[name] for each in splits], ""
+    for name in filter(splits[0]["per_document"].__contains__, PAPER_ROWS):
+        figures = [each["per_document"][name] for each in splits]
+        yield f"{name} a document".replace("_", " "), figures, paper.get(name, "")
+    for name in filter(splits[0].__contains__, ("source_tokens", "target_tokens")):
         for figure in ("mean", "max"):
-            add(f"{name} a line, {figure}", [split[name][figure] for split in splits])
-    counts = [Counter(split.get("labels", {})) for split in splits]
-    total = sum(counts, Counter())
+            yield f"{name} a line, {figure}".replace("_", " "), [each[name][figure] for each in splits], ""
+    counts = [Counter(each.get("labels", {})) for each in splits]
+    total = sum(counts, Counter[str]())
     labels = sorted(total, key=lambda label: (-total[label], label))
     for label in labels[:LABEL_ROWS]:
-        rows.append([f"label {shown_label(label):.60}", *(f"{count[label]:,}" for count in counts), ""])
+        yield f"label {shown_label(label):.60}", [count[label] for count in counts], ""
     if others := labels[LABEL_ROWS:]:
-        add(f"{len(others):,} other labels", [sum(map(count.__getitem__, others)) for count in counts])
+        yield f"{len(others):,} other labels", [sum(map(count.__getitem__, others)) for count in counts], ""
     if isinstance(kind_of(manifest["options"]["kind"]), DocumentQuestionKind):
-        add("gold answers that no window has", list(map(answers_lost, splits)))
-    if any("round_trip" in split for split in splits):
-        trips = [split.get("round_trip") for split in splits]
+        yield "gold answers that no window has", list(map(answers_lost, splits)), ""
+    if any("round_trip" in each for each in splits):
+        trips = [each.get("round_trip") for each in splits]
         changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
-        add("target segments that come back changed", changed)
-        add("BLEU of what comes back", [f"{trip['bleu']:.2f}" if trip else "-" for trip in trips])
-    for name in sorted({name for split in splits for name in split["treatments"]}):
-        add(name, [split["treatments"].get(name, 0) for split in splits])
-    return "\n".join(aligned(rows, str.rjust))
+        yield "target segments that come back changed", changed, ""
+        yield "BLEU of what comes back", [f"{trip['bleu']:.2f}" if trip else "-" for trip in trips], ""
+    for name in sorted({name for each in splits for name in each["treatments"]}):
+        yield name.replace("_", " "), [each["treatments"].get(name, 0) for each in splits], ""

@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     columns, languages = columns_of(args.columns, args.number_ids), (args.source_language, args.target_language)
     reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
     options = resolve_options(vars(args), reader)
-    check_files(args, options)
+    check_folders(args, options)
     if args.root is None and reader.sources:  # a reader that needs --root says so before anything is written
         next(reader.lines(reader.splits[0], None, Counter()), None)
     if os.pathsep in str(args.out):
@@ -74,8 +74,8 @@ def main(args: argparse.Namespace) -> int:
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
         record = manifest.write_manifest(directory, reader, options, run.run(), run.inputs)
     print(manifest.table(record), f"wrote {args.out}", sep="\n")
-    for split in record["splits"]:
-        if note := manifest.truncation(args.out, split):
+    for split, figures in record["splits"].items():
+        if note := manifest.truncated(figures):
             print(f"warning: {split}: {note}", file=sys.stderr)
     return 0
 
@@ -213,7 +213,7 @@ def check_stated(options: Options, kind: Kind, stated: Mapping[str, Any]) -> Non
         )
 
 
-def check_files(args: argparse.Namespace, options: Options) -> None:
+def check_folders(args: argparse.Namespace, options: Options) -> None:
     """Raises ValueError for a file or a folder that nothing reads."""
     if args.bpe_dir is not None and (options.bpe == "learned" or not kind_of(options.kind).is_text):
         raise ValueError(

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import Block, Blocks, blocks_of_lines, digest, read_member
-from hat_fairseq.data.bpe import Bpe, LearnedBpe, letters_without_symbol
+from hat_fairseq.data.blocks import Block, Blocks, Task, digest, tasks_of_lines
+from hat_fairseq.data.bpe import LearnedBpe, letters_without_symbol
 from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import kind_of
@@ -56,7 +56,7 @@ class Run:
         self.dictionary = self.bin / self.kind.folder / "dict.txt"  # of the source, if it is fixed
         self.vocabulary = Vocabulary.open(self.options.vocabulary) if self.options.vocabulary else None
         self.reports = {split: SplitReport(self.kind) for split in self.reader.splits}
-        self.stored: dict[str, list[Path]] = {split: [] for split in self.reader.splits}  # blocks of stored records
+        self.stored: dict[str, list[Task]] = {split: [] for split in self.reader.splits}  # to encode
 
     def run(self) -> dict[str, SplitReport]:
         """Runs all stages; returns the figures of each split."""
@@ -73,7 +73,11 @@ class Run:
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
         self.learns = bpe is None
         self.clean()
-        pipeline = TextPipeline(self.options.settings(self.roles()), self.learn() if bpe is None else bpe)
+        if bpe is None:  # a joint one, of sources and targets
+            counted = self.reports[self.reader.splits[0]].words
+            bpe = LearnedBpe.learn(counted, self.options.num_codes)
+            counted.clear()  # it takes memory
+        pipeline = TextPipeline(self.options.settings(self.roles()), bpe)
         pipeline.save(self.bin)
         for split in self.reports:
             self.encode(split, pipeline)
@@ -88,11 +92,11 @@ class Run:
         for split, report in self.reports.items():
             counts: Counter[str] = Counter()  # of what the reader drops
             to_learn = self.learns and split == self.reader.splits[0]
-            function = partial(stages.clean_block, self.options, split.startswith("test"), to_learn)
+            function = partial(stages.clean_block, self.options, split, to_learn)
             with recorded_inputs() as inputs:
                 lines = islice(self.reader.lines(split, self.root, counts), self.options.limit)
-                blocks = blocks_of_lines(lines, digest(key, split, to_learn))
-                self.store(split, self.blocks.map(function, blocks), earlier)
+                tasks = tasks_of_lines(lines, digest(key, split, to_learn))
+                self.store(split, self.blocks.map(function, tasks), earlier)
             if not self.stored[split]:
                 left_out = [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items() if number]
                 read = [f"read {', '.join(map(str, sorted(inputs)[:3]))}"] if inputs else []
@@ -110,7 +114,7 @@ class Run:
         self.classes()  # refuses labels that the training split does not have before the long stages start
 
     def store(self, split: str, archives: Iterable[Path], earlier: set[object]) -> None:
-        """Writes the records of the blocks, and check their ids and their number.
+        """Writes the records of the blocks, and checks their ids and their number.
 
         `earlier` has ids and digests of the sources of earlier splits, without the records that are dropped; those of
         this one are added.
@@ -120,21 +124,15 @@ class Run:
         treatments = self.reports[split].treatments
         release = self.reader.release.get(split, ())
         expected = self.options.limit or next(iter(release), None)
-        headers = ((path, each) for path in archives for each in json.loads(read_member(path, "headers")))
-        with open(self.text / f"{split}.jsonl", "wb") as file:
-            for archive, (record_id, source, name) in progress(headers, f"{split}: read", expected):
-                if self.stored[split][-1:] != [archive]:  # the first record of a block
-                    self.stored[split].append(archive)
-                    file.write(read_member(archive, "records"))
-                    self.reports[split].add(read_member(archive, "figures"))
-                if record_id in ids:
-                    raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
-                ids.add(record_id)
-                if source is None:
-                    continue
-                known |= {record_id, source}
-                treatments["ids_in_an_earlier_split"] += record_id in earlier
-                treatments["sources_in_an_earlier_split"] += source in earlier
+        for record_id, source, name in progress(self.headers(split, archives), f"{split}: read", expected):
+            if record_id in ids:
+                raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
+            ids.add(record_id)
+            if source is None:
+                continue
+            known |= {record_id, source}
+            treatments["ids_in_an_earlier_split"] += record_id in earlier
+            treatments["sources_in_an_earlier_split"] += source in earlier
         earlier |= known
         if ids and release and self.options.limit is None and not self.options.partial and len(ids) not in release:
             raise ValueError(
@@ -143,47 +141,42 @@ class Run:
                 "--partial, or only the first N documents with --limit N"
             )
 
-    def learn(self) -> Bpe:
-        """Learns a joint BPE from all texts of the training split, sources and targets."""
-        words: Counter[str] = Counter()
-        train, stored = next(iter(self.stored.items()))
-        for archive in progress(stored, f"{train}: count words", len(stored), "blocks"):
-            words.update(json.loads(read_member(archive, "words")))
-        return LearnedBpe.learn(words, self.options.num_codes)
+    def headers(self, split: str, archives: Iterable[Path]) -> Iterator[list[str]]:
+        """Yields id, digest of the sources and name of each record of blocks, which are written."""
+        for archive in archives:
+            block = self.opened(split, archive)
+            append(self.directory, [block.files])
+            name = f"{block.headers[0][2]} to {block.headers[-1][2]}"
+            self.stored[split].append(Task(archive.name, archive, name))
+            yield from block.headers
+
+    def opened(self, split: str, archive: Path) -> Block:
+        """Returns a block, whose figures are added to those of its split."""
+        block = Block.open(archive)
+        self.reports[split].add(block.figures)
+        return block
 
     def encode(self, split: str, pipeline: TextPipeline) -> None:
         """Writes the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
         encoder, report = pipeline.encoder(chunk_by_source=split.startswith("test")), self.reports[split]
-        archives = self._encode_blocks(split, encoder)
+        negatives = self.options.negative_windows if split == "train" else 1.0
+        key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
+        tasks = [task._replace(digest=digest(key, task.digest)) for task in self.stored[split]]
+        archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), tasks)
+        encoded = (self.opened(split, each) for each in progress(archives, f"{split}: encode", len(tasks), "blocks"))
         if self.kind.fills_rows(encoder.settings):
-            documents = chain.from_iterable(map(stages.stored_units, archives))
-            texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
+            append(self.directory, self.packed(split, replace(encoder, counts=report.treatments), encoded))
         else:
-            texts = map(stages.files_of, archives)
-        append(self.directory, texts)
+            append(self.directory, (block.files for block in encoded))
         if not report.lengths["source"]:
             raise ValueError(f"{split}: no window has an answer, and the others are dropped; raise --negative-windows")
 
-    def _encode_blocks(self, split: str, encoder: RowEncoder) -> list[Path]:
-        """Encodes the blocks, and adds their figures to the report; returns their archives."""
-        negatives = self.options.negative_windows if split == "train" else 1.0
-        key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
-        names = ((path, read_member(path, "name").decode()) for path in self.stored[split])
-        blocks = (Block(digest(key, path.name), path, name) for path, name in names)
-        archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), blocks)
-        encoded = list(progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"))
-        for archive in encoded:
-            self.reports[split].add(read_member(archive, "figures"))
-        return encoded
-
-    def _packed(
-        self, split: str, encoder: RowEncoder, documents: Iterable[list[list[str]]]
-    ) -> Iterator[dict[str, bytes]]:
+    def packed(self, split: str, encoder: RowEncoder, blocks: Iterable[Block]) -> Iterator[dict[str, bytes]]:
         """Yields files of rows that are filled with the segments of consecutive documents, also of different blocks."""
+        documents = (document for block in blocks for document in json.loads(block.records))
         rows = (Row("", 0, 1, {"source": tokens}) for tokens in pack_documents(encoder, documents))
         while chunk := list(islice(rows, 1000)):
-            texts = stages.lines_of_rows(chunk, split, self.reports[split])
-            yield {name: text.encode() for name, text in texts.items()}
+            yield stages.lines_of_rows(chunk, split, self.reports[split])
 
     def write_labels(self, roles: tuple[str, ...]) -> None:
         """Writes the dictionaries of labels and of roles, if there are any."""

@@ -45,7 +45,7 @@ class Divided(NamedTuple):
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
-        """Returns what was divided."""
+        """Returns what was divided, without letters."""
         by_splitter, texts, words = value
         return cls(list(map(Sentence, texts, words or texts)), by_splitter)
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..data.blocks import Block, Members, blocks_of, digest, read_member
+from ..data.blocks import Block, Task, blocks_of, digest
 from ..data.dictionary import DICTIONARIES
-from ..data.files import json_text, replaced_json, sha256_of
+from ..data.files import replaced_json, sha256_of
 from ..data.outputs import locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.record import Record
@@ -135,13 +135,12 @@ class Job(ABC):
     def model(self) -> Any:
         return self.make_model(self.files.load())
 
-    def __call__(self, records: Sequence[Record]) -> Members:
+    def __call__(self, records: Sequence[Record]) -> Block:
         """Returns the lines, counts of what the pipeline has changed, and the limits that would truncate nothing."""
         before = Counter(self.model.pipeline.counts)
         lines = self.lines(records)
         counts = self.model.pipeline.counts - before
-        needed = self.model.pipeline.needed
-        return {"lines": replaced_json(lines), "counts": json_text(counts), "needed": json_text(needed)}
+        return Block(records=replaced_json(lines), figures={"counts": counts, "needed": self.model.pipeline.needed})
 
 
 @contextmanager
@@ -158,9 +157,10 @@ def results_of(
     def lines() -> Iterator[Any]:
         archives = blocks.map(job, _batches(job, records, size))
         for archive in progress(archives, what, -(-len(records) // size), "batches"):
-            counts.update(json.loads(read_member(archive, "counts")))
-            needed.update(Counter(json.loads(read_member(archive, "needed"))) - needed)  # the greater ones
-            yield from json.loads(read_member(archive, "lines"))
+            block = Block.open(archive)
+            counts.update(block.figures["counts"])
+            needed.update(Counter(block.figures["needed"]) - needed)  # the greater ones
+            yield from json.loads(block.records)
         check_readable(counts)
 
     refusal = f"another process is writing {out}; name another file"
@@ -179,10 +179,10 @@ def results_of(
     log_changes(counts, needed)
 
 
-def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Block]:
+def _batches(job: Job, records: Sequence[Record], size: int) -> Iterator[Task]:
     key = digest(job)
     for start in range(0, len(records), size):
         batch = list(records[start : start + size])
         names = ", ".join(repr(record.id) for record in batch[:NAMED])
         more = f" and {len(batch) - NAMED} more" if len(batch) > NAMED else ""
-        yield Block(digest(key, *batch), batch, f"the batch of documents {names}{more}")
+        yield Task(digest(key, *batch), batch, f"the batch of documents {names}{more}")

@@ -1,16 +1,19 @@
 """A run of `hat preprocess` in blocks: the bytes of the result do not depend on them, and a killed run goes on."""
 
+import json
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from commands import environment, read_lines, write_lines
 
 from hat_fairseq import cli
 from hat_fairseq.data import blocks
+from hat_fairseq.data.blocks import Block, Blocks, Task
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.rows import Row
@@ -101,13 +104,42 @@ def test_rows_with_other_streams_are_refused(at_once: bool, tmp_path: Path) -> N
     (tmp_path / "bin").mkdir()
 
     def pieces(part: list[Row]) -> dict[str, bytes]:
-        lines = lines_of_rows(part, "train", SplitReport(KINDS["classification"]))
-        return {name: text.encode() for name, text in lines.items()}
+        return lines_of_rows(part, "train", SplitReport(KINDS["classification"]))
 
     append(tmp_path, [pieces(rows[:1]), {}, pieces(rows[:1])])
     assert (tmp_path / "text/train.label").read_text() == "y\ny\n"
     with pytest.raises(ValueError, match=r"rows differ in their files: expected .*train\.label.* of every row"):
         append(tmp_path, [pieces(rows)] if at_once else [pieces(rows[:1]), pieces(rows[1:])])
+
+
+def made_of(text: str) -> Block:
+    return Block(
+        [[text, None, "\ud800"]], json.dumps(text), {"words": {"\ud800": 2}}, {"text/a": text.encode(), "b": b"\0"}
+    )
+
+
+@pytest.mark.parametrize("damage", ["", "cut", "changed", "gone", "of another layout"])
+def test_a_block_there_and_back(damage: str, tmp_path: Path) -> None:
+    """What is not as it was written is made anew."""
+    stored, calls = Blocks(tmp_path / "blocks"), list[str]()
+
+    def counted(text: str) -> Block:
+        calls.append(text)
+        return made_of(text)
+
+    tasks = [Task("0" * 32, "One.", "the first"), Task("1" * 32, "Two.", "the second")]
+    for _ in range(2):
+        archives = list(stored.map(counted, tasks))
+        assert [Block.open(archive) for archive in archives] == [made_of("One."), made_of("Two.")]
+        content = archives[0].read_bytes()
+        if damage == "gone":
+            archives[0].unlink()
+        elif damage == "of another layout":
+            with ZipFile(archives[0], "w") as archive:
+                archive.writestr("records", "One.")
+        elif damage:
+            archives[0].write_bytes(content[:-9] if damage == "cut" else content.replace(b"One.", b"Two."))
+    assert calls == ["One.", "Two."] + ["One."] * bool(damage)
 
 
 def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
