@@ -23,6 +23,7 @@ _HAN, _KANA, _HANGUL = r"\p{Han}", r"[\p{Hiragana}\p{Katakana}]", r"\p{Hangul}"
 # The same scripts by ISO 15924, for languages. The first ones have no space after a sentence either.
 _EAST_ASIAN = {"Hani", "Hans", "Hant", "Hanb", "Jpan", "Hira", "Kana", "Hrkt", "Bopo", "Yiii", "Tang", "Nshu"}
 _SOUTH_EAST_ASIAN = {"Thai", "Laoo", "Mymr", "Khmr", "Tibt", "Lana", "Tale", "Talu", "Tavt", "Bali", "Java", "Cham"}
+_WITHOUT_SPACES = _EAST_ASIAN | _SOUTH_EAST_ASIAN
 
 LEAST_UNSPACED = 0.25  # of all letters: such a character stands for several letters of an alphabet
 LEAST_KANA = 0.1  # of Han and kana: Chinese texts quote single Japanese names
@@ -68,7 +69,7 @@ def usual_script(code: str) -> str:
 
 def has_spaces(code: str) -> bool:
     """Tells whether the words of a language have spaces between them; true for an unknown one."""
-    return usual_script(code) not in _EAST_ASIAN | _SOUTH_EAST_ASIAN
+    return usual_script(code) not in _WITHOUT_SPACES
 
 
 def has_space_after_sentence(code: str) -> bool:

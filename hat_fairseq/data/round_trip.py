@@ -30,11 +30,6 @@ def running_text(segments: Iterable[str], settings: Settings, side: str) -> str:
     return text if has_space_after_sentence(language) else SPACE_AFTER_SENTENCE.sub("", text)
 
 
-def is_exact(settings: Settings, bpe: str) -> bool:
-    """Returns whether every target comes back as it was written; `bpe`: the kind of BPE."""
-    return settings.target_tokenizer == "none" and bpe != "sentencepiece"
-
-
 def compare(written: Sequence[str], back: Sequence[str], language: str) -> Counter[str]:
     """Returns figures to add up: how many segments of a document come back changed, and the sums that BLEU needs."""
     score = _bleu(language).corpus_score([join_sentences(back, language)], [[join_sentences(written, language)]])

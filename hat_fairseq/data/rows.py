@@ -21,7 +21,7 @@ from hat_fairseq.data.long_input import (
 )
 from hat_fairseq.data.options import POLICIES, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.round_trip import compare, is_exact, running_text
+from hat_fairseq.data.round_trip import compare, running_text
 from hat_fairseq.data.sentences import Divided, Sentence
 from hat_fairseq.data.text import BOS_TOKEN, EOS_TOKEN
 
@@ -159,7 +159,8 @@ class RowEncoder:
     def target(self, target: Divided) -> list[list[str]]:
         """Returns the tokens of each sentence or segment of a target; counts which of them come back."""
         segments, settings = self.tokenize(target.sentences, "target"), self.settings
-        if self.round_trip is not None and not is_exact(settings, self.bpe.kind):
+        is_exact = settings.target_tokenizer == "none" and self.bpe.kind != "sentencepiece"  # each comes back
+        if self.round_trip is not None and not is_exact:
             texts = [each.text for each in target.sentences]
             back = [running_text([self.bpe.decode(each)], settings, "target") for each in segments]
             self.round_trip.update(compare(texts, back, settings.target_language))

@@ -26,6 +26,7 @@ from ..data.files import json_text
 from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.kinds.sequences import BYTES
 from ..data.options import Options
+from ..data.printed import aligned
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 from ..networks.units import UNLIMITED
 from ..recipes import command as recipes
@@ -234,7 +235,7 @@ def table(plan: Mapping[str, Any]) -> str:
         f"on each {_flags(plan['batch'])}",
         f"documents of {document['source']:,} source{target} tokens, a marker every {document['marker_every']} tokens",
         "\nGiB on each device",
-        *(f"{part:12}{plan[part] / GIB:7.2f}" for part in PARTS),
+        *aligned([[part, f"{plan[part] / GIB:.2f}"] for part in PARTS], str.rjust),
     ]
     if "memory" in plan:
         fitting = _flags(plan["largest"] or {}) or "not even the smallest batch fits"

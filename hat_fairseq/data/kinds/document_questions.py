@@ -51,7 +51,7 @@ from hat_fairseq.data.text import is_blank
 from hat_fairseq.options import option
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
-NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs
+NO_PARAGRAPH = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs
 
 
 @dataclass(frozen=True)
@@ -263,13 +263,13 @@ def _label_rows(
     rows: Sequence[Row],
     counts: Counter[str],
 ) -> None:
-    """Label the rows that have the answer, and all others with `NO_LABEL`.
+    """Label the rows that have the answer, and all others with `NO_PARAGRAPH`.
 
     A row has a short answer, from the start of its first span to the end of its last one, if all of it is there; a
     paragraph without short answer likewise, but if no row has all of it, each row with a piece of it.
     """
     for row in rows:
-        row.streams["label"] = NO_LABEL
+        row.streams["label"] = NO_PARAGRAPH
     number = annotation.paragraph
     if number is None:
         return
@@ -291,7 +291,7 @@ def _label_rows(
         for row, (marker, tokens) in zip(rows, places, strict=True):
             if marker and tokens.stop - tokens.start >= least:
                 row.streams["label"] = [*NO_ANSWER, str(marker), annotation.yes_no or "paragraph"]
-    counts["examples_left_without_answer"] += all(row.label == NO_LABEL for row in rows)
+    counts["examples_left_without_answer"] += all(row.label == NO_PARAGRAPH for row in rows)
 
 
 def _place(row: Row, paragraph: int) -> tuple[int, slice]:

@@ -92,28 +92,21 @@ class DocumentKind(Kind):
         EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
         `split_sentences`.
         """
-        question = () if record.question is None else (normalise(record.question, counts),)
-        if question and settings.aligned:
+        if record.question is not None and settings.aligned:
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
-        if record.text is None:
-            source = _normalised(record.elements, counts)
-        else:
-            source = split_text(record, record.text, settings, counts)
-        target, roles = None if record.target is None else _normalised(record.target, counts), None
+        question = [] if record.question is None else [normalise(record.question, counts)]
+        source, target, roles = source_of(record, settings, counts), target_of(record, counts), None
         if settings.aligned and record.text is None and target is not None:
-            languages = settings.source_language, settings.target_language
-            pairs = align(record.name, source, target, policy, languages, counts)
-            source, target = map(list, zip(*pairs, strict=True))
+            source, target = aligned_sides(record, source, target, policy, settings, counts)
         elif record.roles is not None:
-            roles = (*[QUESTION] * len(question), *_clean_roles(record, source, settings, counts))
-        sentences = (*question, *_with_text(source, "sentences_empty", counts))
-        target = None if target is None else _with_text(target, "target_sentences_empty", counts)
-        record = _with_clean_references(record, counts)
-        record = record.with_sentences(sentences, roles, None if target is None else tuple(target))
+            roles = (*[QUESTION] * len(question), *clean_roles(record, source, settings, counts))
+        sentences = (*question, *nonempty(source, "sentences_empty", counts))
+        shown = None if target is None else tuple(nonempty(target, "target_sentences_empty", counts))
+        record = with_clean_references(record, counts).with_sentences(sentences, roles, shown)
         divider = Divider(settings, counts)
         texts = self.divide(divider, record)
-        return Prepared(record, texts, None if target is None else Divided(divider.words(target, "target")))
+        return Prepared(record, texts, None if shown is None else Divided(divider.words(shown, "target")))
 
     def divide(self, divider: Divider, record: Any) -> list[Divided]:
         """Separates the words of a cleaned document, whose sentences are divided; ValueError if it lacks roles."""
@@ -189,18 +182,35 @@ def _roles_of(record: Any, known: Texts | None = None) -> Texts:
     return roles
 
 
-def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
-    return [normalise(sentence, counts) for sentence in sentences or ()]
+def source_of(record: Document, settings: Settings, counts: Counter[str]) -> list[str]:
+    """Returns the normalised sentences of running text, or turns and sentences, some of which may be empty then."""
+    if record.text is not None:
+        return split_text(record, record.text, settings, counts)
+    return [normalise(each, counts) for each in record.elements or ()]
 
 
-def _with_text(sentences: Sequence[str], name: str, counts: Counter[str]) -> list[str]:
-    """The sentences that show something; `name` counts the others."""
+def target_of(record: Document, counts: Counter[str]) -> list[str] | None:
+    """Returns the normalised sentences of the target, some of which may be empty; None without a target."""
+    return None if record.target is None else [normalise(each, counts) for each in record.target]
+
+
+def aligned_sides(
+    record: Document, source: list[str], target: list[str], policy: str, settings: Settings, counts: Counter[str]
+) -> tuple[list[str], list[str]]:
+    """Returns as many segments of the source as of the target, none of them empty; see `align`."""
+    languages = settings.source_language, settings.target_language
+    pairs = align(record.name, source, target, policy, languages, counts)
+    return [each for each, _ in pairs], [each for _, each in pairs]
+
+
+def nonempty(sentences: Sequence[str], name: str, counts: Counter[str]) -> list[str]:
+    """Returns the sentences that show something; `name` counts the others."""
     counts[name] += sentences.count("")
     return list(filter(None, sentences))
 
 
-def _clean_roles(record: Document, source: Sequence[str], settings: Settings, counts: Counter[str]) -> list[str]:
-    """The roles of the turns that have text; ValueError for an empty one that the settings need."""
+def clean_roles(record: Document, source: Sequence[str], settings: Settings, counts: Counter[str]) -> list[str]:
+    """Returns the roles of the turns that have text; ValueError for an empty one that the settings need."""
     pairs = zip(record.roles or (), source, strict=True)
     roles = [normalise(role, counts) if sentence else None for role, sentence in pairs]
     if "" in roles and (settings.roles or settings.role_in_text):
@@ -208,12 +218,12 @@ def _clean_roles(record: Document, source: Sequence[str], settings: Settings, co
     return [role for role in roles if role is not None]
 
 
-def _with_clean_references(record: Document, counts: Counter[str]) -> Document:
-    """The document with the sentences of its other references that show something; one without any is dropped."""
+def with_clean_references(record: Document, counts: Counter[str]) -> Document:
+    """Returns the document with what its other references show; one that shows nothing is dropped."""
     if not record.other_references:
         return record
-    references = [_normalised(each, counts) for each in record.other_references]
-    shown = [_with_text(each, "target_sentences_empty", counts) for each in references if any(each)]
+    references = [[normalise(each, counts) for each in lines] for lines in record.other_references]
+    shown = [nonempty(each, "target_sentences_empty", counts) for each in references if any(each)]
     counts["references_empty"] += len(references) - len(shown)
     counts["references_not_trained_on"] += len(shown)
     return replace(record, other_references=tuple(map(tuple, shown)))
