@@ -134,15 +134,15 @@ class Record:
         label: Any = getattr(self, "label", None)
         labels = (label,) if isinstance(label, str) else getattr(self, "labels", None) or ()  # texts of the user
         if not all(map(is_unicode, (self.id, *labels))):
-            raise ValueError(f"{self.name}: its id or label has a lone surrogate, which UTF-8 cannot represent")
+            raise ValueError(f"{self.place}: its id or label has a lone surrogate, which UTF-8 cannot represent")
         if is_blank(self.id) or any(character in self.id for character in "\t\r\n"):
-            raise ValueError(f"{self.name}: its id is empty or contains a tab or a line break")
+            raise ValueError(f"{self.place}: its id is empty or contains a tab or a line break")
         if any(map(is_blank, labels)):
-            raise ValueError(f"{self.name} has an empty label")
+            raise ValueError(f"{self.place} has an empty label")
         forms = [name for name in self.one_of if getattr(self, name) is not None]
         if self.one_of and len(forms) != 1:
             present = " and ".join(forms) or "none"
-            raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {present}")
+            raise ValueError(f"{self.place}: give exactly one of {', '.join(self.one_of)}, not {present}")
 
     @property
     def parts(self) -> tuple[Text, ...]:
@@ -153,6 +153,11 @@ class Record:
     def name(self) -> str:
         """Returns for messages the id, and the origin where it is known."""
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
+
+    @property
+    def place(self) -> str:
+        """Returns what opens the message about a record that cannot be: its origin, if that is known, and its id."""
+        return f"{self.origin}: document {self.id!r}" if self.origin else self.name
 
     def texts(self) -> tuple[Text, ...]:
         """Returns all texts that the model reads, by which records are compared; here the parts."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -81,11 +81,9 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text", way_out:
     `way_out`: the end of the message about an unknown key, which it may name as `{0}`.
     """
     kind = kind_of(kind)
-    if isinstance(value, dict):
-        with at(where):
-            value = _repaired(value, where, kind)
-    record: Record = decode(kind.record, value, where, way_out)
-    return replace(record, origin=where)  # not before: the messages above have it already
+    with at(where):
+        values = _decoded(kind.record, _repaired(value, where, kind) if isinstance(value, dict) else value, way_out)
+    return kind.record(**values, origin=where)  # which opens its messages
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -138,23 +136,25 @@ def json_line(record: Record) -> str:
         return unicode_json(record_to_json(record))
 
 
-def decode(cls: Any, value: Any, where: str, way_out: str = "") -> Any:
-    """Makes a dataclass of a JSON object whose keys are its fields; every ValueError begins with `where`.
+def _decoded(cls: Any, value: Any, way_out: str = "") -> dict[str, Any]:
+    """The fields of a dataclass in a JSON object, whose keys they are; ValueError for what it cannot have."""
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, found {value!r:.60}")
+    keys, required = _keys(cls)
+    if names := ALIASES.get(cls):
+        value = {names[key] if names.get(key, key) not in value else key: item for key, item in value.items()}
+    if unknown := value.keys() - keys.keys():
+        known, key = ", ".join(_written(cls)), min(unknown)
+        raise ValueError(f"unknown key {key!r}; known are {known}{way_out.format(key)}")
+    if missing := required - value.keys():
+        raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
+    return {key: keys[key][0](item, key) for key, item in value.items()}
 
-    `way_out`: as of `record_from_json`.
-    """
-    with at(where):
-        if not isinstance(value, dict):
-            raise ValueError(f"expected a JSON object, found {value!r:.60}")
-        keys, required = _keys(cls)
-        if names := ALIASES.get(cls):
-            value = {names[key] if names.get(key, key) not in value else key: item for key, item in value.items()}
-        if unknown := value.keys() - keys.keys():
-            known, key = ", ".join(_written(cls)), min(unknown)
-            raise ValueError(f"unknown key {key!r}; known are {known}{way_out.format(key)}")
-        if missing := required - value.keys():
-            raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
-        return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
+
+def _object(cls: Any, value: Any, name: str) -> Any:
+    """Makes a dataclass of a JSON object inside of a record; `name` opens the message of a ValueError."""
+    with at(name):
+        return cls(**_decoded(cls, value))
 
 
 def _plain(value: Any) -> Any:
@@ -187,7 +187,7 @@ def _decoder(hint: Any) -> Decode:
     """For str, int, a mapping, a tuple of any length, a dataclass, any of them or None, or a str or a tuple."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint):
-        return lambda value, name: decode(hint, value, name)
+        return partial(_object, hint)
     if origin is tuple:
         return partial(_items, arguments[0], _decoder(arguments[0]))
     if origin in (Union, UnionType):

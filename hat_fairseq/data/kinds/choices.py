@@ -65,9 +65,9 @@ class Candidates(Record, reads=("question", "text", "segments"), one_of=("text",
 
 def _check_choices(record: Any, name: str) -> None:
     if (count := len(record.choices)) < 2:
-        raise ValueError(f"{record.name} has {count} {name}; at least two are needed")
+        raise ValueError(f"{record.place} has {count} {name}; at least two are needed")
     if record.label is not None and record.label not in range(count):
-        raise ValueError(f"{record.name} has the label {record.label}; the {name} have the numbers 0 to {count - 1}")
+        raise ValueError(f"{record.place} has the label {record.label}; the {name} have the numbers 0 to {count - 1}")
 
 
 class NumberedKind(LabelledKind):

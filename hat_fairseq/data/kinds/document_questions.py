@@ -70,9 +70,9 @@ class DocumentQuestion(Record, reads=("question", "paragraphs"), gold="annotatio
                 continue
             if number not in range(count):
                 known = f"{count} paragraphs, counted from 0" if count else "no paragraphs"
-                raise ValueError(f"{self.name} has {known}, and an annotation of paragraph {number}")
+                raise ValueError(f"{self.place} has {known}, and an annotation of paragraph {number}")
             for answer in annotation.spans:
-                answer.check(self.paragraphs[number], f"{self.name}, paragraph {number}")
+                answer.check(self.paragraphs[number], f"{self.place}, paragraph {number}")
 
 
 @dataclass(frozen=True)

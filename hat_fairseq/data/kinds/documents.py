@@ -43,7 +43,7 @@ class Document(
         super().__post_init__()
         if self.roles is not None and None in self.roles:
             number = self.roles.index(None) + 1
-            raise ValueError(f"{self.name}: turn {number} has neither role nor speaker, but others have")
+            raise ValueError(f"{self.place}: turn {number} has neither role nor speaker, but others have")
 
     @cached_property
     def elements(self) -> Texts | None:

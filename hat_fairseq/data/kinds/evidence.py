@@ -77,18 +77,18 @@ class Evidence(
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.evidence is not None and self.spans is not None:
-            raise ValueError(f"{self.name}: evidence and spans are two forms of the same thing; give one of them")
+            raise ValueError(f"{self.place}: evidence and spans are two forms of the same thing; give one of them")
         for key, values in (("evidence", self.evidence), ("spans", self.spans), ("lines", self.lines)):
             if values is not None and len(values) != len(self.questions):
-                raise ValueError(f"{self.name}: {key} is for {len(values)} questions of {len(self.questions)}")
+                raise ValueError(f"{self.place}: {key} is for {len(values)} questions of {len(self.questions)}")
         if self.text is not None and (self.evidence is not None or self.lines is not None):
-            raise ValueError(f"{self.name}: evidence of running text is spans, because sentences are not numbered yet")
+            raise ValueError(f"{self.place}: evidence of running text is spans, because sentences are not numbered yet")
         count = len(self.elements or ())
         for key, values in (("evidence", self.evidence), ("lines", self.lines)):
             if wrong := [number for numbers in values or () for number in numbers if number not in range(count)]:
-                raise ValueError(f"{self.name}: {wrong[0]} in {key} is not one of 0 to {count - 1}")
+                raise ValueError(f"{self.place}: {wrong[0]} in {key} is not one of 0 to {count - 1}")
         for answer in (each for answers in self.spans or () for each in answers):
-            answer.check(raw_text(self), self.name)
+            answer.check(raw_text(self), self.place)
 
     @cached_property
     def elements(self) -> Texts | None:

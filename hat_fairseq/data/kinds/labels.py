@@ -54,7 +54,7 @@ class LabelledWords(Record, reads=("words",), gold="labels", repairs={"labels": 
 
 def _check_labels(record: Any, elements: str) -> None:
     if record.labels is not None and len(record.labels) != (count := len(getattr(record, elements))):
-        raise ValueError(f"{record.name} has {len(record.labels)} labels for {count} {elements}")
+        raise ValueError(f"{record.place} has {len(record.labels)} labels for {count} {elements}")
 
 
 class ClassificationKind(LabelledKind):

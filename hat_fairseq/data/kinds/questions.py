@@ -48,7 +48,7 @@ class Question(Record, reads=("question", "text"), gold="answers"):
     def __post_init__(self) -> None:
         super().__post_init__()
         for answer in self.answers or ():
-            answer.check(self.text, self.name)
+            answer.check(self.text, self.place)
 
 
 @dataclass
