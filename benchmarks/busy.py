@@ -5,11 +5,11 @@
 
 Each contender is a process with another `GOMP_SPINCOUNT`, which libgomp reads when torch is imported; its default is
 300,000, and the `hat` commands set 3,000. CTranslate2 has OpenMP threads of its own. In every round each contender
-computes once alone and once beside two processes that do nothing but compute; on two cores a fair share is then half of
-the time, so that twice the quiet time is the best that a program can do. Texts are drawn words. `generation` is the
+computes once alone and once beside two processes that do nothing but compute; on two cores a program of two threads can
+expect to take about twice the quiet time; parts on one thread get more. Texts are drawn words. `generation` is the
 packaged model of the demo on 16 documents of 120 words, `ask` a question on a meeting of 300 turns with the packaged
-model on MiniLM, `prediction` a `hierarchical_transformer` of MiniLM's size on 8 documents of 1,024 tokens, `update` one
-of the recipe ami_small, and `search` a BART of 4 + 4 layers of width 256 on 4 documents of 512 tokens.
+model on MiniLM, `prediction` a `hierarchical_transformer` of MiniLM's size on 8 documents of 1,024 tokens, `update`
+four of the recipe ami_small, and `search` a BART of 4 + 4 layers of width 256 on 4 documents of 512 tokens.
 """
 
 import contextlib

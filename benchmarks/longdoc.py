@@ -2,8 +2,8 @@
 """What does an attention over long documents bring to an encoder? Its own weights, beside words and chunks.
 
     hat import minilm --package minilm
-    python studies/longdoc.py minilm labels=DIR sentences=DIR passages=DIR --out longdoc
-    python studies/longdoc.py minilm labels=DIR --arm 'wide=hat_roberta no_hierarchy=true encoder_attention=window \
+    python benchmarks/longdoc.py minilm labels=DIR sentences=DIR passages=DIR --out longdoc
+    python benchmarks/longdoc.py minilm labels=DIR --arm 'wide=hat_roberta no_hierarchy=true encoder_attention=window \
         attention_window=256'
 
 ENCODER is a folder of `hat import`. DIR has train.jsonl, valid.jsonl and test.jsonl: documents with a label
@@ -12,16 +12,18 @@ are written, the runs as a table (`.csv.gz`) and a plot (`.svg`).
 
 The embeddings and the lower two thirds of the layers read a document in chunks of 512 tokens, once for all arms. In an
 arm the upper layers have its attention over the whole document, from the same weights. Nothing of the encoder is
-trained, so arms with parts of their own, such as HAT's sentences or cross-segment layers, are left to
-studies/pretrained_hierarchy.py, which trains the upper layers. The vector of a sentence or turn is the mean of the
-states of its tokens, of length 1. `whole encoder` gives all layers full attention over the whole document, where the
-encoder has positions for it. `alone` and `in context` are the vectors of `hat embed`: each sentence by itself, and
-chunks that overlap. `first 512` has the vectors of `chunks`, and none of what follows.
+trained, so attentions that add something to a layer (HAT's sentences, cross-segment layers, Poolingformer's second
+level) are left to studies/pretrained_hierarchy.py, which trains the upper layers. The vector of a sentence or turn is
+the mean of the states of its tokens, of length 1. `whole encoder` gives all layers full attention over the whole
+document, where the encoder has positions for it. `alone` and `in context` are the vectors of `hat embed --alone` and
+`--context 0`: each sentence by itself, and chunks that overlap. `first 512` has the vectors of `chunks`, and none of
+what follows. A token reads up to 512 keys in `chunks`, 257 in `windows of 128`, 192 in `blocks of 64` and 128 in
+`segments of 128`.
 
 Labels of documents and sentences come from the heads of `hat recipe run labels` and `sentence_labels` without words,
-trained three times. Passages are ranked by the cosine of question and turn, without training, alone and with BM25.
-Words are `hat score --baselines`, tuned on the validation documents. A difference is to `chunks`; intervals (95 %)
-draw test documents and trainings.
+trained three times, after the last epoch. Passages are ranked by the cosine of question and turn, without training,
+alone and with the sum of its z score and that of BM25. Words are `hat score --baselines`, tuned on the validation
+documents. A difference is to `chunks`; intervals (95 %) draw test documents and trainings.
 """
 
 import argparse
@@ -31,13 +33,14 @@ import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from harness import forget_peak, peak_memory, record_of
+from harness import Facts, Job, forget_peak, peak_memory, process_of, record_of
 from intervals import Figure, figure_of, holm
 from page import pyplot_of, table
 from study_table import Run, write_runs
@@ -70,19 +73,16 @@ ALONE, CONTEXT, CHUNKS, FIRST, WHOLE, WORDS = (
 Settings = dict[str, Any]
 
 
-def arms_of(layers: int, upper: int) -> dict[str, tuple[str, Settings]]:
+def arms_of(layers: int) -> dict[str, tuple[str, Settings]]:
     """The network and the settings of each arm; the others of the encoder stay."""
     plain = {"no_hierarchy": True}
     window = {**plain, "encoder_attention": "window", "attention_window": 128}
-    pooling = {"encoder_attention": "pooling", "attention_window": 64, "pooling_window": 256, "key_pooling": "mean"}
     blocks = {"sparse_block": 64, "sparse_window": 3, "sparse_first": 0, "sparse_last": 0, "sparse_random": 0}
     segments = {"layout": "|".join("S" * layers), "max_segments": 1 << 14}
-    above = {"encoder_attention_layers": f"{upper}-{layers - 1}", "pooling_variant": "share-weights"}
     return {
         CHUNKS: ("hierarchical_transformer", {**segments, "segment_length": CHUNK}),
         "segments of 128": ("hierarchical_transformer", {**segments, "segment_length": 128}),
         "windows of 128": ("hat_roberta", window),
-        "windows + pooling": ("hat_roberta", {**plain, **pooling, **above}),
         "blocks of 64": ("ernie_sparse", {**plain, **blocks}),
         "full": ("hat_roberta", plain),
     }
@@ -128,7 +128,7 @@ class Encoders:
         self.units = self.network("hat_units", about).core
         self.whole = self.network("hat_roberta", self.settings).core
         self.arms, self.refused = dict[str, Any](), dict[str, str]()
-        for name, (network, settings) in {**arms_of(layers, self.lower), **more}.items():
+        for name, (network, settings) in {**arms_of(layers), **more}.items():
             try:
                 self.arms[name] = self.network(network, self.changed(network, settings)).core
             except ValueError as error:
@@ -234,17 +234,32 @@ def named_by_segments(name: str) -> str:
     return re.sub(r"(?<=layers\.)(\d+)\.", r"\1.segment_wise.", name.replace(".sentence_encoder.", "."))
 
 
-def memory_of(encoders: Encoders, tokens: int) -> dict[str, int]:
-    """The peak bytes above the weights of each arm on one document of drawn tokens."""
-    ids, most = torch.randint(10, 1000, (1, tokens), generator=torch.Generator().manual_seed(1)), dict[str, int]()
-    with torch.no_grad():
-        below = states_of(encoders.arms[CHUNKS], ids, slice(None, encoders.lower))
-        for name, encoder in encoders.arms.items():
-            forget_peak()
-            before = peak_memory()
-            states_of(encoder, ids, slice(encoders.lower, None), below)
-            most[name] = max(0, peak_memory() - before)
+def memory_of(folder: Path, more: dict[str, tuple[str, Settings]], names: Sequence[str], tokens: int) -> dict[str, int]:
+    """The peak bytes above the weights of the upper layers of each arm on one document, in a process of its own."""
+    most = dict[str, int]()
+    for name in names:
+        setting = {"name": "memory", "folder": str(folder), "more": more, "tokens": tokens}
+        with process_of(memory_job, name, setting) as ask:
+            ask("step")
+            most[name] = ask("end")["bytes_above_weights"]
     return most
+
+
+def memory_job(name: str, setting: dict[str, Any]) -> Job:
+    encoders = Encoders(Path(setting["folder"]), setting["more"])
+    ids = torch.randint(10, 1000, (1, setting["tokens"]), generator=torch.Generator().manual_seed(1))
+    below = torch.randn(1, setting["tokens"], encoders.settings["encoder_embed_dim"])
+    with torch.no_grad():
+        states_of(encoders.arms[name], ids[:, :64], slice(encoders.lower, None), below[:, :64])
+    forget_peak()
+    before = peak_memory()
+
+    @torch.no_grad()
+    def step() -> Facts:
+        states_of(encoders.arms[name], ids, slice(encoders.lower, None), below)
+        return {}
+
+    return Job(step, {}, lambda: {"bytes_above_weights": max(0, peak_memory() - before)})
 
 
 Scores = dict[str, dict[str, tuple[float, float]]]
@@ -330,12 +345,13 @@ class Passages:
         yield WORDS, self.scores(self.words)
 
     def arm(self, name: str) -> Iterator[tuple[int, str, Scores]]:
-        cosines = []
+        cosines, both = [], []
         for each, words in zip(self.test, self.words, strict=True):
             assert each.asked is not None
             read = (each.asked @ each.vectors[name].T).numpy()
-            cosines.append(np.pad(read, [(0, 0), (0, words.shape[1] - read.shape[1])], constant_values=-1.0))
-        both = [standardised(a) + standardised(b) for a, b in zip(cosines, self.words, strict=True)]
+            unread = [(0, 0), (0, words.shape[1] - read.shape[1])]
+            cosines.append(np.pad(read, unread, constant_values=-1.0))
+            both.append(np.pad(standardised(read), unread) + standardised(words))  # what is not read has the mean
         yield 0, name, self.scores(cosines)
         yield 0, f"{name} + {WORDS}", self.scores(both)
 
@@ -358,7 +374,8 @@ def runs_of(
     """Reads the documents of a task with each arm, and measures rules and arms."""
     seconds, tokens, parts = dict[str, float](), 0, dict[str, list[Document]]()
     for split in ("train", "valid", "test"):
-        parts[split] = list(encoders.documents(folder / f"{split}.jsonl", KINDS[task], args.longest))[: args.documents]
+        every = encoders.documents(folder / f"{split}.jsonl", KINDS[task], args.longest)
+        parts[split] = list(islice(every, args.documents))
         for document in parts[split] if task != "passages" or split == "test" else []:
             tokens += len(document.tokens)
             for name, spent in encoders.read(document):
@@ -368,7 +385,7 @@ def runs_of(
     for name, scores in measured.rules():
         yield {"task": task, "train": "rules", "arm": name, "seed": 0, "scores": scores}
     read = [name for name in (ALONE, CONTEXT, FIRST, *encoders.arms, WHOLE)
-            if all(name in each.vectors for each in parts["test"])]  # fmt: skip
+            if all(name in each.vectors for part in parts.values() for each in part if each.vectors)]  # fmt: skip
     for name in read:
         for seed, arm, scores in measured.arm(name):
             about = {"cpu_seconds": round(seconds.get(name, seconds[CHUNKS]), 1), "tokens": tokens}
@@ -454,15 +471,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("longdoc"), help="the name of the table and the plot")
     args = parser.parse_args()
     encoders, about = Encoders(args.encoder, dict(args.arm)), record_of()
-    machine = {name: about[name] for name in ("device", "threads", "versions")}
-    memory = memory_of(encoders, args.longest)
+    machine = {name: about[name] for name in ("command", "device", "threads", "versions")}
+    memory = memory_of(args.encoder, dict(args.arm), list(encoders.arms), args.longest)
     every = (run for task in args.tasks for run in runs_of(*task, encoders, memory, args))
     runs = [{**run, **machine} for run in every]
-    write_runs(args.out.with_suffix(".csv.gz"), runs)
+    write_runs(Path(f"{args.out}.csv.gz"), runs)
     refused = "".join(f"\nNot compared, {name}: {reason}.\n" for name, reason in encoders.refused.items())
     minutes = resource.getrusage(resource.RUSAGE_SELF).ru_utime / 60
     print(f"{tables_of(runs)}{refused}\nCPU minutes, all together: {minutes:.1f}")
-    draw(args.out.with_suffix(".svg"), runs)
+    draw(Path(f"{args.out}.svg"), runs)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ python benchmarks/render.py
 """
 
 import statistics
+from argparse import ArgumentParser
 from functools import partial
 from pathlib import Path
 
@@ -126,7 +127,8 @@ def busy(record: Record) -> str:
 def longdoc(record: Record) -> str:
     """A table for each task."""
     runs = record["runs"]
-    return f"\nMiniLM, {machine(runs[0])}.\n{tables_of(runs)}"
+    commands = dict.fromkeys(run["command"] for run in runs)
+    return "".join(f"\n`{command}`\n" for command in commands) + f"\n{machine(runs[0])}.\n{tables_of(runs)}"
 
 
 def preprocessing(record: Record) -> str:
@@ -169,4 +171,5 @@ TIMED = {name: partial(interleaved, labels=LABELS.get(name, {})) for name in QUE
 
 
 if __name__ == "__main__":
+    ArgumentParser(description=__doc__).parse_args()
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")

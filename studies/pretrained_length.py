@@ -53,7 +53,7 @@ def job(name: str, setting: Setting) -> Job:
     def step() -> Facts:
         none = torch.zeros(1, 0, 1)
         questions, units = (
-            vectors_of(network, each, (states_of(below, each.tokens[None], below=True), none))
+            vectors_of(network, each, (states_of(below, each.tokens[None]), none))
             for network, each in ((below, asked), (encoder, document))
         )
         scores = head(questions, units)

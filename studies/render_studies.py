@@ -7,6 +7,7 @@ python studies/render_studies.py
 import csv
 import gzip
 import statistics
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -418,5 +419,6 @@ TIMED = {
 
 
 if __name__ == "__main__":
+    ArgumentParser(description=__doc__).parse_args()
     draw_pretrained_length()
     (FOLDER / "tables.md").write_text(page(), encoding="utf-8")

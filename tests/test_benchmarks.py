@@ -5,14 +5,18 @@ import json
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import harness
+import longdoc
 import page
 import pytest
 import render
+import torch
 from commands import run_command
-from result_pages import assert_help, assert_summary, named, scripts_of
+from minilm import needs_minilm
+from result_pages import assert_help, assert_summary, named, runnable, scripts_of
 
 BENCHMARKS = Path(harness.__file__).parent
 RECORDS = page.records_of(BENCHMARKS)
@@ -36,7 +40,7 @@ def test_every_script_has_a_result() -> None:
     assert scripts_of(BENCHMARKS) == recorded | NOT_RECORDED
 
 
-@pytest.mark.parametrize("name", sorted(scripts_of(BENCHMARKS)))
+@pytest.mark.parametrize("name", sorted(runnable(BENCHMARKS)))
 def test_every_script_answers_help(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,6 +138,31 @@ def test_contenders_compute_the_same(script: str, index: int, sizes: str, senten
         runs.append(job.step())
         ends[name] = {**job.facts, **job.finish()}
     assert len({run["tokens"] for run in runs}) == 1 and sentence in "; ".join(module.check(setting, ends))
+
+
+@pytest.mark.slow
+@needs_minilm
+def test_arms_of_longdoc_have_the_weights_of_the_encoder(tmp_path: Path) -> None:
+    """All attentions read a short document alike, and as the whole encoder does; a long one differently."""
+    run_command("hat", "import", "minilm", "--package", tmp_path / "minilm")
+    encoders = longdoc.Encoders(tmp_path / "minilm", {"mine": ("hat_roberta", {"no_hierarchy": True})})
+    long = " ".join(f"Words of sentence {number} say something about {number % 7} things." for number in range(90))
+    documents = [{"id": "short", "text": "It was good. I liked it. So did she."}, {"id": "long", "text": long}]
+    rows = "".join(json.dumps({**each, "label": "a"}) + "\n" for each in documents)
+    (tmp_path / "test.jsonl").write_text(rows, encoding="utf-8")
+    short, long_one = encoders.documents(tmp_path / "test.jsonl", "classification", 16384)
+    assert encoders.refused == {}
+    for each in (short, long_one):
+        assert all(seconds >= 0 for _, seconds in encoders.read(each))
+    expected = short.vectors[longdoc.WHOLE]
+    assert len(expected) == 3
+    for name in (longdoc.CHUNKS, longdoc.FIRST, *encoders.arms):
+        torch.testing.assert_close(short.vectors[name], expected, atol=2e-2, rtol=0)  # bf16 where it is fast
+    assert longdoc.WHOLE not in long_one.vectors  # 512 positions
+    assert len(long_one.vectors[longdoc.FIRST]) < len(long_one.vectors[longdoc.CHUNKS]) == 90
+    torch.testing.assert_close(long_one.vectors["mine"], long_one.vectors["full"])
+    for one, other in combinations([name for name in encoders.arms if name != "mine"], 2):
+        assert (long_one.vectors[one] - long_one.vectors[other]).abs().max() > 0.01, (one, other)
 
 
 @pytest.mark.slow

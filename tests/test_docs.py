@@ -27,7 +27,7 @@ FOLDERS = "|".join(
 )
 # `tests/x.py`, `modules/y.py` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[a-z0-9_./-]*\.(?:py|md|yaml|sh)(?![\w*{{])")
-OF_OTHERS = "--no-python --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --standalone"  # torchrun
+OF_OTHERS = "--arm --no-python --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --standalone"  # torchrun
 OF_OTHERS += " --group --signals-to-handle --head --port --address --generate --no-deps --shm-size"  # Ray, pip, docker
 
 

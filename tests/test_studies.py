@@ -20,7 +20,7 @@ import render_studies
 import study_table
 import torch
 from fairseq.data import Dictionary
-from result_pages import assert_help, assert_summary, named, scripts_of
+from result_pages import assert_help, assert_summary, named, runnable, scripts_of
 
 from hat_fairseq.networks.units import UNIT_VECTORS
 
@@ -47,7 +47,7 @@ def test_every_script_has_a_result_and_is_listed() -> None:
     assert recorded == {*listed}
 
 
-@pytest.mark.parametrize("name", sorted(scripts_of(STUDIES)))
+@pytest.mark.parametrize("name", sorted(runnable(STUDIES)))
 def test_every_script_answers_help(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,8 +69,8 @@ def test_arms_are_the_models_of_their_flags() -> None:
         torch.manual_seed(1)
         encoder = pretrained_data.build(arm.model, words).core.eval()
         with torch.no_grad():
-            lower = pretrained_data.states_of(encoder, tokens[None, :500], below=True)
-            states[arm.model] = pretrained_data.states_of(encoder, tokens[None, :500], lower)
+            lower = pretrained_data.states_of(encoder, tokens[None, :500])
+            states[arm.model] = pretrained_data.states_of(encoder, tokens[None, :500], states=lower)
             if "representatives" not in name:  # which begin anew in the upper layers
                 whole = encoder(tokens[None, :500]).tokens
                 assert torch.allclose(states[arm.model], whole, atol=0.1), name

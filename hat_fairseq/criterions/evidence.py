@@ -18,6 +18,7 @@ in the model. What preprocessing has truncated is not in the row; `hat score` co
 Legend: B documents, L scores of the document with most, Q questions, N units, K thresholds.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -173,5 +174,6 @@ def choose(sums: Mapping[str, Any], head: Any) -> None:
         head.thresholds[number] = value if sums[asked] else -1.0
         head.relative[number] = relative and bool(sums[asked])
     without, with_answer = torch.as_tensor(sums[ANSWERS])
-    below = with_answer.cumsum(0) / with_answer.sum().clamp(min=1)
-    head.answers.fill_(int((below <= 1 - RECALL).sum()) / BINS if without.sum() and with_answer.sum() else 0.0)
+    answered = int(with_answer.sum())
+    missed = answered - math.ceil(RECALL * answered)  # as many may be below the threshold
+    head.answers.fill_(int((with_answer.cumsum(0) <= missed).sum()) / BINS if without.sum() and answered else 0.0)

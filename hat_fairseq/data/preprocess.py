@@ -39,9 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hat preprocess READER --out DIR [options]"
     parser.formatter_class = partial(argparse.HelpFormatter, max_help_position=30)
     parser.epilog = "A reader states other defaults that suit its dataset. --no-X switches an option off."
-    parser.add_argument(
-        "reader", help="the name of a reader such as ami, the .py file of a reader, or a folder of data"
-    )
+    readers = "the name of a reader such as ami, the .py file of a reader, or a folder of data"
+    parser.add_argument("reader", metavar="READER", help=readers)
     kinds = f"the kind of the records in a folder of data: {', '.join(KINDS)} (default: text)"
     parser.add_argument("--kind", choices=KINDS, metavar="KIND", help=kinds)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the directory to create for the result")

@@ -53,17 +53,19 @@ class VectorFile:
         small = {"mark": np.array(MARK), "encoder": np.frombuffer(encoder, np.uint8), "keys": keys, "counts": counts}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # As numpy.savez writes it, but one array after the other.
-        with atomic_file(self.path) as content, ZipFile(content, "w", ZIP_STORED) as archive:
-            for name, array in small.items():
-                with archive.open(f"{name}.npy", "w") as file:
-                    np.lib.format.write_array(file, array)
-            with archive.open("vectors.npy", "w", force_zip64=True) as file:
-                header = {"descr": "<f2", "fortran_order": False, "shape": (int(counts.sum()), width)}
-                np.lib.format.write_array_header_1_0(file, header)
-                for each in vectors.values():
-                    file.write(each.astype("<f2", copy=False).tobytes())
-        with self.path.open("rb") as content:
-            return by_key(keys, counts, mapped(content, "vectors"))
+        with atomic_file(self.path) as content:
+            with ZipFile(content, "w", ZIP_STORED) as archive:
+                for name, array in small.items():
+                    with archive.open(f"{name}.npy", "w") as file:
+                        np.lib.format.write_array(file, array)
+                with archive.open("vectors.npy", "w", force_zip64=True) as file:
+                    header = {"descr": "<f2", "fortran_order": False, "shape": (int(counts.sum()), width)}
+                    np.lib.format.write_array_header_1_0(file, header)
+                    for each in vectors.values():
+                        file.write(each.astype("<f2", copy=False).tobytes())
+            content.flush()
+            with open(content.name, "rb") as own:  # before it has its name: then another process may replace it
+                return by_key(keys, counts, mapped(own, "vectors"))
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """Opens the arrays of the file, none if there is no file; ValueError for a file of something else."""

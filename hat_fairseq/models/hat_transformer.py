@@ -176,7 +176,13 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
         super().prepare_for_inference_(cfg)
         common = getattr(cfg, "common", None)
         names = {name for name in ("fp16", "bf16") if getattr(common, name, False)}
-        names |= {str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32"))} - {"fp32"}
+        of_cpu, device = (
+            str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32")),
+            next(self.parameters()).device,
+        )
+        if of_cpu != "fp32" and device.type != "cpu":
+            raise ValueError(f"--cpu-precision {of_cpu}: the model is on {device}; give --fp16 or --bf16 there")
+        names |= {of_cpu} - {"fp32"}
         if len(names) > 1:
             raise ValueError(f"choose one precision, not {' and '.join(sorted(names))}")
         set_precision(self, names.pop() if names else "fp32")

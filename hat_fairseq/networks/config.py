@@ -91,8 +91,10 @@ def parse_layers(text: str | None, num_layers: int, name: str = "encoder_attenti
     for part in text.split(","):
         if not re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
             raise OptionError(f"{{{name}}}: write layers as 0,6-8, counted from 0", **{name: text})
-        first, _, last = part.partition("-")
-        layers |= set(range(int(first), int(last or first) + 1))
+        first, last = (int(number) for number in (part if "-" in part else f"{part}-{part}").split("-"))
+        if first > last:
+            raise OptionError(f"{{{name}}}: {part} ends before it begins; write {last}-{first}", **{name: text})
+        layers |= set(range(first, last + 1))
     if not layers or max(layers) >= num_layers:
         raise OptionError(f"{{{name}}}: the encoder has layers 0 to {num_layers - 1}", **{name: text})
     return layers

@@ -22,7 +22,8 @@ TRIES = 8  # to find a row of another document
 class EvidenceDataset(RowDataset):
     """Rows of questions and units, with `OTHERS` questions of other documents after those of the row.
 
-    They are others in each epoch, and depend on nothing but the epoch and the row. Their targets are that the document
+    They are others in each epoch, and depend on nothing but the epoch and the row. `sizes` are those of rows without
+    them, so a batch of --max-tokens may have a few tokens more. Their targets are that the document
     does not answer them; of its units nothing is said.
     """
 
@@ -48,15 +49,23 @@ class EvidenceDataset(RowDataset):
     def others(self, index: int, document: Tensor) -> list[Tensor]:
         """Returns questions of other documents, each with its marker, as the row begins; fewer if there are none.
 
-        `document`: the tokens of the row after its questions; several rows may have the same document.
+        No question is drawn twice, or is one of the row, which may be asked of several documents.
+
+        Args:
+            document: the tokens of the row after its questions; several rows may have the same document.
         """
         generator, questions = np.random.default_rng([self.epoch, index]), list[Tensor]()
+        own = self.rows[index].long()
+        asked = {tuple(each.tolist()) for each in _questions(own[: _end(own)])}
         for _ in range(TRIES):
             row = self.rows[int(generator.integers(len(self.rows)))].long()
             end = _end(row)
             if len(questions) < OTHERS and end and not torch.equal(row[end:], document):
                 known = _questions(row[:end])
-                questions.append(known[int(generator.integers(len(known)))])
+                drawn = known[int(generator.integers(len(known)))]
+                if (ids := tuple(drawn.tolist())) not in asked:
+                    asked.add(ids)
+                    questions.append(drawn)
         return questions
 
     def target(self, index: int, tokens: list[Tensor]) -> Any:

@@ -137,13 +137,18 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+def check_longest(own: int, longest: int | None) -> None:
+    """Raises ValueError for fewer tokens than the weights have positions."""
+    if longest is not None and longest < own:
+        raise ValueError(f"--max-positions {longest}: the weights have {own} positions; give at least as many")
+
+
 def package_flags(flat: list[str], own: int, longest: int | None) -> list[str]:
     """Returns the flags of a `hat_roberta` for `longest` tokens, by default the `own` positions of the weights.
 
     `flat`: its flags for these. ValueError for fewer tokens than the weights have positions.
     """
-    if longest is not None and longest < own:
-        raise ValueError(f"--max-positions {longest}: the weights have {own} positions; give at least as many")
+    check_longest(own, longest)
     windows = ["--extend-positions", "tile", "--encoder-attention", "window", "--attention-window", str(WINDOW)]
     return [*flat, *(windows if (longest or own) > own else []), "--max-positions", str(longest or own)]
 

@@ -174,6 +174,7 @@ def package_flags(converted: Converted, longest: int | None) -> list[str]:
     args = parse_flags(flat)
     if getattr(args, "rotary", None) is None:
         return bert.package_flags(flat, args.max_positions, longest)
+    bert.check_longest(args.max_positions, longest)
     return flat if longest is None else [*flat, "--max-positions", str(longest)]
 
 

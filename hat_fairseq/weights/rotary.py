@@ -386,8 +386,13 @@ def ultrabert(config: Settings) -> Settings:
     number = config["num_hidden_layers"]
     kinds = kinds or ["sliding_attention" if (layer + 1) % 3 else "full_attention" for layer in range(number)]
     default = {"full_attention": 2560000.0, "sliding_attention": 10000.0}
+    if len({*filter(None, windows or ())}) > 1:
+        raise ValueError(f"attention_windows: {windows}, and layers with windows of different sizes cannot be read")
     if isinstance(bases, list):
-        default |= dict(zip(kinds, bases, strict=True))
+        for kind, base in zip(kinds, bases, strict=True):
+            if {base} < {own for name, own in zip(kinds, bases, strict=True) if name == kind}:
+                raise ValueError(f"rope_theta: {bases}, and layers of one kind with different bases cannot be read")
+            default[kind] = base
     config = {name: value for name, value in config.items() if name != "rope_theta"}
     each = {kind: rope(config, base, kind) for kind, base in default.items()}
     settings = eurobert(config | {"rope_parameters": None})

@@ -126,7 +126,8 @@ class Trained:
             labels = self.folder.labels(labels)
         heads: dict[str, dict[str, Any]] = {}
         for name, head in getattr(self.model, "classification_heads", {}).items():
-            level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)
+            output = head.linear if head.out_proj is None else head.out_proj  # labels of units without layers
+            level, classes = levels.get(name, ("document",))[0], len(output.weight)
             heads[name] = {
                 "level": level,
                 "classes": classes,

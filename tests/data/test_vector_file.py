@@ -69,3 +69,16 @@ def test_a_file_of_something_else_is_refused_and_kept(name: str, tmp_path: Path)
     with pytest.raises(ValueError, match=r"v\.npz has no vectors that this version writes: remove it"):
         VectorFile(path)
     assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_added_vectors_stay_those_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may replace the file as soon as it has its name."""
+    other, replace = stored(tmp_path / "other.npz", vectors=np.ones((6, 4), np.float16)), Path.replace
+
+    def replaced_at_once(self: Path, target: Path) -> Path:
+        replace(self, target)
+        return replace(other, target)
+
+    monkeypatch.setattr(Path, "replace", replaced_at_once)
+    added = VectorFile(tmp_path / "v.npz").add(ENCODER, VECTORS)
+    assert {key: each.tolist() for key, each in added.items()} == {k: v.tolist() for k, v in VECTORS.items()}

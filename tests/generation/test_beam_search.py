@@ -3,6 +3,7 @@
 import math
 from argparse import Namespace
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -261,6 +262,8 @@ def test_a_model_prepared_for_inference_generates_the_same() -> None:
     two = Namespace(generation=Namespace(), common=Namespace(bf16=True), task=Namespace(cpu_precision="int8"))
     with pytest.raises(ValueError, match="choose one precision, not bf16 and int8"):
         model.prepare_for_inference_(two)
+    with pytest.raises(ValueError, match="--cpu-precision int8: the model is on meta; give --fp16 or --bf16 there"):
+        deepcopy(model).to("meta").prepare_for_inference_(Namespace(task=two.task, generation=Namespace()))
     model.prepare_for_inference_(Namespace(generation=Namespace()))
     assert any(isinstance(module, PackedLinear) for module in model.modules())
     assert_same_hypotheses(assert_same([model], source, min_len=8), expected)

@@ -137,6 +137,12 @@ def test_layers_may_differ() -> None:
     assert parse_layers("0,6-8", 12) == {0, 6, 7, 8} and parse_layers(None, 2) == {0, 1}
 
 
+@pytest.mark.parametrize("text", ["8-6", "0,8-6"])
+def test_a_range_of_layers_does_not_end_before_it_begins(text: str) -> None:
+    with pytest.raises(ValueError, match="8-6 ends before it begins; write 6-8"):
+        parse_layers(text, 12)
+
+
 @pytest.mark.parametrize("parts", PARTS)
 def test_weights_of_full_attention_are_those_of_its_output(parts: str) -> None:
     """They are what `output_attentions` and `hat look` show."""

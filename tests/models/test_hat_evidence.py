@@ -1,6 +1,7 @@
 """`hat_evidence`: vectors of turns, layers over them, kept vectors, and the threshold that a training chooses."""
 
 import json
+import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +16,23 @@ from minilm import MINILM, needs_minilm
 from unit_tokens import EOS, contexts, drawn, evidence_model, keeping, padded, row, vector
 
 import hat_fairseq
-from hat_fairseq.criterions.evidence import MARGINS, THRESHOLDS, EvidenceCriterion, average_precision, f1_by_threshold
+from hat_fairseq.criterions.evidence import (
+    ANSWERS,
+    BINS,
+    MARGINS,
+    THRESHOLDS,
+    EvidenceCriterion,
+    average_precision,
+    choose,
+    f1_by_threshold,
+    sums_of,
+)
 from hat_fairseq.data.kinds.evidence import EvidenceKind
 from hat_fairseq.data.vector_file import VectorFile
+from hat_fairseq.modules.evidence import OUTPUTS
 from hat_fairseq.networks import vector_cache
 from hat_fairseq.networks.vector_cache import VectorCache
+from hat_fairseq.tasks.evidence_dataset import EvidenceDataset
 
 
 def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_context() -> None:
@@ -250,3 +263,32 @@ def test_a_training_keeps_its_threshold_in_the_package(run, tmp_path: Path) -> N
             assert passage["probability"] == max(inside) and min(inside) >= question["threshold"] - 1e-6
     settings = json.loads((tmp_path / "model/config.json").read_text())["settings"]
     assert not {"freeze_encoder", "vectors"} & settings.keys()
+
+
+@pytest.mark.parametrize("number", [1, 9, 10, 20, 30])
+def test_nine_of_ten_questions_with_an_answer_reach_the_threshold(number: int) -> None:
+    """As in the false alarms of `hat score`, also where exactly a tenth is below."""
+    answered = torch.zeros(BINS, dtype=torch.float64)
+    below = number - math.ceil(0.9 * number)
+    answered[50], answered[950] = below, number - below
+    sums = {name: 0 for output in OUTPUTS for name in sums_of(output)[:2]}
+    sums |= {sums_of(output)[2]: torch.zeros(len(THRESHOLDS) + len(MARGINS)) for output in OUTPUTS}
+    head = SimpleNamespace(
+        thresholds=torch.zeros(2), relative=torch.zeros(2, dtype=torch.bool), answers=torch.zeros(())
+    )
+    choose({**sums, ANSWERS: torch.stack([torch.eye(1, BINS, dtype=torch.float64)[0], answered])}, head)
+    assert float(head.answers) == pytest.approx(0.95)
+
+
+def test_other_questions_are_none_that_the_row_asks() -> None:
+    """A question of every document is answered by each; and none is drawn twice."""
+    everybody, units = [0, 7, 8], [2, 2, 0, 11, 12]
+    rows = [torch.tensor([*everybody, 0, 20 + number, *units, 30 + number, 2]) for number in range(12)]
+    dataset = object.__new__(EvidenceDataset)
+    dataset.rows, dataset.epoch = rows, 1
+    drawn = 0
+    for index, own in enumerate(rows):
+        others = [each.tolist() for each in dataset.others(index, own[5:])]
+        assert everybody not in others and len({*map(tuple, others)}) == len(others)
+        drawn += len(others)
+    assert drawn > 12

@@ -21,6 +21,7 @@ from hat_fairseq.analysis.recording import Recorder
 from hat_fairseq.criterions.labels import DocumentLabels
 from hat_fairseq.models.fit_words import fit_words
 from hat_fairseq.networks.units import LITTLE_PADDING, MOST_PADDING, TOKENS_OF_BATCH, batches_of
+from hat_fairseq.weights.trained import Trained
 
 BOS, PAD, EOS = 0, 1, 2
 FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9 --unit-dropout 0"
@@ -155,3 +156,11 @@ def test_batches_have_each_text_and_little_padding(lengths: list[int]) -> None:
         size = len(own) * own[-1]
         assert len(own) == 1 or size <= TOKENS_OF_BATCH
         assert size - sum(own) <= max(MOST_PADDING * size, LITTLE_PADDING)
+
+
+@pytest.mark.parametrize("flags", [" --unit-layout none", " --unit-layout N|D"])
+def test_an_export_describes_heads_of_units(flags: str) -> None:
+    model = model_of(flags, "segment")
+    task = SimpleNamespace(heads=lambda: {HEAD: ("segment", 2)}, labels=["a", "b"])
+    trained = Trained(model, None, task, 1, Path("bin"))
+    assert trained.heads[HEAD]["classes"] == 2

@@ -27,8 +27,11 @@ def assert_summary(folder: Path, record: Record) -> None:
 
 def scripts_of(folder: Path) -> set[str]:
     """The names of scripts but those that render the pages."""
-    scripts = {path.stem for path in folder.glob("*.py") if "if __name__" in path.read_text(encoding="utf-8")}
-    return scripts - {"render", "render_studies"}
+    return runnable(folder) - {"render", "render_studies"}
+
+
+def runnable(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.py") if "if __name__" in path.read_text(encoding="utf-8")}
 
 
 def assert_help(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

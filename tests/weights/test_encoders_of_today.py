@@ -34,6 +34,7 @@ from transformers import AutoModel
 import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.tokenizer_bpe import TokenizerBpe
+from hat_fairseq.weights import rotary
 from hat_fairseq.weights.families import RELEASES
 from hat_fairseq.weights.hugging_face import read_config
 
@@ -335,6 +336,26 @@ def test_settings_of_published_files(case: Case, tmp_path: Path) -> None:
     state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
     assert state.keys() == case.state.keys()
     assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"attention_windows": [64, 256, None]}, "attention_windows: .* windows of different sizes"),
+        ({"rope_theta": [1e4, 2e4, 1e6], "attention_windows": [64, 64, None]}, "rope_theta: .* different bases"),
+    ],
+)
+def test_layers_of_ultrabert_that_differ_are_refused(settings: dict[str, Any], message: str) -> None:
+    config = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2}
+    with pytest.raises(ValueError, match=message):
+        rotary.ultrabert(config | settings)
+
+
+@pytest.mark.parametrize("case", ["ModernBERT-base"], indirect=True)
+def test_a_package_has_the_positions_of_the_weights(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    flags = "--package", str(tmp_path / "package"), "--max-positions", "8"
+    assert imported(case.folder, tmp_path / "model.pt", *flags)[0] == 2
+    assert "--max-positions 8: the weights have" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
