@@ -5,9 +5,9 @@
     python benchmarks/gpu.py --settings 0 --rounds 1 --set width=32 heads=4 layers=1 source=128 new=8   # anywhere
 
 Generation is beside transformers and CTranslate2, with eight documents and with one; CTranslate2 computes in float16,
-the others in bfloat16. Training is an update of BART-base's sizes on 3,072 to 512 tokens, and the encoders do a forward
-and backward pass. Without a GPU all compute in fp32. `pytest -m gpu` compares losses, gradients and texts of a GPU with
-those of the CPU.
+the others in bfloat16. Training is an update of BART-base's sizes on 3,072 to 512 tokens, or of BART-large's, and the
+encoders do a forward and backward pass. `sh benchmarks/gpu_job.sh OUT` does all of it within 12 minutes. Without a GPU
+all compute in fp32. `pytest -m gpu` compares losses, gradients and texts of a GPU with those of the CPU.
 """
 
 from typing import Any
@@ -31,6 +31,11 @@ def updating(name: str, **more: Any) -> Setting:
     return training.setting(3072, 768, 6, 0.1, "plain", "fairseq", name=name, documents=4, **more)
 
 
+def large(source: int) -> Setting:
+    name = "hat_bart_large, update, 1 document of {source:,} to {target} tokens"
+    return training.setting(source, 1024, 12, 0.0, "plain", "fairseq", name=name)
+
+
 SETTINGS: list[Setting] = [
     *(generating(batch, "hat", "plain", "transformers") for batch in (8, 1)),
     *(generating(batch, "hat", FP16, "plain", PEER) for batch in (8, 1)),
@@ -39,6 +44,11 @@ SETTINGS: list[Setting] = [
     *(
         long_encoders.setting("4 documents of {length:,} tokens, forward and backward", length, [1] * 4)
         for length in (4096, 8192)
+    ),
+    *(large(source) for source in (3072, 512)),
+    *(
+        long_encoders.setting("1 document of {length:,} tokens, forward and backward", length)
+        for length in (4096, 16384)
     ),
 ]
 
