@@ -148,8 +148,8 @@ class Option:
         return value is not None and value != self.default
 
     def asks(self, value: Any) -> bool:
-        """Returns whether a stated value asks for something: None, False and a choice that is the default do not."""
-        return value is not None and value is not False and not (self.choices and value == self.default)
+        """Returns whether a stated value asks for something: None, False and a word that is the default do not."""
+        return value is not None and value is not False and not (self.type is str and value == self.default)
 
     def typed(self, value: Any) -> str:
         """Returns the option with a value as it is typed: `--splitter given`, `--no-aligned`."""

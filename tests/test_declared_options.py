@@ -1,15 +1,19 @@
 """Options of every command, setting and argument: values, flags, and what has no effect."""
 
+import json
 import logging
 import math
 from argparse import SUPPRESS, ArgumentParser
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import hat, write_lines
 
+from hat_fairseq.hf import HatConfig
 from hat_fairseq.options import OptionError, as_in_python, changed, check_effects, option, options_of, read_options
 
 INFINITE = math.inf
@@ -152,3 +156,33 @@ def test_absent_values_have_their_defaults() -> None:
     assert Other().whole == 7 and options_of(Other)["whole"].help == "another help"
     with pytest.raises(OptionError, match="--whole must be at least 1, not 0"):
         read_options(Other, SimpleNamespace(whole=0))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--long-source", "error"],
+        ["--kind", "evidence", "--target-language", "en"],
+        ["--source-tokenizer", "none"],
+    ],
+)
+def test_words_that_are_the_default_ask_for_nothing(words: list[str], tmp_path: Path) -> None:
+    """Scripts state them; a number or another word without effect is refused."""
+    evidence = {"sentences": ["A b."], "questions": ["c?"], "evidence": [[0]]}
+    record = evidence if "evidence" in words else {"text": "A b.", "target": "c"}
+    for split in ("train", "valid", "test"):
+        write_lines(tmp_path / f"raw/{split}.jsonl", [{"id": "a", **record}])
+    others = ["--splitter", "given" if "evidence" in words else "punctuation", "--num-codes", 10]
+    assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "out", *others, *words) == 0
+
+
+@pytest.mark.parametrize("value", [1.0, "1", True, np.int64(1)])
+def test_sizes_of_a_folder_are_whole_numbers(value: Any) -> None:
+    """Those of numpy become Python's, which JSON has; others are refused by name."""
+    sizes = {"vocab_size": 20, "num_roles": value}
+    if not isinstance(value, np.integer):
+        with pytest.raises(ValueError, match="num_roles must be a whole number"):
+            HatConfig(network="hat_transformer", **sizes)
+        return
+    config = HatConfig(network="hat_transformer", settings={"encoder_layers": np.int64(2)}, **sizes)
+    assert json.loads(config.to_json_string())["num_roles"] == 1 and type(config.settings["encoder_layers"]) is int

@@ -194,7 +194,7 @@ def check_stated(options: Options, kind: Kind, stated: Mapping[str, Any]) -> Non
     limits = [options.max_source_tokens, options.max_segments]
     if options.aligned:  # chunks end where the source or the target is full
         limits += [options.max_target_tokens, options.max_chunk_tokens]
-    if "long_source" in stated and not any(limits):
+    if options_of(Options)["long_source"].asks(stated.get("long_source")) and not any(limits):
         of_source = "max_source_tokens or max_segments" if ROWS in kind.options else "max_source_tokens"
         raise no_effect("long_source", "without", of_source, options.long_source)
     if "splitter" in stated and options.splitter != "given" and not kind.divides_text(options):

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from numbers import Number
 from typing import Any
 
 from transformers import PretrainedConfig
@@ -71,9 +72,12 @@ class HatConfig(HasLoader, PretrainedConfig):
         heads: dict[str, dict[str, Any]] | None = None,
         **kwargs: Any,
     ):
+        sizes = (vocab_size, source_vocab_size, max_source_positions, max_target_positions, num_roles)
+        vocab_size, source_vocab_size, max_source_positions, max_target_positions, num_roles = map(plain, sizes)
         self.network, self.heads = network, heads or {}
         flat = {name: kwargs.pop(name) for name in [*kwargs] if self.attribute_map.get(name, name) in self._known()}
-        self.settings = (settings or {}) | {self.attribute_map.get(name, name): value for name, value in flat.items()}
+        flat = {self.attribute_map.get(name, name): value for name, value in flat.items()}
+        self.settings = {name: plain(value) for name, value in ((settings or {}) | flat).items()}
         self._check_names()
         if "max_positions" in self._known() and self.settings.get("max_positions") is None:
             self.settings["max_positions"] = DEFAULT_POSITIONS
@@ -202,6 +206,11 @@ class HatConfig(HasLoader, PretrainedConfig):
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)
         write_loader(save_directory)
+
+
+def plain(value: Any) -> Any:
+    """Returns a number of numpy as Python's, which JSON has; anything else as it is."""
+    return value.item() if isinstance(value, Number) and hasattr(value, "item") else value
 
 
 def labels_of(heads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..options import OptionError
 from .attention import FullAttention
 from .batch_layout import BatchLayout
 from .embedding import sines_and_cosines
@@ -40,8 +39,8 @@ class UnitSizes:
 
     def __post_init__(self) -> None:
         if wrong := [letter for letter in self.letters if letter not in LAYERS]:
-            text = f"{{unit_layout}}: unknown layer {{!r}}; write N or D with | between, or {NONE}"
-            raise OptionError(text, wrong[0], unit_layout=self.layout)
+            form = f"write N or D with | between, or {NONE}"
+            raise ValueError(f"the layers over units are {self.layout!r}: {wrong[0]!r} is none; {form}")
 
     @property
     def letters(self) -> list[str]:

@@ -22,7 +22,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..options import as_in_python
+from ..options import as_in_python, options_of
+from .config import Sizes
 from .encoder import Vocabulary
 from .encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat import ENCODER_DECODERS, EncoderDecoder
@@ -45,6 +46,8 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     if name not in NETWORKS:
         raise ValueError(f"the network {name!r:.80} is unknown; known are {', '.join(NETWORKS)}")
     config, target = NETWORKS[name].from_args(Namespace(**description["settings"])), description["vocab_size"]
+    for size, each in options_of(Sizes).items():
+        each.check(description.get(size, each.default))
     if name in ENCODER_DECODERS:
         positions = description["max_source_positions"], description["max_target_positions"]
         source = Vocabulary(description["source_vocab_size"])
