@@ -12,6 +12,7 @@ questions in `evidence`.
 Legend: B documents, T tokens, S questions and units of the document with most, N units, C channels.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
@@ -30,10 +31,12 @@ from ..modules.in_context import Ids, means_in_context
 from ..modules.layers import EncoderLayer
 from ..modules.unit_heads import DocumentHead, UnitHead
 from ..modules.units import NONE, UnitSizes
-from ..options import changed, option
+from ..options import changed, option, options_of
 from .encoder import EncoderOut, Vocabulary, build_attentions
 from .roberta import RobertaConfig, RobertaEncoder
 from .vector_cache import VectorCache, VectorStore, digest_of
+
+logger = logging.getLogger(__name__)
 
 UNLIMITED = 2**31 - 1  # tokens of a document
 UNIT_VECTORS = ("alone", "context", "both")
@@ -75,6 +78,9 @@ class UnitsConfig(RobertaConfig):
     def check(self) -> None:
         super().check()
         self.unit_sizes()
+        for name in ("pooler_dropout", "pooler_activation_fn", "pooler_inner_dim"):
+            if (each := options_of(type(self))[name]).is_set(value := getattr(self, name)):
+                logger.warning("%s has no effect in a network over units", each.typed(value))
         if not self.no_hierarchy:
             raise self.error("a network over units has its hierarchy in the layers over these: give {no_hierarchy}")
         if self.freeze_layers > self.encoder_layers:

@@ -164,3 +164,11 @@ def test_an_export_describes_heads_of_units(flags: str) -> None:
     task = SimpleNamespace(heads=lambda: {HEAD: ("segment", 2)}, labels=["a", "b"])
     trained = Trained(model, None, task, 1, Path("bin"))
     assert trained.heads[HEAD]["classes"] == 2
+
+
+def test_settings_of_other_heads_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    model_of()
+    assert caplog.messages == []
+    model_of(" --pooler-dropout 0.2 --pooler-inner-dim 7")
+    lines = [f"--pooler-{what} has no effect in a network over units" for what in ("dropout 0.2", "inner-dim 7")]
+    assert [line for line in caplog.messages if "no effect" in line] == lines
