@@ -30,6 +30,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..networks import NETWORKS
+from ..options import OptionError
 
 TRUST = "HAT_FAIRSEQ_TRUST"
 CHECKED = {  # fairseq's own parts; their code was read for what it evaluates
@@ -74,6 +75,8 @@ def named_failures(path: str) -> Iterator[None]:
             raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
         if isinstance(error, OSError) and error.errno is None:  # as fairseq says that a file does not exist
             raise CheckpointError(str(error)) from None
+        if isinstance(error, OptionError):  # of its settings
+            raise CheckpointError(f"{path}: no model can be built from it ({error.in_python})") from None
         if isinstance(error, ValueError | OSError | MemoryError):
             raise
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"

@@ -83,7 +83,7 @@ REFUSED = [
     (f"{ATTENTION} pooling --pooling-window 3", "--pooling-window 3: with --pooling-kernel 5 and --pooling-stride 4"),
     (f"{ATTENTION} segments --encoder-attention-layers 2", "has layers 0 to 1"),
     (f"{ATTENTION} segments --encoder-attention-layers 1-", "write layers as 0,6-8"),
-    (f"{ATTENTION} segments --encoder-attention-layers 1-0", "has layers 0 to 1"),
+    (f"{ATTENTION} segments --encoder-attention-layers 1-0", "1-0 ends before it begins; write 0-1"),
     (f"{BART} --segment-length 8", "--segment-length 8 has no effect with --encoder-attention full: remove it"),
     (f"{ERNIE} --encoder-attention full", "representative tokens need --encoder-attention block-sparse"),
     (f"{ERNIE} --sparse-block 1", "--sparse-block 1 has room for a representative only"),
