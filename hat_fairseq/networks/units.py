@@ -79,7 +79,7 @@ class UnitsConfig(RobertaConfig):
         super().check()
         self.unit_sizes()
         for name in ("pooler_dropout", "pooler_activation_fn", "pooler_inner_dim"):
-            if (each := options_of(type(self))[name]).is_set(value := getattr(self, name)):
+            if (each := options_of(RobertaConfig)[name]).is_set(value := getattr(self, name)):
                 logger.warning("%s has no effect in a network over units", each.typed(value))
         if not self.no_hierarchy:
             raise self.error("a network over units has its hierarchy in the layers over these: give {no_hierarchy}")
