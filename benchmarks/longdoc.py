@@ -441,12 +441,18 @@ def draw(path: Path, runs: Sequence[Run]) -> None:
 
 
 def arm_of(text: str) -> tuple[str, tuple[str, Settings]]:
-    """Parses NAME=NETWORK KEY=VALUE ..., where a value is JSON or a word."""
+    """Parses NAME=NETWORK KEY=VALUE ..., where a value is JSON or a word; an error for what no network has."""
     name, _, rest = text.partition("=")
-    network, *words = rest.split()
-    settings = {}
+    network, *words = rest.split() or [""]
+    if not name or network not in NETWORKS:
+        raise argparse.ArgumentTypeError(
+            f"{text}: expected NAME=NETWORK KEY=VALUE ...; networks: {', '.join(NETWORKS)}"
+        )
+    settings = dict[str, Any]()
     for word in words:
-        key, _, value = word.partition("=")
+        key, is_pair, value = word.partition("=")
+        if not is_pair or key not in NETWORKS[network].__dataclass_fields__:
+            raise argparse.ArgumentTypeError(f"{text}: {word!r} is no setting of {network} with its value")
         try:
             settings[key] = json.loads(value)
         except json.JSONDecodeError:
@@ -455,15 +461,26 @@ def arm_of(text: str) -> tuple[str, tuple[str, Settings]]:
 
 
 def task_of(text: str) -> tuple[str, Path]:
+    """Parses TASK=DIR; an error for a folder without the documents of each split."""
     name, _, folder = text.partition("=")
     if name not in KINDS or not folder:
         raise argparse.ArgumentTypeError(f"{text}: expected one of {', '.join(KINDS)} with =DIR")
+    for split in ("train", "valid", "test"):
+        path = Path(folder, f"{split}.jsonl")
+        if not path.is_file() or not path.stat().st_size:
+            raise argparse.ArgumentTypeError(f"{path} is missing or empty")
     return name, Path(folder)
+
+
+def encoder_of(text: str) -> Path:
+    if not (Path(text) / "config.json").is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no folder of hat import, which has a config.json")
+    return Path(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("encoder", type=Path, help="a folder of hat import")
+    parser.add_argument("encoder", type=encoder_of, help="a folder of hat import")
     parser.add_argument("tasks", type=task_of, nargs="+", metavar="TASK=DIR")
     parser.add_argument("--arm", type=arm_of, action="append", default=[], metavar="NAME=NETWORK KEY=VALUE ...")
     parser.add_argument("--longest", type=int, default=16384, help="tokens of a document that are read")

@@ -21,7 +21,7 @@ neighbours.
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,12 +110,23 @@ def trained(train: Sequence[Document], gold: Tensor, classes: int, which: str, s
     """Trains the head of the recipe."""
     torch.manual_seed(seed)
     head = DocumentHead(vectors_of(train[0], which).size(1), classes, UnitSizes("none", dropout=DROPOUT))
+
+    def loss(logits: Tensor, places: Tensor) -> Tensor:
+        return F.cross_entropy(logits, gold[places])
+
+    return fitted(head, train, which, loss, EPOCHS, BATCH)
+
+
+def fitted(
+    head: Any, train: Sequence[Document], which: str, loss: Callable[[Tensor, Tensor], Tensor], epochs: int, size: int
+) -> Any:
+    """Trains a head with batches of `size` documents; `loss`: of logits and the places of their documents."""
     optimizer = torch.optim.AdamW(head.parameters(), LR, weight_decay=DECAY)
-    for _ in range(EPOCHS):
-        for places in torch.randperm(len(train)).split(BATCH):
+    for _ in range(epochs):
+        for places in torch.randperm(len(train)).split(size):
             logits = head.network(*batch([train[place] for place in places], which))
             optimizer.zero_grad()
-            F.cross_entropy(logits, gold[places]).backward()
+            loss(logits, places).backward()
             torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
             optimizer.step()
     return head.eval()
@@ -168,8 +179,8 @@ def runs_of_fold(known: list[Document], asked: list[Document], fold: int, seeds:
     train, valid = ([plain(known[place]) for place in part] for part in (order[held:], order[:held]))
     for name in OF_DOCUMENTS:
         begin = time.process_time()
-        (fitted,) = baselines([name], train, valid, [plain(each) for each in asked])
-        yield run("rules", fitted.title, 0, [label for (label,) in fitted.labels], time.process_time() - begin)
+        (baseline,) = baselines([name], train, valid, [plain(each) for each in asked])
+        yield run("rules", baseline.title, 0, [label for (label,) in baseline.labels], time.process_time() - begin)
     begin = time.process_time()
     words = DocumentHead(1, len(names), UnitSizes("none")).words
     assert words is not None
@@ -208,8 +219,8 @@ def runs_of_sentences(known: list[Document], asked: list[Document], seeds: int) 
     wanted = [LabelledDocument(tuple(each["texts"]), tuple(each["labels"])) for each in asked]
     for name in OF_SEGMENTS:
         begin = time.process_time()
-        (fitted,) = baselines([name], documents[held:], documents[:held], wanted, of_segments=True)
-        yield run("rules", fitted.title, 0, fitted.labels, time.process_time() - begin)
+        (baseline,) = baselines([name], documents[held:], documents[:held], wanted, of_segments=True)
+        yield run("rules", baseline.title, 0, baseline.labels, time.process_time() - begin)
     begin = time.process_time()
     words = UnitHead(1, len(names), UnitSizes(NONE)).words
     assert words is not None
@@ -233,16 +244,12 @@ def trained_on_sentences(train: Sequence[Document], gold: Sequence[Tensor], clas
     """Trains the head of the recipe `sentence_labels`."""
     torch.manual_seed(seed)
     head = UnitHead(vectors_of(train[0], which).size(1), classes, UnitSizes("N|D", dropout=DROPOUT))
-    optimizer = torch.optim.AdamW(head.parameters(), LR, weight_decay=DECAY)
-    for _ in range(SENTENCE_EPOCHS):
-        for places in torch.randperm(len(train)).split(SENTENCE_BATCH):
-            logits = head.network(*batch([train[place] for place in places], which))
-            wanted = torch.nn.utils.rnn.pad_sequence([gold[place] for place in places], True, padding_value=-100)
-            optimizer.zero_grad()
-            F.cross_entropy(logits.transpose(1, 2), wanted).backward()
-            torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
-            optimizer.step()
-    return head.eval()
+
+    def loss(logits: Tensor, places: Tensor) -> Tensor:
+        wanted = torch.nn.utils.rnn.pad_sequence([gold[place] for place in places], True, padding_value=-100)
+        return F.cross_entropy(logits.transpose(1, 2), wanted)
+
+    return fitted(head, train, which, loss, SENTENCE_EPOCHS, SENTENCE_BATCH)
 
 
 def main() -> None:

@@ -166,6 +166,29 @@ def test_arms_of_longdoc_have_the_weights_of_the_encoder(tmp_path: Path) -> None
         assert (long_one.vectors[one] - long_one.vectors[other]).abs().max() > 0.01, (one, other)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["FOLDER", "labels=none"], "none/train.jsonl is missing or empty"),
+        (["FOLDER", "labels=FOLDER"], "train.jsonl is missing or empty"),
+        (["none", "labels=FOLDER"], "none is no folder of hat import"),
+        (["FOLDER", "texts=FOLDER"], "expected one of labels, sentences, passages"),
+        (["FOLDER", "--arm", "x", "labels=FOLDER"], "expected NAME=NETWORK"),
+        (["FOLDER", "--arm", "x=nosuch", "labels=FOLDER"], "networks: hat_transformer"),
+        (["FOLDER", "--arm", "x=hat_roberta attention_windw=9", "labels=FOLDER"], "no setting of hat_roberta"),
+    ],
+)
+def test_longdoc_refuses_what_it_cannot_compare(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("config.json", "train.jsonl"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "argv", ["longdoc", *(word.replace("FOLDER", str(tmp_path)) for word in words)])
+    with pytest.raises(SystemExit, match="2"):
+        longdoc.main()
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_load(tmp_path: Path) -> None:
     """A small version of benchmarks/load.py, which compares order, number, and each document with the same alone."""
