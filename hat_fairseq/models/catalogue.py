@@ -37,7 +37,8 @@ def parameters_of(name: str, network: str) -> int:
     ARCH_CONFIG_REGISTRY[name](settings)
     symbols = SYMBOLS_OF_LRA if name.startswith(tuple(f"{model}_lra_" for model in LRA_MODELS)) else SYMBOLS
     description = {"network": network, "settings": vars(settings), "vocab_size": symbols, "source_vocab_size": symbols}
-    positions = {side: getattr(settings, side, None) for side in ("max_source_positions", "max_target_positions")}
+    sides = ("max_source_positions", "max_target_positions")
+    positions = {side: getattr(settings, side) for side in sides if hasattr(settings, side)}
     with torch.device("meta"):
         model = build({**description, **positions, "num_roles": 0, "heads": {}})
     return sum(each.numel() for each in model.parameters())
