@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .inference.python import Model
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 
 # fairseq's import advises to install tensorboardX, which nothing here uses, and torch 2.14 warns of its decorators.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
