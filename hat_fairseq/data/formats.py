@@ -266,9 +266,3 @@ def limited(lines: Iterable[tuple[int, str]], path: Path, most: int) -> Iterator
         if size > most:
             raise ValueError(f"{path} has more than {most:,} characters, and it is read whole: divide it")
         yield number, line
-
-
-def read_rows(path: Path, keys: Collection[str] = (), counts: Counter[str] | None = None) -> Rows:
-    """Yields place and content of each record of a file, whatever its format; see `opened` and `OpenFile.rows`."""
-    with opened(path, keys, counts) as file:
-        yield from file.rows()

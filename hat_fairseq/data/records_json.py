@@ -13,6 +13,7 @@ from hat_fairseq.data.files import at, of_type, rows_of_lists, unicode_json
 from hat_fairseq.data.formats import DataFile, OpenFile, opened
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.tables import Rows
 
 SUMMARY = "summary"  # another name for the target when it is read
 SOURCE = "source"  # another name for the text
@@ -56,10 +57,18 @@ def records_in(
     file: OpenFile, kind: Kind, columns: Columns, split: str, earlier: dict[str, int] | None = None
 ) -> Iterator[Record]:
     """Yields the records of an open file; `earlier`: the number of each record so far by its id, to which it adds."""
-    texts, earlier = {*kind.record.one_of, *kind.record.reads}, {} if earlier is None else earlier
-    for where, row in file.rows(columns, keep_empty=True):
+    rows = file.rows(columns, keep_empty=True)
+    return records_of(rows, file.is_table, kind, columns, split, {} if earlier is None else earlier)
+
+
+def records_of(
+    rows: Rows, is_table: bool, kind: Kind, columns: Columns, split: str, earlier: dict[str, int]
+) -> Iterator[Record]:
+    """Yields the records of rows of an open file, whose empty cells are None; see `records_in`."""
+    texts = {*kind.record.one_of, *kind.record.reads}
+    for where, row in rows:
         number = len(earlier) + 1
-        if file.is_table:
+        if is_table:
             row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
         record = record_from_json(columns.with_id(row, where, split, number), where, kind, RENAMED)
         if (before := earlier.setdefault(record.id, number)) != number:

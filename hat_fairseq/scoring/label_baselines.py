@@ -54,13 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitted]:
     """Fits the baselines that are asked for; their predictions are in the order of the identifiers.
 
-    ValueError for options without effect, or for files that are missing.
+    ValueError for options without effect, or for files that are missing, or a pipe.
     """
     if args.baselines is None:
         if name := next((each for each in ("train", "valid", "encoder", "vectors") if getattr(args, each)), None):
             raise ValueError(f"--{name} has no effect without --baselines: remove it")
         return []
     (wanted,) = args.references
+    if not Path(wanted).is_file():
+        raise ValueError(f"--baselines read {wanted} more than once: name a file, not a pipe")
     splits = {name: split_of(args, name, wanted) for name in ("train", "valid")} | {"test": wanted}
     of_segments = has_segments(wanted)
     names = names_of(args, OF_SEGMENTS if of_segments else OF_DOCUMENTS)

@@ -19,17 +19,20 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from hat_fairseq.data.columns import AS_NAMED
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.formats import read_rows
+from hat_fairseq.data.formats import opened
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.document_questions import DocumentQuestion, DocumentQuestionKind
 from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records_json import keys_of, read_records
+from hat_fairseq.data.records_json import keys_of, read_records, records_of
 from hat_fairseq.data.text import is_blank, shown
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Report, Signature, bootstrap_mean, check_counts, resampling
@@ -101,12 +104,13 @@ class Gold:
 
 def read_golds(path: str) -> dict[str, Gold]:
     """Reads the gold answers of each question; ValueError for other files, and where answers are not known."""
-    _, first = next(read_rows(Path(path), ("id", *keys_of(DocumentQuestionKind.name))), ("", {}))
-    kind = DocumentQuestionKind.name if "paragraphs" in first else QuestionKind.name
-    golds = {record.id: _gold(record) for record in read_records(path, kind)}
-    if not golds:
-        raise ValueError(f"{path} is empty: nothing to score")
-    return golds
+    with opened(Path(path), {"id", *keys_of(DocumentQuestionKind.name), *keys_of(QuestionKind.name)}) as file:
+        rows = file.rows(keep_empty=True)
+        if (first := next(rows, None)) is None:
+            raise ValueError(f"{path} is empty: nothing to score")
+        kind = kind_of((QuestionKind if first[1].get("paragraphs") is None else DocumentQuestionKind).name)
+        records = records_of(chain([first], rows), file.is_table, kind, AS_NAMED, "", {})
+        return {record.id: _gold(record) for record in records}
 
 
 def _gold(record: Record) -> Gold:

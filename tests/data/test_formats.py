@@ -11,7 +11,7 @@ import lzma
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,19 @@ from pyarrow import ipc, parquet
 
 from hat_fairseq.data import files
 from hat_fairseq.data.compression import decompressed
-from hat_fairseq.data.formats import read_rows
+from hat_fairseq.data.formats import opened
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.tables import Rows
 
 Row = dict[str, str]
+
+
+def read_rows(path: Path, keys: Collection[str] = (), counts: Counter[str] | None = None) -> Rows:
+    """Place and content of each record of a file, whatever its format."""
+    with opened(path, keys, counts) as file:
+        yield from file.rows()
+
+
 SPLITS = ("train", "valid", "test")
 RECORDS = {
     split: [

@@ -3,7 +3,9 @@
 import contextlib
 import gzip
 import json
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +195,47 @@ def test_labels_cannot_command_a_terminal(tmp_path: Path, capsys: pytest.Capture
     assert hat(*words("classification", path, path)) == 0
     printed = capsys.readouterr().out
     assert "\x1b" not in printed and "\n'\\x1b[31mred' " in printed and "\n'a\\nb' " in printed
+
+
+PIPED = {
+    "rouge": ({"text": "a b c d"}, {"target": "a b c e"}),
+    "bleu": ({"text": "a b c d"}, {"target": "a b c e"}),
+    "classification": ({"label": "x"}, {"label": "y"}),
+    "qa": (
+        {"answer": "cat"},
+        {"question": "Who?", "text": "The cat sat.", "answers": [{"text": "The cat", "start": 0}]},
+    ),
+    "squad": (
+        {"answer": "cat"},
+        {"question": "Who?", "text": "The cat sat.", "answers": [{"text": "The cat", "start": 0}]},
+    ),
+}
+
+
+@contextlib.contextmanager
+def piped(text: str) -> Iterator[str]:
+    """The path of a pipe that has a text, as `<(...)` of a shell."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as file:
+        file.write(text)
+    yield f"/dev/fd/{reading}"
+    os.close(reading)
+
+
+@pytest.mark.fault("Scoring", "references from a pipe, such as `<(zcat a.jsonl.gz)`", "read once; `--baselines` exit 2")
+@pytest.mark.parametrize("metric", PIPED)
+def test_references_may_come_from_a_pipe(metric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hypotheses, references = (json.dumps({"id": "1", **each}) for each in PIPED[metric])
+    paths = write(tmp_path / "h.jsonl", hypotheses), write(tmp_path / "r.jsonl", references)
+    assert hat(*words(metric, *paths, "--json")) == 0
+    expected = capsys.readouterr().out
+    with piped(f"{references}\n") as pipe:
+        assert hat(*words(metric, paths[0], pipe, "--json")) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_baselines_read_references_more_than_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "h.jsonl", {"id": "1", "label": "x"})
+    with piped('{"id": "1", "text": "a", "label": "x"}\n') as pipe:
+        message = refusal(*words("classification", path, pipe, "--baselines", "--train", path, "--valid", path))
+    assert f"--baselines read {pipe} more than once: name a file, not a pipe" in message
