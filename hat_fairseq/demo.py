@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
 
 def check_flags(part: str, flags: Sequence[str]) -> None:
     """Parses the flags of a training as fairseq-train does, which ends the process where it does not know one."""
-    from .recipes.command import COMMANDS, PYTHON, build_commands
+    from .recipes.build import COMMANDS, PYTHON, build_commands
     from .weights.rename import parse_flags
 
     (command,) = build_commands("train", RECIPES[part], flags)

@@ -11,9 +11,9 @@ holds tensors, numbers and strings only. The flags that build the model are prin
 import argparse
 import shlex
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -63,11 +63,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the files of --out and --package")
 
 
+@dataclass(frozen=True)
+class Folder:
+    """A folder of weights: how it is read, its config.json, its tokenizer, and the entries of its dictionary.
+
+    `symbols` is None where the files do not say the entries.
+    """
+
+    path: Path
+    release: Release
+    config: dict[str, Any]
+    tokenizer: TokenizerBpe | None
+    symbols: list[str] | None
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Self:
+        """Reads all but the weights; ValueError for what cannot be converted."""
+        path, release = args.directory, release_of(args)
+        check_code(path / CONFIG, release)
+        fixed = release.fixed, release.sizes, release.target, release.defaults, release.rename
+        config = read_config(path / CONFIG, *fixed)
+        if release.tokenizer is not None:
+            tokenizer = release.tokenizer(path, config["vocab_size"])
+            return cls(path, release, config, tokenizer, tokenizer.symbols)
+        symbols = release.symbols(path, config["vocab_size"])
+        if args.release != "bart" and symbols is not None and lacks_mask(symbols, config["vocab_size"]):
+            raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
+        return cls(path, release, config, None, symbols)
+
+    def converted(self, segment_positions: str | None) -> Converted:
+        """Converts the weights; ValueError with the folder for those that do not fit."""
+        stated = {"segment_positions": segment_positions, "tokenizer": self.tokenizer}
+        options = {name: value for name, value in stated.items() if value is not None}
+        try:
+            return self.release.convert(read_weights(self.path), self.config, **options)
+        except ValueError as error:
+            if str(self.path) in str(error):
+                raise
+            raise ValueError(f"{self.path}: {error}") from error
+
+
 def main(args: argparse.Namespace) -> int:
     if args.list:
         print(listing())
         return 0
     find_family(args)
+    check_arguments(args)
+    folder = Folder.of(args)
+    # all but what an earlier run of this command may have written
+    read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
+    for path in files_of(args.out, folder):
+        check_output(path, args.overwrite, read)
+    converted = folder.converted(args.segment_positions)
+    if args.package is not None:
+        write_package(args, folder, converted)
+    if args.out is not None:
+        write_files(args.out, converted.model, folder.symbols)
+        if folder.tokenizer is not None:
+            write_tokenizer(args.out.with_name(TOKENIZER), folder.tokenizer)
+    print_starts(args, folder, converted)
+    for line in converted.report:
+        print(line)
+    return 0
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Finds the folder of `minilm`; ValueError for arguments that contradict each other, and for another folder."""
     if args.segment_positions and args.release != "hierarchical_transformer":
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
     if args.release == MINILM:
@@ -77,6 +138,15 @@ def main(args: argparse.Namespace) -> int:
     if args.directory is None:
         here = f"; or ./{args.release} for the folder of this name" if Path(args.release).is_dir() else ""
         raise ValueError(f"give the folder of the weights: hat import {args.release} HF_DIR --out FILE{here}")
+    check_outputs(args)
+    if not args.directory.is_dir():
+        raise ValueError(f"{args.directory} is not a folder")
+    for path in sorted(args.directory.iterdir()):
+        check_lfs(path)
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Raises ValueError for outputs that contradict each other, or that the family does not have."""
     if args.out is None and args.package is None:
         raise ValueError("give --out FILE, a checkpoint to write; or of a BERT --package DIR")
     if args.package is not None and args.release in ("bart", "mbart", "hierarchical_transformer"):
@@ -89,54 +159,6 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(
             f"--out {args.out} is in the folder of --package, which has no other files: name one elsewhere"
         )
-    if not args.directory.is_dir():
-        raise ValueError(f"{args.directory} is not a folder")
-    for path in sorted(args.directory.iterdir()):
-        check_lfs(path)
-    release = release_of(args)
-    check_code(args.directory / CONFIG, release)
-    fixed = release.fixed, release.sizes, release.target, release.defaults, release.rename
-    config = read_config(args.directory / CONFIG, *fixed)
-    options: dict[str, Any] = {"segment_positions": args.segment_positions} if args.segment_positions else {}
-    if release.tokenizer is None:
-        symbols = release.symbols(args.directory, config["vocab_size"])
-    else:
-        options["tokenizer"] = release.tokenizer(args.directory, config["vocab_size"])
-        symbols = options["tokenizer"].symbols
-    no_mask = (
-        release.tokenizer is None
-        and symbols is not None
-        and MASK not in symbols
-        and len(SPECIAL) + len(symbols) == config["vocab_size"]
-    )
-    if no_mask and args.release != "bart":
-        raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
-    # all but what an earlier run of this command may have written
-    read = [path for path in args.directory.iterdir() if path.suffix != ".pt" and path.name != "dict.txt"]
-    for path in files_of(args.out, symbols, release):
-        check_output(path, args.overwrite, read)
-    try:
-        converted = release.convert(read_weights(args.directory), config, **options)
-    except ValueError as error:
-        if str(args.directory) in str(error):
-            raise
-        raise ValueError(f"{args.directory}: {error}") from error
-    if args.package is not None:
-        flags = package_flags(converted, args.max_positions)
-        bpe = options.get("tokenizer") or SentencePieceBpe(args.directory / MODEL)
-        assert symbols is not None
-        vectors = of_release(args.directory, CASE in bpe.loses)
-        size = write_untrained(args.package, converted.model, bpe, symbols, flags, args.overwrite, vectors)
-        print(f"wrote {args.package}: {size}")
-        print(f"vectors: {vectors}")
-    if args.out is not None:
-        write_files(args.out, converted.model, symbols)
-        if (tokenizer := options.get("tokenizer")) is not None:
-            write_tokenizer(args.out.with_name(TOKENIZER), tokenizer)
-    print_starts(args, release, converted, symbols)
-    for line in converted.report:
-        print(line)
-    return 0
 
 
 def find_family(args: argparse.Namespace) -> None:
@@ -168,6 +190,21 @@ def release_of(args: argparse.Namespace) -> Release:
     return replace(release, convert=like_bert.with_tokenizer, tokenizer=bert.read_tokenizer)
 
 
+def lacks_mask(symbols: list[str], size: int) -> bool:
+    """Tells whether a whole vocabulary of this size has no token for masked words."""
+    return MASK not in symbols and len(SPECIAL) + len(symbols) == size
+
+
+def write_package(args: argparse.Namespace, folder: Folder, converted: Converted) -> None:
+    """Writes the folder for `hat embed`, and prints its size and what its vectors are."""
+    flags, bpe = package_flags(converted, args.max_positions), folder.tokenizer or SentencePieceBpe(folder.path / MODEL)
+    assert folder.symbols is not None
+    vectors = of_release(folder.path, CASE in bpe.loses)
+    size = write_untrained(args.package, converted.model, bpe, folder.symbols, flags, args.overwrite, vectors)
+    print(f"wrote {args.package}: {size}")
+    print(f"vectors: {vectors}")
+
+
 def package_flags(converted: Converted, longest: int | None) -> list[str]:
     """Returns the flags of a `hat_roberta` for documents of so many tokens."""
     flat = converted.starts[0]
@@ -178,27 +215,27 @@ def package_flags(converted: Converted, longest: int | None) -> list[str]:
     return flat if longest is None else [*flat, "--max-positions", str(longest)]
 
 
-def files_of(out: Path | None, symbols: list[str] | None, release: Release) -> list[Path]:
+def files_of(out: Path | None, folder: Folder) -> list[Path]:
     """Returns the files that are written for a checkpoint."""
     if out is None:
         return []
-    dictionary = [] if symbols is None else [out.parent / "dict.txt"]
-    return [out, *dictionary, *([] if release.tokenizer is None else [out.with_name(TOKENIZER)])]
+    dictionary = [] if folder.symbols is None else [out.parent / "dict.txt"]
+    return [out, *dictionary, *([] if folder.tokenizer is None else [out.with_name(TOKENIZER)])]
 
 
-def print_starts(args: argparse.Namespace, release: Release, converted: Converted, symbols: list[str] | None) -> None:
+def print_starts(args: argparse.Namespace, folder: Folder, converted: Converted) -> None:
     """Prints how to preprocess for a checkpoint or a package, and to train from it."""
     start = args.out or args.package
     if args.out is None:
         print(f"preprocess with: --vocabulary {shlex.quote(str(start / BIN))}")
-    elif symbols is None:
-        print(f"no {release.vocabulary} in the folder: no dict.txt written")
-    elif release.vocabulary == MODEL or release.tokenizer is not None:
-        bpe, folder = ("sentencepiece", args.directory) if release.tokenizer is None else ("tokenizer", args.out.parent)
-        print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(folder))}")
+    elif folder.symbols is None:
+        print(f"no {folder.release.vocabulary} in the folder: no dict.txt written")
+    elif folder.release.vocabulary == MODEL or folder.tokenizer is not None:
+        bpe, where = ("sentencepiece", args.directory) if folder.tokenizer is None else ("tokenizer", args.out.parent)
+        print(f"preprocess with: --bpe {bpe} --bpe-dir {shlex.quote(str(where))}")
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
-        is_encoder = release.tokenizer is not None and flags[1] in bert.SEQ2SEQ
+        is_encoder = folder.tokenizer is not None and flags[1] in bert.SEQ2SEQ
         option = "--encoder-from" if is_encoder else "--finetune-from-model"
         print(f"  {shlex.join([*flags, option, str(start)])}")
 
