@@ -29,8 +29,7 @@ from ..data.options import Options
 from ..data.printed import aligned
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
 from ..networks.units import UNLIMITED
-from ..recipes import command as recipes
-from ..recipes import files
+from ..recipes import build, files
 from ..register import register
 from .memory import Updates
 
@@ -153,7 +152,7 @@ def set_up(recipe: str, flags: Sequence[str], dictionary_size: int | None = None
     Without a size the dictionaries of the data are read.
     """
     register()
-    words = recipes.build_commands("train", recipe, flags)[0]
+    words = build.build_commands("train", recipe, flags)[0]
     words = words[words.index("train") + 1 :]
     if dictionary_size is None and not any(Path(words[0]).rglob("dict*.txt")):
         dictionary_size = expected_symbols(files.load(files.find(recipe))["preprocess"])
