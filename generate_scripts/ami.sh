@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # AMI meetings from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 6).
+# It needs the data and the checkpoint of train_scripts/ami.sh.
 # Another split or model: hat recipe generate ami [FLAGS].
 set -euo pipefail
 hat generate checkpoints/ami/checkpoint_best.pt data-bin/ami \

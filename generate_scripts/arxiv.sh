@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # arXiv from BART-large (Rohde et al. 2021, Table 3).
+# It needs the data and the checkpoint of train_scripts/arxiv.sh.
 # Another split or model: hat recipe generate arxiv [FLAGS].
 set -euo pipefail
 hat generate checkpoints/arxiv/checkpoint_best.pt data-bin/arxiv \

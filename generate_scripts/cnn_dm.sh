@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # CNN/DailyMail from BART-large (Rohde et al. 2021, Table 4). SAMSum, AMI and ICSI start from its result.
+# It needs the data and the checkpoint of train_scripts/cnn_dm.sh.
 # Another split or model: hat recipe generate cnn_dm [FLAGS].
 set -euo pipefail
 hat generate checkpoints/cnn_dm/checkpoint_best.pt data-bin/cnn_dm \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # ICSI meetings from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 6).
+# It needs the data and the checkpoint of train_scripts/icsi.sh.
 # Another split or model: hat recipe generate icsi [FLAGS].
 set -euo pipefail
 hat generate checkpoints/icsi/checkpoint_best.pt data-bin/icsi \

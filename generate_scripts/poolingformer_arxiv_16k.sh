@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # arXiv with Poolingformer, 16,384 tokens (Zhang et al. 2021, Table 4).
+# It needs the data and the checkpoint of train_scripts/poolingformer_arxiv_16k.sh.
 # Another split or model: hat recipe generate poolingformer_arxiv_16k [FLAGS].
 set -euo pipefail
 hat generate checkpoints/poolingformer_arxiv_16k/checkpoint_best.pt data-bin/poolingformer_arxiv_16k \

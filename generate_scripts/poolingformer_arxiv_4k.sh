@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # arXiv with Poolingformer, 4,096 tokens (Zhang et al. 2021, Table 4).
+# It needs the data and the checkpoint of train_scripts/poolingformer_arxiv_4k.sh.
 # Another split or model: hat recipe generate poolingformer_arxiv_4k [FLAGS].
 set -euo pipefail
 hat generate checkpoints/poolingformer_arxiv_4k/checkpoint_best.pt data-bin/poolingformer_arxiv_4k \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # PubMed from BART-large (Rohde et al. 2021, Table 3).
+# It needs the data and the checkpoint of train_scripts/pubmed.sh.
 # Another split or model: hat recipe generate pubmed [FLAGS].
 set -euo pipefail
 hat generate checkpoints/pubmed/checkpoint_best.pt data-bin/pubmed \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # RACE with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on RACE.
+# It needs the data and the checkpoint of train_scripts/race.sh.
 # Another split or model: hat recipe predict race [FLAGS].
 set -euo pipefail
 hat predict checkpoints/race/checkpoint_best.pt data-bin/race \

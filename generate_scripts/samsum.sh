@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SAMSum from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 5).
+# It needs the data and the checkpoint of train_scripts/samsum.sh.
 # Another split or model: hat recipe generate samsum [FLAGS].
 set -euo pipefail
 hat generate checkpoints/samsum/checkpoint_best.pt data-bin/samsum \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # TED17 Chinese-English, whole talks (Rohde et al. 2021, section 4.2, Table 7): 8,192 tokens x 2 on one V100 an update.
+# It needs the data and the checkpoint of train_scripts/ted17_zh_en.sh.
 # Another split or model: hat recipe generate ted17_zh_en [FLAGS].
 set -euo pipefail
 hat generate checkpoints/ted17_zh_en/checkpoint_best.pt data-bin/ted17_zh_en \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # XSum from BART-large (Rohde et al. 2021, Table 4).
+# It needs the data and the checkpoint of train_scripts/xsum.sh.
 # Another split or model: hat recipe generate xsum [FLAGS].
 set -euo pipefail
 hat generate checkpoints/xsum/checkpoint_best.pt data-bin/xsum \

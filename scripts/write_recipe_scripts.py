@@ -7,7 +7,9 @@ Each script is what `hat recipe` runs, spelled out with all flags, and says what
 `configs/`; after a change there run this again. A test compares.
 """
 
+import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +29,8 @@ PAPERS = {
     "lra_pathfinder lra_pathfinder_pretraining",
 }
 NAMES = [name for names in PAPERS.values() for name in names.split()]
-HOURS = re.compile(r"^\| `(\w+)` \|.*\| (\d[^|]+) \|$", re.MULTILINE)  # of docs/recipes.md: on which GPUs, how long
+HOURS = re.compile(r"^\| `(\w+)` \| (\d+ [AV]100) \| ([\d.]+) \| ([\d.]+) \|$", re.MULTILINE)  # of docs/recipes.md
+PACKAGED = ("ami", "icsi")  # corpora that the package contains, so that they need no --root
 HEAD = "#!/usr/bin/env bash\n"
 WIDTH = 118
 
@@ -64,15 +67,51 @@ def needs(name: str, command: list[str]) -> Iterator[str]:
     recipe = files.load(files.find(name))
     yield from wrapped(files.comment(files.find(name)))
     yield ""
-    yield f"data:     {command[len(PYTHON) + 2]}, of hat recipe preprocess {name} --root DIR (docs/datasets.md)"
-    start = recipe["train"].get("finetune-from-model")
-    yield f"weights:  {start or 'random'}{' (docs/recipes.md says where from)' if start else ''}"
-    hours = dict(HOURS.findall((ROOT / "docs/recipes.md").read_text(encoding="utf-8")))
-    if name in hours:
-        yield f"hours:    in the paper {hours[name]}; in brackets its baseline"
+    yield from data(name, recipe["preprocess"]["reader"])
+    yield f"weights:  {start(recipe['train'].get('finetune-from-model'))}"
     gpus = command[command.index("--distributed-world-size") + 1]
-    yield f"update:   {update.describe(command)}, on {gpus} GPU{'s' * (gpus != '1')}; on other numbers, and with flags"
-    yield f"          that replace these: hat recipe train {name} --gpus N [FLAGS]"
+    yield from labelled("GPUs:", f"{gpus}. For the same update on N GPUs: hat recipe train {name} --gpus N [FLAGS]")
+    yield f"update:   {update.describe(command)}"
+    yield f"hours:    {hours(name)}"
+    yield f"memory:   hat plan {name} --gpu-memory 24G says what fits"
+
+
+def data(name: str, reader: str) -> Iterator[str]:
+    """Yields what the data are, and the command that preprocesses them."""
+    path = ROOT / f"preprocess/{reader}.py"
+    if path.exists():
+        about = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]
+        where = "The package has it." if reader in PACKAGED else f"DIR has the release (files: preprocess/{reader}.py)."
+    else:
+        about, where = "documents of your own,", f"train.jsonl and valid.jsonl in {reader.format(recipe=name)}."
+    yield from labelled("data:", f"{about} {where} Once:")
+    needs_root = path.exists() and reader not in PACKAGED
+    (command,) = build_commands("preprocess", name, ["--root", "DIR"] * needs_root)
+    lines = wrapped(shlex.join(["hat", *command[len(PYTHON) + 1 :]]), WIDTH - 14)
+    yield from (f"            {line}{' ' + chr(92) if line != lines[-1] else ''}" for line in lines)
+
+
+def start(weights: str | None) -> str:
+    """Returns which weights a training starts from, and where they come from."""
+    if weights is None:
+        return "random"
+    made = re.fullmatch(r"checkpoints/(\w+)/checkpoint_best.pt", weights)
+    return f"{weights}, of {f'train_scripts/{made[1]}.sh' if made else 'docs/recipes.md#all-recipes'}"
+
+
+def hours(name: str) -> str:
+    """Returns how long the paper's authors trained, as far as the paper says it."""
+    stated = {row[0]: row[1:] for row in HOURS.findall((ROOT / "docs/recipes.md").read_text(encoding="utf-8"))}
+    if name not in stated:
+        return "not in the paper, and not measured here"
+    gpus, hierarchy, plain = stated[name]
+    return f"in the paper {hierarchy} on {gpus}, and {plain} without hierarchy (--no-hierarchy)"
+
+
+def labelled(label: str, text: str) -> Iterator[str]:
+    """Yields the lines of a text behind a label."""
+    for number, line in enumerate(wrapped(text, WIDTH - 10)):
+        yield f"{'' if number else label:10}{line}"
 
 
 def generate_script(name: str, verb: str) -> str:
@@ -82,16 +121,17 @@ def generate_script(name: str, verb: str) -> str:
     return (
         HEAD
         + text
+        + f"# It needs the data and the checkpoint of train_scripts/{name}.sh.\n"
         + f"# Another split or model: hat recipe {verb} {name} [FLAGS].\nset -euo pipefail\n"
         + ("\n".join(lines) + "\n")
     )
 
 
-def wrapped(text: str) -> list[str]:
+def wrapped(text: str, width: int = WIDTH) -> list[str]:
     """Returns the lines of a comment."""
     lines = [""]
     for word in text.split():
-        if len(lines[-1]) + len(word) >= WIDTH:
+        if len(lines[-1]) + len(word) >= width:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word
     return lines

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # AMI meetings from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 6).
 #
-# data:     data-bin/ami/bin, of hat recipe preprocess ami --root DIR (docs/datasets.md)
-# weights:  checkpoints/cnn_dm/checkpoint_best.pt (docs/recipes.md says where from)
-# update:   2 documents x 4 = 8 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ami --gpus N [FLAGS]
+# data:     AMI meetings: transcripts with speakers and roles, abstractive summaries (Carletta et al. 2006). The package
+#           has it. Once:
+#             hat preprocess ami --out data-bin/ami --bpe gpt2 --long-source truncate --long-target truncate --roles \
+#             both --max-source-tokens 3072 --max-target-tokens 1024
+# weights:  checkpoints/cnn_dm/checkpoint_best.pt, of train_scripts/cnn_dm.sh
+# GPUs:     1. For the same update on N GPUs: hat recipe train ami --gpus N [FLAGS]
+# update:   2 documents x 4 = 8 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ami --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ami/bin \
     --user-dir "$(hat user-dir)" \

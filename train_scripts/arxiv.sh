@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # arXiv from BART-large (Rohde et al. 2021, Table 3).
 #
-# data:     data-bin/arxiv/bin, of hat recipe preprocess arxiv --root DIR (docs/datasets.md)
-# weights:  bart.large/model.pt (docs/recipes.md says where from)
-# hours:    in the paper 2 A100, 115 (100) without validation; in brackets its baseline
-# update:   2 GPUs x 2 documents x 32 = 128 documents an update, on 2 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train arxiv --gpus N [FLAGS]
+# data:     arXiv articles and their abstracts (Cohan et al. 2018). DIR has the release (files: preprocess/arxiv.py).
+#           Once:
+#             hat preprocess arxiv --out data-bin/arxiv --bpe gpt2 --long-source truncate --long-target truncate \
+#             --max-source-tokens 3072 --max-target-tokens 512 --root DIR
+# weights:  bart.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     2. For the same update on N GPUs: hat recipe train arxiv --gpus N [FLAGS]
+# update:   2 GPUs x 2 documents x 32 = 128 documents an update
+# hours:    in the paper 115 on 2 A100, and 100 without hierarchy (--no-hierarchy)
+# memory:   hat plan arxiv --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/arxiv/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # CNN/DailyMail from BART-large (Rohde et al. 2021, Table 4). SAMSum, AMI and ICSI start from its result.
 #
-# data:     data-bin/cnn_dm/bin, of hat recipe preprocess cnn_dm --root DIR (docs/datasets.md)
-# weights:  bart.large/model.pt (docs/recipes.md says where from)
-# update:   4 documents x 16 = 64 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train cnn_dm --gpus N [FLAGS]
+# data:     CNN/DailyMail news and their highlights (Hermann et al. 2015), non-anonymised (See et al. 2017). DIR has the
+#           release (files: preprocess/cnn_dm.py). Once:
+#             hat preprocess cnn_dm --out data-bin/cnn_dm --bpe gpt2 --long-source truncate --long-target truncate \
+#             --max-source-tokens 1024 --max-target-tokens 256 --root DIR
+# weights:  bart.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train cnn_dm --gpus N [FLAGS]
+# update:   4 documents x 16 = 64 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan cnn_dm --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/cnn_dm/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Papers of arXiv in eleven categories with ERNIE-Sparse (Liu et al. 2022, Tables 3 and 9).
 #
-# data:     data-bin/ernie_sparse_arxiv_categories/bin, of hat recipe preprocess ernie_sparse_arxiv_categories --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   4 documents x 6 = 24 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ernie_sparse_arxiv_categories --gpus N [FLAGS]
+# data:     Papers of arXiv in eleven categories (He et al. 2019, "Long Document Classification From Local Word
+#           Glimpses"). DIR has the release (files: preprocess/arxiv_categories.py). Once:
+#             hat preprocess arxiv_categories --out data-bin/ernie_sparse_arxiv_categories --bpe gpt2 --segments none \
+#             --max-source-tokens 4096 --long-source truncate --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train ernie_sparse_arxiv_categories --gpus N [FLAGS]
+# update:   4 documents x 6 = 24 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ernie_sparse_arxiv_categories --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ernie_sparse_arxiv_categories/bin \
     --user-dir "$(hat user-dir)" \

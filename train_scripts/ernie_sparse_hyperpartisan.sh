@@ -2,10 +2,15 @@
 # Hyperpartisan news with ERNIE-Sparse (Liu et al. 2022, Tables 3 and 9). Alpha and roll are 0: one pass, so the batch
 # is not halved.
 #
-# data:     data-bin/ernie_sparse_hyperpartisan/bin, of hat recipe preprocess ernie_sparse_hyperpartisan --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   16 documents x 1 = 16 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ernie_sparse_hyperpartisan --gpus N [FLAGS]
+# data:     Hyperpartisan news: does an article take one side blindly? The part labelled by article (Kiesel et al.
+#           2019). DIR has the release (files: preprocess/hyperpartisan.py). Once:
+#             hat preprocess hyperpartisan --out data-bin/ernie_sparse_hyperpartisan --bpe gpt2 --segments none \
+#             --max-source-tokens 1024 --long-source truncate --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train ernie_sparse_hyperpartisan --gpus N [FLAGS]
+# update:   16 documents x 1 = 16 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ernie_sparse_hyperpartisan --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ernie_sparse_hyperpartisan/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # IMDB with ERNIE-Sparse (Liu et al. 2022, Tables 3 and 9).
 #
-# data:     data-bin/ernie_sparse_imdb/bin, of hat recipe preprocess ernie_sparse_imdb --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   8 documents x 4 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ernie_sparse_imdb --gpus N [FLAGS]
+# data:     IMDB: reviews of films, good or bad (Maas et al. 2011). DIR has the release (files: preprocess/imdb.py).
+#           Once:
+#             hat preprocess imdb --out data-bin/ernie_sparse_imdb --bpe gpt2 --segments none --max-source-tokens 2048 \
+#             --long-source truncate --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train ernie_sparse_imdb --gpus N [FLAGS]
+# update:   8 documents x 4 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ernie_sparse_imdb --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ernie_sparse_imdb/bin \
     --user-dir "$(hat user-dir)" \

@@ -4,10 +4,14 @@
 # the training data (A.1.1): the validation part of your own folder. Documents of more than 4,096 tokens are divided, as
 # in A.1.2; section 4.2.1 truncates them.
 #
-# data:     data-bin/ernie_sparse_pretraining/bin, of hat recipe preprocess ernie_sparse_pretraining --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   8 GPUs x 2 documents x 16 = 256 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train ernie_sparse_pretraining --gpus N [FLAGS]
+# data:     documents of your own, train.jsonl and valid.jsonl in raw/ernie_sparse_pretraining. Once:
+#             hat preprocess raw/ernie_sparse_pretraining --out data-bin/ernie_sparse_pretraining --kind mlm --bpe \
+#             gpt2 --splitter punctuation --segments none --max-source-tokens 4096
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     8. For the same update on N GPUs: hat recipe train ernie_sparse_pretraining --gpus N [FLAGS]
+# update:   8 GPUs x 2 documents x 16 = 256 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ernie_sparse_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ernie_sparse_pretraining/bin \
     --user-dir "$(hat user-dir)" \

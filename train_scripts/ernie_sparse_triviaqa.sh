@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # TriviaQA on pages of Wikipedia with ERNIE-Sparse (Liu et al. 2022, Tables 4 and 9).
 #
-# data:     data-bin/ernie_sparse_triviaqa/bin, of hat recipe preprocess ernie_sparse_triviaqa --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   4 documents x 4 = 16 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ernie_sparse_triviaqa --gpus N [FLAGS]
+# data:     TriviaQA, the part on Wikipedia: questions of quizzes, each with pages that may tell the answer (Joshi et
+#           al. 2017). DIR has the release (files: preprocess/triviaqa.py). Once:
+#             hat preprocess triviaqa --out data-bin/ernie_sparse_triviaqa --bpe gpt2 --segments none \
+#             --max-source-tokens 4096 --long-source truncate --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train ernie_sparse_triviaqa --gpus N [FLAGS]
+# update:   4 documents x 4 = 16 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ernie_sparse_triviaqa --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ernie_sparse_triviaqa/bin \
     --user-dir "$(hat user-dir)" \

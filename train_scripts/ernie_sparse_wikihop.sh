@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # WikiHop with ERNIE-Sparse (Liu et al. 2022, Tables 4 and 9).
 #
-# data:     data-bin/ernie_sparse_wikihop/bin, of hat recipe preprocess ernie_sparse_wikihop --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   4 documents x 6 = 24 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ernie_sparse_wikihop --gpus N [FLAGS]
+# data:     WikiHop: a question, candidates for its answer, and the documents that together tell it (Welbl et al. 2018).
+#           DIR has the release (files: preprocess/wikihop.py). Once:
+#             hat preprocess wikihop --out data-bin/ernie_sparse_wikihop --bpe gpt2 --segments sentences \
+#             --max-source-tokens 4096 --long-source truncate --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train ernie_sparse_wikihop --gpus N [FLAGS]
+# update:   4 documents x 6 = 24 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan ernie_sparse_wikihop --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ernie_sparse_wikihop/bin \
     --user-dir "$(hat user-dir)" \

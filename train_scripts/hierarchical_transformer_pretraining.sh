@@ -2,11 +2,15 @@
 # Pre-training on long pages of C4 from RoBERTa-base, with the training settings in the model card of
 # hierarchical-transformer-base-4096; mask and weight decay are those of the authors' script.
 #
-# data:     data-bin/hierarchical_transformer_pretraining/bin, of hat recipe preprocess hierarchical_transformer_pretraining --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# hours:    in the paper 8 TPU cores, not stated; in brackets its baseline
-# update:   8 GPUs x 2 documents x 8 = 128 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train hierarchical_transformer_pretraining --gpus N [FLAGS]
+# data:     C4, English: long web pages to pre-train on (Raffel et al. 2020). DIR has the release (files:
+#           preprocess/c4.py). Once:
+#             hat preprocess c4 --out data-bin/hierarchical_transformer_pretraining --bpe gpt2 --segments packed \
+#             --max-segments 32 --max-source-tokens 4096 --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     8. For the same update on N GPUs: hat recipe train hierarchical_transformer_pretraining --gpus N [FLAGS]
+# update:   8 GPUs x 2 documents x 8 = 128 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan hierarchical_transformer_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/hierarchical_transformer_pretraining/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # ICSI meetings from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 6).
 #
-# data:     data-bin/icsi/bin, of hat recipe preprocess icsi --root DIR (docs/datasets.md)
-# weights:  checkpoints/cnn_dm/checkpoint_best.pt (docs/recipes.md says where from)
-# update:   2 documents x 4 = 8 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train icsi --gpus N [FLAGS]
+# data:     ICSI meetings: transcripts with speakers and roles, abstractive summaries (Janin et al. 2003). The package
+#           has it. Once:
+#             hat preprocess icsi --out data-bin/icsi --bpe gpt2 --long-source truncate --long-target truncate --roles \
+#             both --max-source-tokens 3072 --max-target-tokens 1024
+# weights:  checkpoints/cnn_dm/checkpoint_best.pt, of train_scripts/cnn_dm.sh
+# GPUs:     1. For the same update on N GPUs: hat recipe train icsi --gpus N [FLAGS]
+# update:   2 documents x 4 = 8 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan icsi --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/icsi/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # Image: the class of a grey picture of CIFAR-10, pixel by pixel. Long Range Arena.
 #
-# data:     data-bin/lra_image/bin, of hat recipe preprocess lra_image --root DIR (docs/datasets.md)
+# data:     Image of Long Range Arena: the class of a picture from its 1,024 pixels in grey (Krizhevsky 2009; Tay et al.
+#           2021). DIR has the release (files: preprocess/lra_image.py). Once:
+#             hat preprocess lra_image --max-source-tokens 1026 --out data-bin/lra_image --root DIR
 # weights:  random
-# update:   256 documents x 1 = 256 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_image --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_image --gpus N [FLAGS]
+# update:   256 documents x 1 = 256 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_image --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_image/bin \
     --user-dir "$(hat user-dir)" \

@@ -2,10 +2,14 @@
 # Self-pretraining for Image of Long Range Arena. Then: hat recipe train lra_image --finetune-from-model
 # checkpoints/lra_image_pretraining/checkpoint_best.pt --lr 1e-03
 #
-# data:     data-bin/lra_image/bin/input0, of hat recipe preprocess lra_image_pretraining --root DIR (docs/datasets.md)
+# data:     Image of Long Range Arena: the class of a picture from its 1,024 pixels in grey (Krizhevsky 2009; Tay et al.
+#           2021). DIR has the release (files: preprocess/lra_image.py). Once:
+#             hat preprocess lra_image --max-source-tokens 1026 --out data-bin/lra_image --root DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_image_pretraining --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_image_pretraining --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_image_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_image/bin/input0 \
     --user-dir "$(hat user-dir)" \

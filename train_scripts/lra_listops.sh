@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # ListOps: the value of a nested expression, of 500 to 2,000 symbols. Long Range Arena.
 #
-# data:     data-bin/lra_listops/bin, of hat recipe preprocess lra_listops --root DIR (docs/datasets.md)
+# data:     ListOps of Long Range Arena: the value, 0 to 9, of a nested expression (Nangia and Bowman 2018; Tay et al.
+#           2021). DIR has the release (files: preprocess/lra_listops.py). Once:
+#             hat preprocess lra_listops --max-source-tokens 2002 --long-source truncate --out data-bin/lra_listops \
+#             --root DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_listops --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_listops --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_listops --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_listops/bin \
     --user-dir "$(hat user-dir)" \

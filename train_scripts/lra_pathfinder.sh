@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # Pathfinder: are two dots the ends of one curve? 32 x 32 pixels, the hard part. Long Range Arena.
 #
-# data:     data-bin/lra_pathfinder/bin, of hat recipe preprocess lra_pathfinder --root DIR (docs/datasets.md)
+# data:     Pathfinder of Long Range Arena: are two dots the ends of one curve? (Linsley et al. 2018; Tay et al. 2021.)
+#           DIR has the release (files: preprocess/lra_pathfinder.py). Once:
+#             hat preprocess lra_pathfinder --max-source-tokens 1026 --out data-bin/lra_pathfinder --root DIR
 # weights:  random
-# update:   512 documents x 1 = 512 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_pathfinder --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_pathfinder --gpus N [FLAGS]
+# update:   512 documents x 1 = 512 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_pathfinder --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_pathfinder/bin \
     --user-dir "$(hat user-dir)" \

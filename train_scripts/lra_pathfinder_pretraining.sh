@@ -2,10 +2,14 @@
 # Self-pretraining for Pathfinder of Long Range Arena. Then: hat recipe train lra_pathfinder --finetune-from-model
 # checkpoints/lra_pathfinder_pretraining/checkpoint_best.pt --lr 5e-04
 #
-# data:     data-bin/lra_pathfinder/bin/input0, of hat recipe preprocess lra_pathfinder_pretraining --root DIR (docs/datasets.md)
+# data:     Pathfinder of Long Range Arena: are two dots the ends of one curve? (Linsley et al. 2018; Tay et al. 2021.)
+#           DIR has the release (files: preprocess/lra_pathfinder.py). Once:
+#             hat preprocess lra_pathfinder --max-source-tokens 1026 --out data-bin/lra_pathfinder --root DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_pathfinder_pretraining --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_pathfinder_pretraining --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_pathfinder_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_pathfinder/bin/input0 \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Retrieval: does one paper cite the other? Two texts as bytes, each truncated to 4,000. Long Range Arena.
 #
-# data:     data-bin/lra_retrieval/bin, of hat recipe preprocess lra_retrieval --root DIR (docs/datasets.md)
+# data:     Retrieval of Long Range Arena: does one paper cite the other? (Radev et al. 2013; Tay et al. 2021.) DIR has
+#           the release (files: preprocess/lra_retrieval.py). Once:
+#             hat preprocess lra_retrieval --max-source-tokens 4002 --long-source truncate --out \
+#             data-bin/lra_retrieval --root DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_retrieval --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_retrieval --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_retrieval --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_retrieval/bin \
     --user-dir "$(hat user-dir)" \

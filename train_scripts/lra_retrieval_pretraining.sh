@@ -2,10 +2,15 @@
 # Self-pretraining for Retrieval of Long Range Arena. Then: hat recipe train lra_retrieval --finetune-from-model
 # checkpoints/lra_retrieval_pretraining/checkpoint_best.pt --lr 5e-04
 #
-# data:     data-bin/lra_retrieval/bin/input0, of hat recipe preprocess lra_retrieval_pretraining --root DIR (docs/datasets.md)
+# data:     Retrieval of Long Range Arena: does one paper cite the other? (Radev et al. 2013; Tay et al. 2021.) DIR has
+#           the release (files: preprocess/lra_retrieval.py). Once:
+#             hat preprocess lra_retrieval --max-source-tokens 4002 --long-source truncate --out \
+#             data-bin/lra_retrieval --root DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_retrieval_pretraining --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_retrieval_pretraining --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_retrieval_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_retrieval/bin/input0 \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Text: reviews of films as bytes, truncated to 1,000. Long Range Arena.
 #
-# data:     data-bin/lra_text/bin, of hat recipe preprocess lra_text --root DIR (docs/datasets.md)
+# data:     Text of Long Range Arena: reviews of films, good or bad, as bytes (Maas et al. 2011; Tay et al. 2021). DIR
+#           has the release (files: preprocess/lra_text.py). Once:
+#             hat preprocess lra_text --max-source-tokens 1002 --long-source truncate --out data-bin/lra_text --root \
+#             DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_text --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_text --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_text --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_text/bin \
     --user-dir "$(hat user-dir)" \

@@ -2,10 +2,15 @@
 # Self-pretraining for Text of Long Range Arena. Then: hat recipe train lra_text --finetune-from-model
 # checkpoints/lra_text_pretraining/checkpoint_best.pt --lr 1e-04
 #
-# data:     data-bin/lra_text/bin/input0, of hat recipe preprocess lra_text_pretraining --root DIR (docs/datasets.md)
+# data:     Text of Long Range Arena: reviews of films, good or bad, as bytes (Maas et al. 2011; Tay et al. 2021). DIR
+#           has the release (files: preprocess/lra_text.py). Once:
+#             hat preprocess lra_text --max-source-tokens 1002 --long-source truncate --out data-bin/lra_text --root \
+#             DIR
 # weights:  random
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train lra_text_pretraining --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train lra_text_pretraining --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan lra_text_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/lra_text/bin/input0 \
     --user-dir "$(hat user-dir)" \

@@ -2,10 +2,15 @@
 # MultiNLI with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on MNLI, as fairseq's example
 # for GLUE has them.
 #
-# data:     data-bin/mnli/bin, of hat recipe preprocess mnli --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   32 documents x 1 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train mnli --gpus N [FLAGS]
+# data:     MultiNLI: does a sentence follow from another one? (Williams et al. 2018). DIR has the release (files:
+#           preprocess/mnli.py). Once:
+#             hat preprocess mnli --out data-bin/mnli --bpe gpt2 --max-source-tokens 512 --long-source truncate --root \
+#             DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train mnli --gpus N [FLAGS]
+# update:   32 documents x 1 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan mnli --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/mnli/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Natural Questions as Poolingformer answers them (Zhang et al. 2021, Table 2).
 #
-# data:     data-bin/natural_questions/bin, of hat recipe preprocess natural_questions --root DIR (docs/datasets.md)
-# weights:  roberta.large/model.pt (docs/recipes.md says where from)
-# update:   8 GPUs x 1 document x 8 = 64 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train natural_questions --gpus N [FLAGS]
+# data:     Natural Questions: questions to a search engine, each with a page of Wikipedia (Kwiatkowski et al. 2019).
+#           DIR has the release (files: preprocess/natural_questions.py). Once:
+#             hat preprocess natural_questions --out data-bin/natural_questions --bpe gpt2 --max-source-tokens 4096 \
+#             --long-source chunk --window-overlap 2528 --negative-windows 0.5 --root DIR
+# weights:  roberta.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     8. For the same update on N GPUs: hat recipe train natural_questions --gpus N [FLAGS]
+# update:   8 GPUs x 1 document x 8 = 64 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan natural_questions --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/natural_questions/bin \
     --user-dir "$(hat user-dir)" \

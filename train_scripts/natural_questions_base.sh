@@ -2,10 +2,15 @@
 # Natural Questions with Poolingformer's base size, for the ablations of Zhang et al. 2021, Tables 5 to 7. The paper
 # trains these on one fifth of the training set (section 3.4), this recipe on all of it.
 #
-# data:     data-bin/natural_questions_base/bin, of hat recipe preprocess natural_questions_base --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   8 GPUs x 1 document x 8 = 64 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train natural_questions_base --gpus N [FLAGS]
+# data:     Natural Questions: questions to a search engine, each with a page of Wikipedia (Kwiatkowski et al. 2019).
+#           DIR has the release (files: preprocess/natural_questions.py). Once:
+#             hat preprocess natural_questions --out data-bin/natural_questions_base --bpe gpt2 --max-source-tokens \
+#             4096 --long-source chunk --window-overlap 2528 --negative-windows 0.5 --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     8. For the same update on N GPUs: hat recipe train natural_questions_base --gpus N [FLAGS]
+# update:   8 GPUs x 1 document x 8 = 64 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan natural_questions_base --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/natural_questions_base/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # arXiv with Poolingformer, 16,384 tokens (Zhang et al. 2021, Table 4).
 #
-# data:     data-bin/poolingformer_arxiv_16k/bin, of hat recipe preprocess poolingformer_arxiv_16k --root DIR (docs/datasets.md)
-# weights:  bart.large/model.pt (docs/recipes.md says where from)
-# update:   8 GPUs x 1 document x 16 = 128 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train poolingformer_arxiv_16k --gpus N [FLAGS]
+# data:     arXiv articles and their abstracts (Cohan et al. 2018). DIR has the release (files: preprocess/arxiv.py).
+#           Once:
+#             hat preprocess arxiv --out data-bin/poolingformer_arxiv_16k --bpe gpt2 --long-source truncate \
+#             --long-target truncate --max-source-tokens 16384 --max-target-tokens 512 --root DIR
+# weights:  bart.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     8. For the same update on N GPUs: hat recipe train poolingformer_arxiv_16k --gpus N [FLAGS]
+# update:   8 GPUs x 1 document x 16 = 128 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan poolingformer_arxiv_16k --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/poolingformer_arxiv_16k/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # PubMed from BART-large (Rohde et al. 2021, Table 3).
 #
-# data:     data-bin/pubmed/bin, of hat recipe preprocess pubmed --root DIR (docs/datasets.md)
-# weights:  bart.large/model.pt (docs/recipes.md says where from)
-# update:   2 GPUs x 2 documents x 32 = 128 documents an update, on 2 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train pubmed --gpus N [FLAGS]
+# data:     PubMed articles and their abstracts (Cohan et al. 2018). DIR has the release (files: preprocess/pubmed.py).
+#           Once:
+#             hat preprocess pubmed --out data-bin/pubmed --bpe gpt2 --long-source truncate --long-target truncate \
+#             --max-source-tokens 3072 --max-target-tokens 512 --root DIR
+# weights:  bart.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     2. For the same update on N GPUs: hat recipe train pubmed --gpus N [FLAGS]
+# update:   2 GPUs x 2 documents x 32 = 128 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan pubmed --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/pubmed/bin \
     --user-dir "$(hat user-dir)" \

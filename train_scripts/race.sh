@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # RACE with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on RACE.
 #
-# data:     data-bin/race/bin, of hat recipe preprocess race --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   4 documents x 4 = 16 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train race --gpus N [FLAGS]
+# data:     RACE: English examinations, four choices for each question (Lai et al. 2017). DIR has the release (files:
+#           preprocess/race.py). Once:
+#             hat preprocess race --out data-bin/race --bpe gpt2 --max-source-tokens 512 --long-source truncate --root \
+#             DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train race --gpus N [FLAGS]
+# update:   4 documents x 4 = 16 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan race --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/race/bin \
     --user-dir "$(hat user-dir)" \

@@ -4,10 +4,14 @@
 # those of RoBERTa-base (Liu et al. 2019, Table 9). The paper compares with their Table 1, which is an earlier run with
 # the same input (DOC-SENTENCES): for it --update-batch-size 256 --max-update 1000000 --warmup-updates 10000 --lr 1e-04.
 #
-# data:     data-bin/roberta_pretraining/bin, of hat recipe preprocess roberta_pretraining --root DIR (docs/datasets.md)
+# data:     documents of your own, train.jsonl and valid.jsonl in raw/roberta_pretraining. Once:
+#             hat preprocess raw/roberta_pretraining --out data-bin/roberta_pretraining --kind mlm --bpe gpt2 \
+#             --splitter punctuation --segments sentences --max-source-tokens 512
 # weights:  random
-# update:   8 GPUs x 16 documents x 64 = 8,192 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train roberta_pretraining --gpus N [FLAGS]
+# GPUs:     8. For the same update on N GPUs: hat recipe train roberta_pretraining --gpus N [FLAGS]
+# update:   8 GPUs x 16 documents x 64 = 8,192 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan roberta_pretraining --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/roberta_pretraining/bin \
     --user-dir "$(hat user-dir)" \

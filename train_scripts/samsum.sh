@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # SAMSum from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 5).
 #
-# data:     data-bin/samsum/bin, of hat recipe preprocess samsum --root DIR (docs/datasets.md)
-# weights:  checkpoints/cnn_dm/checkpoint_best.pt (docs/recipes.md says where from)
-# update:   8 documents x 4 = 32 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train samsum --gpus N [FLAGS]
+# data:     SAMSum: chats written by linguists and their summaries (Gliwa et al. 2019). DIR has the release (files:
+#           preprocess/samsum.py). Once:
+#             hat preprocess samsum --out data-bin/samsum --bpe gpt2 --long-source truncate --long-target truncate \
+#             --max-source-tokens 1024 --max-target-tokens 256 --root DIR
+# weights:  checkpoints/cnn_dm/checkpoint_best.pt, of train_scripts/cnn_dm.sh
+# GPUs:     1. For the same update on N GPUs: hat recipe train samsum --gpus N [FLAGS]
+# update:   8 documents x 4 = 32 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan samsum --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/samsum/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # SQuAD 2.0 with HAT's encoder (Rohde et al. 2021, section 7, Table 8); settings of RoBERTa on SQuAD.
 #
-# data:     data-bin/squad2/bin, of hat recipe preprocess squad2 --root DIR (docs/datasets.md)
-# weights:  roberta.base/model.pt (docs/recipes.md says where from)
-# update:   16 documents x 3 = 48 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train squad2 --gpus N [FLAGS]
+# data:     SQuAD 2.0: questions on paragraphs of Wikipedia, half of which have no answer there (Rajpurkar et al. 2018).
+#           DIR has the release (files: preprocess/squad2.py). Once:
+#             hat preprocess squad2 --out data-bin/squad2 --bpe gpt2 --max-source-tokens 512 --long-source chunk \
+#             --root DIR
+# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train squad2 --gpus N [FLAGS]
+# update:   16 documents x 3 = 48 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan squad2 --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/squad2/bin \
     --user-dir "$(hat user-dir)" \

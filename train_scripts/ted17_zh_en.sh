@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # TED17 Chinese-English, whole talks (Rohde et al. 2021, section 4.2, Table 7): 8,192 tokens x 2 on one V100 an update.
 #
-# data:     data-bin/ted17_zh_en/bin, of hat recipe preprocess ted17_zh_en --root DIR (docs/datasets.md)
+# data:     TED talks of IWSLT 2017, Chinese-English, whole talks (Rohde et al. 2021, section 4.2). DIR has the release
+#           (files: preprocess/ted17_zh_en.py). Once:
+#             hat preprocess ted17_zh_en --out data-bin/ted17_zh_en --target-tokenizer moses --max-source-tokens 512 \
+#             --max-target-tokens 512 --long-source chunk --max-chunk-tokens 1024 --source-tokenizer jieba --root DIR
 # weights:  random
-# hours:    in the paper 1 V100, 1.5 (1); in brackets its baseline
-# update:   8,192 tokens x 2 = 16,384 tokens an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train ted17_zh_en --gpus N [FLAGS]
+# GPUs:     1. For the same update on N GPUs: hat recipe train ted17_zh_en --gpus N [FLAGS]
+# update:   8,192 tokens x 2 = 16,384 tokens an update
+# hours:    in the paper 1.5 on 1 V100, and 1 without hierarchy (--no-hierarchy)
+# memory:   hat plan ted17_zh_en --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/ted17_zh_en/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # TyDi QA's primary tasks as Poolingformer does them (Zhang et al. 2021, Table 3).
 #
-# data:     data-bin/tydi_qa/bin, of hat recipe preprocess tydi_qa --root DIR (docs/datasets.md)
-# weights:  xlmr.large/model.pt (docs/recipes.md says where from)
-# update:   8 GPUs x 1 document x 8 = 64 documents an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train tydi_qa --gpus N [FLAGS]
+# data:     TyDi QA: questions in eleven languages, each with an article of Wikipedia; the primary tasks (Clark et al.
+#           2020). DIR has the release (files: preprocess/tydi_qa.py). Once:
+#             hat preprocess tydi_qa --out data-bin/tydi_qa --bpe sentencepiece --max-source-tokens 4096 --long-source \
+#             chunk --window-overlap 2528 --negative-windows 0.5 --bpe-dir xlmr.large --root DIR
+# weights:  xlmr.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     8. For the same update on N GPUs: hat recipe train tydi_qa --gpus N [FLAGS]
+# update:   8 GPUs x 1 document x 8 = 64 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan tydi_qa --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/tydi_qa/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # WMT20 English-Czech, whole documents (Rohde et al. 2021, section 4.2, Table 7).
 #
-# data:     data-bin/wmt20_en_cs/bin, of hat recipe preprocess wmt20_en_cs --root DIR (docs/datasets.md)
+# data:     WMT20 news, English-Czech, whole documents (Rohde et al. 2021, section 4.2). DIR has the release (files:
+#           preprocess/wmt20_en_cs.py). Once:
+#             hat preprocess wmt20_en_cs --out data-bin/wmt20_en_cs --target-tokenizer moses --max-source-tokens 512 \
+#             --max-target-tokens 512 --long-source chunk --max-chunk-tokens 1024 --source-tokenizer moses --root DIR
 # weights:  random
-# hours:    in the paper 8 V100, 8 (5); in brackets its baseline
-# update:   8 GPUs x 1,024 tokens x 16 = 131,072 tokens an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train wmt20_en_cs --gpus N [FLAGS]
+# GPUs:     8. For the same update on N GPUs: hat recipe train wmt20_en_cs --gpus N [FLAGS]
+# update:   8 GPUs x 1,024 tokens x 16 = 131,072 tokens an update
+# hours:    in the paper 8 on 8 V100, and 5 without hierarchy (--no-hierarchy)
+# memory:   hat plan wmt20_en_cs --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/wmt20_en_cs/bin \
     --user-dir "$(hat user-dir)" \

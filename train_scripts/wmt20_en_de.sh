@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # WMT20 English-German, whole documents (Rohde et al. 2021, section 4.2, Table 7).
 #
-# data:     data-bin/wmt20_en_de/bin, of hat recipe preprocess wmt20_en_de --root DIR (docs/datasets.md)
+# data:     WMT20 news, English-German, whole documents (Rohde et al. 2021, section 4.2). DIR has the release (files:
+#           preprocess/wmt20_en_de.py). Once:
+#             hat preprocess wmt20_en_de --out data-bin/wmt20_en_de --target-tokenizer moses --max-source-tokens 512 \
+#             --max-target-tokens 512 --long-source chunk --max-chunk-tokens 1024 --source-tokenizer moses --root DIR
 # weights:  random
-# hours:    in the paper 8 V100, 25 (17); in brackets its baseline
-# update:   8 GPUs x 1,024 tokens x 16 = 131,072 tokens an update, on 8 GPUs; on other numbers, and with flags
-#           that replace these: hat recipe train wmt20_en_de --gpus N [FLAGS]
+# GPUs:     8. For the same update on N GPUs: hat recipe train wmt20_en_de --gpus N [FLAGS]
+# update:   8 GPUs x 1,024 tokens x 16 = 131,072 tokens an update
+# hours:    in the paper 25 on 8 V100, and 17 without hierarchy (--no-hierarchy)
+# memory:   hat plan wmt20_en_de --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/wmt20_en_de/bin \
     --user-dir "$(hat user-dir)" \

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # XSum from BART-large (Rohde et al. 2021, Table 4).
 #
-# data:     data-bin/xsum/bin, of hat recipe preprocess xsum --root DIR (docs/datasets.md)
-# weights:  bart.large/model.pt (docs/recipes.md says where from)
-# update:   4 documents x 16 = 64 documents an update, on 1 GPU; on other numbers, and with flags
-#           that replace these: hat recipe train xsum --gpus N [FLAGS]
+# data:     XSum: BBC articles, the first sentence is the summary (Narayan et al. 2018). DIR has the release (files:
+#           preprocess/xsum.py). Once:
+#             hat preprocess xsum --out data-bin/xsum --bpe gpt2 --long-source truncate --long-target truncate \
+#             --max-source-tokens 1024 --max-target-tokens 256 --root DIR
+# weights:  bart.large/model.pt, of docs/recipes.md#all-recipes
+# GPUs:     1. For the same update on N GPUs: hat recipe train xsum --gpus N [FLAGS]
+# update:   4 documents x 16 = 64 documents an update
+# hours:    not in the paper, and not measured here
+# memory:   hat plan xsum --gpu-memory 24G says what fits
 set -euo pipefail
 fairseq-train data-bin/xsum/bin \
     --user-dir "$(hat user-dir)" \
