@@ -103,7 +103,7 @@ def run(program: str) -> tuple[bool, str]:
     try:
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        return False, f"importing took more than {SECONDS} seconds"
+        return False, f"importing was not finished after {SECONDS} seconds"
     lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
     if done.returncode < 0 or not lines:
         return False, f"importing ended Python with status {done.returncode}"
@@ -273,7 +273,7 @@ def try_installation() -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "compare this directory of hat preprocess, or folder of hat export, with its manifest instead"
     parser.add_argument("directory", nargs="?", type=Path, metavar="DIR", help=text)
-    text = "also preprocess, train for two updates and generate, in a temporary folder, which takes half a minute"
+    text = "also preprocess, train for two updates and generate, in a temporary folder, in half a minute"
     parser.add_argument("--run", action="store_true", dest="try_out", help=text)
 
 

@@ -277,7 +277,7 @@ FILES = [
         "train.csv:3: the column 'Unnamed: 2' has no name of its own, and 'x' is"),
     mlm("train.csv", "id,text,\na,b,1\nc,d,0\n",
         "train.csv:3: the column 'Unnamed: 2' has no name of its own, and '0' is"),
-    mlm("train.csv", "article,headline\na,b\n", "renames it (KEY=article) or leaves it out (=article)"),
+    mlm("train.csv", "article,headline\na,b\n", "renames it (KEY=article) or skips it (=article)"),
     mlm("train.csv", 'id,text\na,"b', "train.csv:2: unexpected end of data"),
     mlm("train.csv", "id,meta,text\na,b\n", "train.csv:2: 2 columns instead of 3"),
     mlm("train.csv", "id,id,text,target\na,b,One.,Two.\n", "train.csv: the column 'id' occurs twice",
@@ -387,7 +387,7 @@ OPTIONS = [
     option("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),
     option("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
     option("segments", '{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),
-    option("mlm", '{"text": "x"}', "--long-source truncate", "documents go on in the next row"),
+    option("mlm", '{"text": "x"}', "--long-source truncate", "documents continue in the next row"),
     option("classification", '{"text": "x", "label": "y"}', "--segments none --max-source-tokens 9 --long-source "
            "truncate-sentences", "truncate-sentences has no effect with --segments none"),
     option("document_qa", json.dumps({**ANNOTATED, "annotations": [{}]}), "--num-codes 9 --negative-windows 0",
@@ -557,7 +557,7 @@ READERS = [
 TRANSCRIPTS = [
     ask("", "m.txt has no text: nothing to ask about"),
     ask(" \n\u200b\n", "m.txt has no text"),
-    ask("WEBVTT\n\nNOTE nothing\n", "has no text (left out: notes (1))", name="m.vtt"),
+    ask("WEBVTT\n\nNOTE nothing\n", "has no text (skipped: notes (1))", name="m.vtt"),
     ask("Ann:\nBob:\nAnn:\nBob:\n", "has no text"),
     *(ask(content, message, name="m.json") for content, message in [
         ('{"id": "a", "turns": [{"speaker": "A"}]}', "turn 1: there is no text"),
@@ -568,7 +568,7 @@ TRANSCRIPTS = [
         ('{"id": "a", "turns": "b"}', "document a: turns must be a list"),
         ('{"turns": {"text": ["b"], "speaker": []}}', "turns must be a list, or an object of lists of one length"),
         ('{"turns": [{"text": "a", "speakerName": "Ann"}]}', "'speakerName' may be one: ... --columns speaker=speaker"),
-        ('{"turns": [{"text": "a", "who": "Ann"}]}', "or leave it out with --columns =who"),
+        ('{"turns": [{"text": "a", "who": "Ann"}]}', "or remove it with --columns =who"),
         ('{"id": "a", "text": "b"}\n{"id": "c", "text": "d"}', "has 2 documents: choose one of a, c with --id"),
         ('{"id": "a", "text": "b"}\n{"id": "a", "text": "d"}', "has 'a' as the id of several documents; give each"),
         ('{"id": "a", "turns": ["b"]}\n{"text": "d"}', "has documents and turns side by side"),

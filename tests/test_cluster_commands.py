@@ -149,7 +149,7 @@ def test_ray_is_not_imported_without_a_cluster(private: Path, tmp_path: Path) ->
     assert (tmp_path / "out").exists()
 
 
-@pytest.mark.fault(AREA, "SIGTERM, Ctrl-C or kill -9 of the driver", "Ray ends; the next run goes on to the same bytes")
+@pytest.mark.fault(AREA, "SIGTERM, Ctrl-C or kill -9 of the driver", "Ray ends; the next run resumes to the same bytes")
 def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
     raw, whole, out = corpus(tmp_path / "raw", 400), tmp_path / "whole", tmp_path / "out"
     monkeypatch.setenv("RAY_TMPDIR", str(temporary := private / "driver"))

@@ -91,7 +91,7 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     if unknown > MAX_UNKNOWN * (tokens := int(sizes.sum(dtype=np.int64))):
         raise ValueError(
             f"text/{text.name}: {unknown} of {tokens} tokens are not in the dictionary: text of another language than "
-            "the vocabulary is of, or in another encoding; choose another --bpe, or leave out --vocabulary to learn "
+            "the vocabulary is of, or in another encoding; choose another --bpe, or remove --vocabulary to learn "
             "one from this text. Where it is learned, give fewer --num-codes or more training texts"
         )
     return unknown

@@ -75,7 +75,7 @@ class Columns:
         for column in values:
             key = self.key_of[column]
             if key in row and key not in self.key_of and key not in divided:
-                text = "{}: it has {!r} besides {!r}, which {columns} calls so; leave the former out with ={}"
+                text = "{}: it has {!r} besides {!r}, which {columns} calls so; skip the former with ={}"
                 raise OptionError(text, where, key, column, key, columns=None)
         others = {key: cell for key, cell in row.items() if key not in values and key not in divided}
         return others | {key: cell for column, cell in values.items() if (key := self.key_of[column])}

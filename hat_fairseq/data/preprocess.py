@@ -150,12 +150,12 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
         inherited["bpe"] = pipeline.bpe.kind
     for name in ("bpe_dir", "num_codes"):
         if arguments.get(name) is not None:
-            raise ValueError(f"{typed(name)} and {earlier} contradict each other; leave one out")
+            raise ValueError(f"{typed(name)} and {earlier} contradict each other; remove one")
     for name, each in options_of(Options).items():
         value = arguments.get(name)
         if value is not None and value != (earlier_value := inherited.get(name, value)):
             raise ValueError(
-                f"{each.typed(value)} contradicts {earlier}, which has {each.typed(earlier_value)}; leave it out"
+                f"{each.typed(value)} contradicts {earlier}, which has {each.typed(earlier_value)}; remove it"
             )
     if not same_kind and options.target_separator and not settings.target_separator:
         raise ValueError(f"--target-separator: the dictionary of {earlier} has no {SEPARATOR}")
@@ -170,7 +170,7 @@ def check_kind(options: Options, kind: Kind, stated: Mapping[str, Any]) -> None:
         if not is_for_kind and (each.is_set(value) or each.asks(stated.get(name))):
             raise ValueError(f"{each.typed(value)} has no effect with --kind {kind.name}; remove it")
     if options.long_source not in kind.policies:
-        rows = "; documents go on in the next row" if kind.packs else ""
+        rows = "; documents continue in the next row" if kind.packs else ""
         raise ValueError(
             f"--long-source {options.long_source} is not for --kind {kind.name}; choose "
             f"{', '.join(kind.policies)}{rows}"

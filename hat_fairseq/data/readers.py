@@ -275,7 +275,7 @@ def _check_others(folder: Path, used: Collection[Path]) -> None:
                 f"{', '.join(VALID[1:])}), test, test1, ..., and move other files elsewhere"
             )
     if names := [path.name for path in others if path.is_file()]:
-        logger.warning("left out of %s, because they are no splits: %s", folder, ", ".join(names))
+        logger.warning("skipped in %s, because they are no splits: %s", folder, ", ".join(names))
 
 
 def _forms(folder: Path, stem: str, paths: Sequence[Path]) -> list[Split]:

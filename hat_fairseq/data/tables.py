@@ -85,7 +85,7 @@ def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[s
             if not re.fullmatch(r"\d{1,18}", str(cell)) or int(cell) <= last.get(name, -1):
                 raise ValueError(
                     f"{where}: the column {name!r} has no name of its own, and {str(cell)!r:.60} is no number of a "
-                    f"row above the last one: give it a name, or leave it out"
+                    f"row above the last one: give it a name, or remove it"
                 )
             last[name] = int(cell)
         yield where, row

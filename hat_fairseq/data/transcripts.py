@@ -89,7 +89,7 @@ class Transcript:
         ends = [time for each in self.said for time in (each.start, each.end) if time is not None]
         if ends:
             parts.append(f"up to {clock(max(ends))}")
-        changed = f"; left out or joined: {listed(self.counts)}" if +self.counts else ""
+        changed = f"; skipped or joined: {listed(self.counts)}" if +self.counts else ""
         return f"{self.name}: {', '.join(parts)}{changed}"
 
     def record(self, questions: Sequence[str]) -> Evidence:
@@ -195,7 +195,7 @@ def check_text(transcript: Transcript, name: str) -> None:
     """Raises ValueError for a transcript in which nobody says anything; `name`: what the message calls it."""
     texts = [each.text for each in transcript.said] if transcript.text is None else [transcript.text]
     if all(map(is_blank, texts)):
-        lost = f" (left out: {listed(transcript.counts)})" if +transcript.counts else ""
+        lost = f" (skipped: {listed(transcript.counts)})" if +transcript.counts else ""
         raise ValueError(f"{name} has no text{lost}: nothing to ask about")
 
 
@@ -353,7 +353,7 @@ def _of_rows(rows: Sequence[Any], name: str, file: OpenFile | InPython, unit: in
         said.append(_said(fields, unit))
     if speakers and not any(each.speaker for each in said):
         key = speakers[0]
-        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or leave it out "
+        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or remove it "
         raise OptionError(text + "with {columns} ={}", file.path, key, key, key, columns=None)
     return Transcript(name, file.format, tuple(said), counts=file.counts + others)
 

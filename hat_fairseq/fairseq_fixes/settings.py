@@ -203,7 +203,7 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
     if on_cpu and cfg.common.amp and "bf16" not in cpu_precisions():
         raise ValueError("--amp: this CPU cannot multiply bf16; remove it")
     if on_cpu and cfg.common.amp and choose_precision(AUTO, "cpu") != "bf16":
-        logger.warning("--amp: this CPU has no instructions for bf16, so training takes longer than in fp32; remove it")
+        logger.warning("--amp: this CPU has no instructions for bf16, so training is slower than in fp32; remove it")
     if on_cpu and cfg.common.fp16:
         cfg.common.fp16_no_flatten_grads = True
 

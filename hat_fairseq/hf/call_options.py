@@ -84,7 +84,7 @@ class CallOptions:
         if self.truncates and self.return_overflowing_tokens and not (chunks or several_rows(kind)):
             raise ValueError(
                 f"return_overflowing_tokens=True with truncation: the kind {kind.name} has no chunks, so what is cut "
-                "off would be lost; leave one of them out"
+                "off would be lost; remove one of them"
             )
         own = cut_part(kind, has_pair)
         if self.truncation in ("only_first", "only_second") and self.truncation != own:

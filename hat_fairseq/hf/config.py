@@ -129,7 +129,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         fixed = self._fixed() if name != "tie_word_embeddings" else {}  # which peft sets when it merges
         self._check_change(name, value)
         if value not in (None, fixed.get(name, value)):
-            raise ValueError(f"{name}={value}: for the network {self.network} this is {fixed[name]}; leave it out")
+            raise ValueError(f"{name}={value}: for the network {self.network} this is {fixed[name]}; remove it")
         network = self.__dict__.get("network")
         of_layout = key == "encoder_layers" and network == "hierarchical_transformer"
         if of_layout or (name == "max_position_embeddings" and network in NETWORKS):
@@ -226,7 +226,7 @@ def refuse_untied(options: Mapping[str, Any]) -> None:
     """Raises ValueError for `tie_word_embeddings=False`: the settings of a network say which tables are one."""
     if options.get("tie_word_embeddings") is False:
         raise ValueError(
-            "tie_word_embeddings=False: the settings of the network say which tables are one; leave it out"
+            "tie_word_embeddings=False: the settings of the network say which tables are one; remove it"
         )
 
 

@@ -247,7 +247,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
 def refuse(name: str, value: Any) -> None:
     """Raises ValueError for an option that is set."""
     if value not in (None, False):
-        raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; leave it out")
+        raise ValueError(f"{name}: the decoders of hat_fairseq do not have this; remove it")
 
 
 def check_mask(mask: Tensor, padding: Tensor | None) -> None:

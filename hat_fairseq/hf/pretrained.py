@@ -233,7 +233,7 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
             if not torch.equal(self.get_parameter(name), self.get_parameter(other)):
                 peft = "train them with ensure_weight_tying=True"
                 if self.config.is_encoder_decoder:
-                    peft = "leave the tables of embeddings out of target_modules and modules_to_save"
+                    peft = "remove the tables of embeddings from target_modules and modules_to_save"
                 raise ValueError(
                     f"{name} and {other} are one table in this model, and have different values now: a folder has one "
                     f"of them. With peft, {peft}"

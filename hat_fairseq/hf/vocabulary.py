@@ -90,7 +90,7 @@ class VocabularyTokenizer(HasLoader, PreTrainedTokenizer):
         for name, own_token in tokens.items():
             token = str(rest.get(name) or own_token)
             if token != own_token:
-                raise ValueError(f"{name}={token!r}: the dictionary and the model have {own_token!r}; leave it out")
+                raise ValueError(f"{name}={token!r}: the dictionary and the model have {own_token!r}; remove it")
         if (longest := smallest(limit, rest.pop("model_max_length", None))) is not None:
             rest["model_max_length"] = longest
         own = {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask, "target_limit": self.target_limit}
@@ -207,7 +207,7 @@ class VocabularyTokenizer(HasLoader, PreTrainedTokenizer):
         lost = {name: n for name, n in counts.items() if n and any(word in name for word in LOSSES)}
         if new := {name: number for name, number in lost.items() if name not in self._warned}:
             listed = ", ".join(f"{name} {number}" for name, number in sorted(new.items()))
-            self._warn(", ".join(new), f"texts lose: {listed}; tokenizer.pipeline.counts goes on counting", verbose)
+            self._warn(", ".join(new), f"texts lose: {listed}; tokenizer.pipeline.counts continues to count", verbose)
             self._warned |= set(new) if verbose else set()
 
     def _warn(self, name: str, message: str, verbose: bool) -> None:

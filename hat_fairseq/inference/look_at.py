@@ -39,7 +39,7 @@ class LookOptions:
     name: str = ""  # of the model
     occlusion: bool = option(
         False,
-        "also leave out one sentence or segment at a time, and show how the log-probability of the output changes",
+        "also remove one sentence or segment at a time, and show how the log-probability of the output changes",
     )
     chunk: int | None = option(
         None,
@@ -164,7 +164,7 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
         reference = pipeline.rows(record)[number].streams
         pipeline.counts.subtract(pipeline.counts - before & of_source)  # which are counted once
         if "target" not in reference:
-            text = "{} has no target: leave {reference} out, to look at what the model generates"
+            text = "{} has no target: remove {reference}, to look at what the model generates"
             raise OptionError(text, record.name, reference=None)
         target = row_of(reference["target"], loaded.target).to(loaded.device)
     else:

@@ -224,7 +224,7 @@ class Model:
             for number, document in enumerate(documents, start=1)
         ]
         if len({record.id for record in records}) < len(records):
-            raise ValueError("two documents have the same id; leave ids out, or give different ones")
+            raise ValueError("two documents have the same id; remove the ids, or give different ones")
         if records:
             check_splitter(records, splitter)
         return records
@@ -257,7 +257,7 @@ class Model:
             document = {"sentences" if all(isinstance(each, str) for each in document) else "turns": list(document)}
         fields = {"text": document} if isinstance(document, str) else Fields(document, "the document").record
         if of_questions := sorted({"questions", "evidence", "spans"} & fields.keys()):
-            logger.warning("left out of the document: %s", ", ".join(of_questions))
+            logger.warning("skipped in the document: %s", ", ".join(of_questions))
             fields = {name: value for name, value in fields.items() if name not in of_questions}
         said: Sequence[Said] = ()
         if isinstance(turns := fields.get("turns"), list | tuple):

@@ -235,7 +235,7 @@ def start_encoder_from_roberta(state: dict[str, Tensor], model: Any) -> None:
     }
     logger.info("the encoder is started from RoBERTa; newly initialised %d tensors of the decoder", len(decoder))
     if heads:
-        logger.info("left out %d tensors of heads:\n  %s", len(heads), "\n  ".join(heads))
+        logger.info("skipped %d tensors of heads:\n  %s", len(heads), "\n  ".join(heads))
     state.clear()
     state.update(roberta | decoder)
 
@@ -270,7 +270,7 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
         state.update({name: tensor.clone() for name, tensor in built.items()})
         if loaded:
             level = logging.INFO if head == MASKED_LM else logging.WARNING
-            logger.log(level, "%s: %s; left out %d tensors of the checkpoint", head[:-1], problem, len(loaded))
+            logger.log(level, "%s: %s; skipped %d tensors of the checkpoint", head[:-1], problem, len(loaded))
         if built:
             logger.info("%s: newly initialised %d tensors:\n  %s", head[:-1], len(built), "\n  ".join(built))
 

@@ -172,7 +172,7 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
             ValueError: --retain-dropout; two precisions, or one that the device does not support.
         """
         if getattr(getattr(cfg, "generation", None), "retain_dropout", False):
-            raise ValueError("--retain-dropout is not supported: this model generates without dropout; leave it out")
+            raise ValueError("--retain-dropout is not supported: this model generates without dropout; remove it")
         super().prepare_for_inference_(cfg)
         common = getattr(cfg, "common", None)
         names = {name for name in ("fp16", "bf16") if getattr(common, name, False)}

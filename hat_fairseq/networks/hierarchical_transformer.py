@@ -68,7 +68,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
     span_pooling: str = span_pooling("segment")
     segment_positions: str = option(
         "add",
-        "add the positions of segments in cross-segment layers, or leave them out (released weights: none)",
+        "add the positions of segments in cross-segment layers, or not (released weights: none)",
         choices=("none", "add"),
     )
     layer_norm_eps: float = changed(

@@ -115,7 +115,7 @@ class HatUnitsConfig(UnitsConfig):
     unit_dropout: float = option(
         0.15, "the dropout of these layers; that of the vectors is twice as much", least=0, most=1
     )
-    no_words: bool = option(False, "labels: leave out the regression over words beside the network")
+    no_words: bool = option(False, "labels: no regression over words beside the network")
     of_heads = "unit_"
 
 

@@ -162,7 +162,7 @@ def show_labels(score: Sequence[str], as_json: bool) -> None:
     """Prints what a recipe of labels has found, from the files of its command `hat score`."""
     if "classification" not in score or "--baselines" not in score:
         if as_json:
-            raise ValueError("--json is for the recipes labels and sentence_labels: leave it out")
+            raise ValueError("--json is for the recipes labels and sentence_labels: remove it")
         return
     from . import labels  # not above: it reads data, and `hat recipe list` is quick
 

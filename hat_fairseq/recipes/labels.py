@@ -34,14 +34,14 @@ def as_json(path: Path, results: Path) -> str:
 
 
 def decisive(results: Path) -> Iterator[str]:
-    """Yields lines about the sentences with the greatest weights of some documents, if the results have weights."""
+    """Yields lines about the sentences with the highest weights of some documents, if the results have weights."""
     with results.open(encoding="utf-8") as file:
         for _, line in zip(range(DOCUMENTS), file, strict=False):
             prediction = json.loads(line)
             segments = [each for each in prediction.get("segments") or () if "weight" in each]
             if not segments:
                 return
-            yield f"{prediction['id']}: {prediction['label']}. The sentences with the greatest weights:"
+            yield f"{prediction['id']}: {prediction['label']}. The sentences with the highest weights:"
             for each in sorted(segments, key=lambda each: -each["weight"])[:SENTENCES]:
                 yield f"  {each['weight']:.2f}  {' '.join(each['text'].split())}"
 

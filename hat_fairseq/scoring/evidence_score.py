@@ -288,7 +288,7 @@ def _notes(
             evidence_of(each.record, each.units, counts)
         lines_of(each.record, each.units, counts)
     if without := counts["evidence_without_text"]:
-        notes.append(f"{without} units or spans of the evidence have no text and are left out")
+        notes.append(f"{without} units or spans of the evidence have no text and are skipped")
     if rules and not args.valid:
         notes.append(
             "settings and thresholds of the baselines are the best for the references, which favours them: give --valid"
@@ -296,5 +296,5 @@ def _notes(
     if args.baselines == [] and not args.encoder:
         notes.append(f"without --encoder these baselines are not computed: {', '.join(OF_VECTORS)}")
     if skipped:
-        notes.append(f"{skipped} documents have no text and are left out")
+        notes.append(f"{skipped} documents have no text and are skipped")
     return notes

@@ -96,7 +96,7 @@ def _lines(document: Document, generated: list[str], args: argparse.Namespace) -
     if args.segments and not (aligned and len(generated) == len(sentences)):
         lengths = " or ".join(str(len(reference)) for reference in references)
         counts = f"{len(sentences)} of the source, {len(generated)} generated, {lengths or 0} of the reference"
-        raise ValueError(f"{document.name} has no equal numbers of segments ({counts}); leave --segments out")
+        raise ValueError(f"{document.name} has no equal numbers of segments ({counts}); remove --segments")
     what = "segments" if args.segments else "sentences or turns"
     yield f"--- {normalise(document.id, Counter())}: {len(sentences)} {what}"
     for number, sentence in enumerate(sentences[: args.sentences]):

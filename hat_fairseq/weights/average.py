@@ -69,7 +69,7 @@ def _choose(args: argparse.Namespace, folder: Path, number: int) -> list[dict[st
     """The last or the best checkpoints of a folder; ValueError if there are fewer than `number`."""
     readable = newest_first(folder)
     if damaged := {*checkpoints_in(folder)} - {path for _, path in readable}:
-        print(f"left out, because they cannot be read: {', '.join(sorted(map(str, damaged)))}", file=sys.stderr)
+        print(f"skipped, because they cannot be read: {', '.join(sorted(map(str, damaged)))}", file=sys.stderr)
     check_output(args.out, args.overwrite, [path for _, path in readable])
     paths = dict(reversed(readable))  # of equal updates, such as checkpoint_best.pt, one
     chosen, kind = [_read(path) for path in reversed(paths.values())], "checkpoints"
@@ -79,7 +79,7 @@ def _choose(args: argparse.Namespace, folder: Path, number: int) -> list[dict[st
         metrics = list(map(_metric, chosen))  # a training may have been resumed with another one: the newest decides
         if others := [state["path"].name for state, each in zip(chosen, metrics, strict=True) if each != metrics[0]]:
             kind = f"checkpoints that were validated by {metrics[0][0]}, the metric of the newest one"
-            print(f"left out, because they were validated by another metric: {', '.join(others)}", file=sys.stderr)
+            print(f"skipped, because they were validated by another metric: {', '.join(others)}", file=sys.stderr)
         chosen = [state for state, each in zip(chosen, metrics, strict=True) if each == metrics[0]]
         chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=bool(metrics) and metrics[0][1])
     if len(chosen) < number:

@@ -81,7 +81,7 @@ def as_roberta(
     weights = {_name(name): tensor for name, tensor in weights.items()}
     for prefix, what in LEFT_OUT.items():
         if names := sorted(name for name in weights if name.startswith(prefix)):
-            report.append(f"left out, {what}: {', '.join(names)}")
+            report.append(f"skipped, {what}: {', '.join(names)}")
             weights = {name: tensor for name, tensor in weights.items() if name not in names}
     width, types = config["hidden_size"], config["type_vocab_size"]
     sizes = {WORDS: config["vocab_size"], POSITIONS: config["max_position_embeddings"], TYPES: types}
@@ -89,7 +89,7 @@ def as_roberta(
         if name not in weights or weights[name].shape != (rows, width):
             raise ValueError(f"{name} is missing or is not {rows} rows of {width}, as config.json says")
     if types > 1:
-        report.append("left out, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
+        report.append("skipped, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
     weights, lines = in_order(weights, config["vocab_size"], tokenizer)
     report += lines
     table = weights[POSITIONS] + weights[TYPES][0]
@@ -107,7 +107,7 @@ def in_order(
     """Returns weights whose rows of tokens are in the order of the dictionary, and lines that say what is skipped."""
     rows = [row for row in tokenizer.rows if row is not None]
     unused = vocab_size - len(rows)
-    lines = [f"left out, {unused} rows of the embedding for which the vocabulary has no entry"] if unused else []
+    lines = [f"skipped, {unused} rows of the embedding for which the vocabulary has no entry"] if unused else []
     return weights | {name: weights[name][rows] for name in (WORDS, *OF_WORDS) if name in weights}, lines
 
 

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "release",
         metavar="FAMILY",
         nargs="?",
-        help=f"{', '.join(RELEASES)} or {MINILM}; may be left out, and config.json then decides",
+        help=f"{', '.join(RELEASES)} or {MINILM}; by default config.json decides",
     )
     text = "hierarchical_transformer: say whether the weights were trained with positions of segments; the released "
     text += "ones were not (default: none)"

@@ -244,7 +244,7 @@ def write_generation(folder: Path, options: dict[str, Any], positions: int, mode
     differs = "differs: {} is an option of hat generate alone; transformers generates without it".format
     lines = [differs(typed(option)) for option in others]
     if model_type == "bart":
-        lines.append("differs: transformers' BART counts the </s> that ends a text of the greatest length as certain")
+        lines.append("differs: transformers' BART counts the </s> that ends a text of the maximum length as certain")
     return lines
 
 

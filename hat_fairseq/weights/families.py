@@ -320,6 +320,6 @@ def listing() -> str:
         lines += [
             f"{name}: {release.covers}",
             f"  starts {', '.join(release.starts)}",
-            f"  leaves out {release.left_out}",
+            f"  skips {release.left_out}",
         ]
     return "\n".join(lines)

@@ -68,7 +68,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
     if is_left_out(config, weights):
         weights = {name: tensor for name, tensor in weights.items() if not name.startswith(HEAD_PARTS)}
         report.append(
-            "left out the classification head: it gives a number, or several labels at once; no task here does"
+            "skipped the classification head: it gives a number, or several labels at once; no task here does"
         )
     head = head_settings(config, weights)
     segments = head.get("task") == "segment_classification"

@@ -73,7 +73,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], starts: list[lis
     report = []
     weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
     if pooler := sorted(name for name in weights if name.startswith("pooler.")):
-        report.append(f"left out, fairseq's RoBERTa has no pooler: {', '.join(pooler)}")
+        report.append(f"skipped, fairseq's RoBERTa has no pooler: {', '.join(pooler)}")
     weights = {name: t for name, t in weights.items() if name not in pooler and not name.endswith(NO_WEIGHTS)}
     types = weights.pop(TYPES, None)
     if types is None or types.shape != (1, config["hidden_size"]):

@@ -210,7 +210,7 @@ OF_FLAT |= {"encoder_attention", "encoder_attention_layers", "attention_window"}
 def without_head(named: dict[str, tuple[str, Tensor]], what: str, report: list[str]) -> None:
     """Leaves out the masked-LM head, if there is one."""
     if names := [name for name in named if name.startswith(f"{LM_HEAD}.")]:
-        report.append(f"left out, {what}: {', '.join(sorted(named[name][0] for name in names))}")
+        report.append(f"skipped, {what}: {', '.join(sorted(named[name][0] for name in names))}")
         for name in names:
             del named[name]
 
@@ -223,7 +223,7 @@ def one_type(named: dict[str, tuple[str, Tensor]], types: Any, report: list[str]
         if types not in (None, len(table)):
             raise ValueError(f"{origin} has {len(table)} rows, config.json says {types!r:.80}")
         named[name] = origin, table[:1]
-        report.append("left out, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
+        report.append("skipped, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
 
 
 def rows_of_tokenizer(
@@ -238,7 +238,7 @@ def rows_of_tokenizer(
                 raise ValueError(f"{origin} has {len(table)} rows, config.json says {vocab_size}")
             named[own] = origin, torch.cat([table, torch.zeros_like(table[:1])])[rows]
     if unused := vocab_size - len({*rows} - {vocab_size}):
-        report.append(f"left out, {unused} rows of the embedding for which the vocabulary has no entry")
+        report.append(f"skipped, {unused} rows of the embedding for which the vocabulary has no entry")
     if missing := [SPECIAL[place] for place, row in enumerate(tokenizer.rows) if row is None]:
         report.append(f"the vocabulary has no {' and no '.join(missing)}: their rows are zeros")
 

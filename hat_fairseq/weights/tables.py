@@ -58,7 +58,7 @@ def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> 
             raise ValueError(f"{name}: two tensors of this name")
         else:
             by_name[own] = name, tensor
-    report += [f"left out, {what}: {_some(names)}" for what, names in left_out.items()]
+    report += [f"skipped, {what}: {_some(names)}" for what, names in left_out.items()]
     return apply(apply(by_name, table.published, strict=False), table.rules, strict=True)
 
 

@@ -353,7 +353,7 @@ def test_documentation_beside_data_is_no_data(
     with caplog.at_level(logging.WARNING):
         assert preprocessed(folder) == expected
     names = "dataset_infos.json, labels.json, more.json, notes.txt, original.zip, urls.txt"
-    assert f"left out of {folder}, because they are no splits: {names}" in caplog.text
+    assert f"skipped in {folder}, because they are no splits: {names}" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.Ca
 
 
 @pytest.mark.slow
-@pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run goes on; no finished block is made again")
+@pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run resumes; no finished block is made again")
 @pytest.mark.parametrize(
     ("moment", "change"),
     [

@@ -541,4 +541,4 @@ def test_a_record_is_a_transcript_as_its_file_is(
     read, transcript = read_transcript(tmp_path / "d.jsonl"), of_record(record_from_json(document, "here", "evidence"))
     assert [each.speaker for each in transcript.said] == wanted
     assert (transcript.said, transcript.text, transcript.unit) == (read.said, read.text, read.unit)
-    assert read.describe() == f"{transcript.describe()}; left out or joined: key 'questions' (1)"
+    assert read.describe() == f"{transcript.describe()}; skipped or joined: key 'questions' (1)"

@@ -36,7 +36,7 @@ def test_the_whole_pipeline_is_taken_over(whole: tuple[Path, Path], tmp_path: Pa
 
 
 CONTRADICTIONS = {
-    "--bpe gpt2": "--bpe gpt2 contradicts --vocabulary {}, which has --bpe learned; leave it out",
+    "--bpe gpt2": "--bpe gpt2 contradicts --vocabulary {}, which has --bpe learned; remove it",
     "--roles text": "--roles text contradicts --vocabulary {}, which has --roles none",
     "--num-codes 9": "--num-codes and --vocabulary {} contradict each other",
     "--target-tokenizer none": "none contradicts --vocabulary {}, which has --target-tokenizer moses",

@@ -155,7 +155,7 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
     assert len(loaded.ask(turns, "what?", threshold=0, most_passages=1).questions[0].passages) == 1
     labelled: Any = {"sentences": ["One.", "Two!"], "questions": ["other?"], "evidence": [[1]]}
     assert loaded.ask(labelled, "what?").questions == loaded.ask(labelled["sentences"], "what?").questions
-    assert "left out of the document: evidence, questions" in caplog.text
+    assert "skipped in the document: evidence, questions" in caplog.text
     for document, questions, message in (
         ("One.", [], "no question"),
         ("One.", " \u200b", "question 1 is empty"),
@@ -164,7 +164,7 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
         ({"text": "a", "turns": []}, "what?", "exactly one of"),
         (tmp_path, "what?", "is a folder"),
         (str(times), "what?", "the document '.*m.vtt' is the name of a file: give Path"),
-        ("WEBVTT\n\nNOTE nobody speaks\n", "what?", "the document has no text .left out: notes .1."),
+        ("WEBVTT\n\nNOTE nobody speaks\n", "what?", "the document has no text .skipped: notes .1."),
     ):
         with pytest.raises(ValueError, match=message):
             loaded.ask(document, questions)
@@ -212,7 +212,7 @@ def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monk
     path.write_text("WEBVTT\n\nNOTE by hand\n\n" + "".join(lines), encoding="utf-8")
     assert ask(model, path, QUESTIONS[0], "--threshold", 0) == 0
     printed = capsys.readouterr()
-    assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; left out or joined: notes (1)" in printed.err
+    assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; skipped or joined: notes (1)" in printed.err
     shown = printed.out.splitlines()
     assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
     assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out

@@ -55,5 +55,5 @@ def test_what_is_kept_is_scored(evidence_model: EvidenceModel, tmp_path: Path, c
     scores = ["--references", path, "--bootstrap-samples", 0, "--out", tmp_path / "out.score.json"]
     assert hat("score", "evidence", tmp_path / "out.jsonl", *scores) == 0
     printed = capsys.readouterr()
-    assert "1 documents have no text and are left out" in printed.err
+    assert "1 documents have no text and are skipped" in printed.err
     assert json.loads((tmp_path / "out.score.json").read_text())[str(tmp_path / "out.jsonl")]["figures"]

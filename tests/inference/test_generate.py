@@ -96,7 +96,7 @@ def finished(results: Path, process: subprocess.Popen[str], number: int) -> None
 
 @pytest.mark.slow
 @pytest.mark.fault(AREA, "kill -9 of a worker of hat generate", "exit 2 with its documents; the next run does the rest")
-@pytest.mark.fault(AREA, "kill -9 of hat generate", "its workers end; the next run goes on")
+@pytest.mark.fault(AREA, "kill -9 of hat generate", "its workers end; the next run resumes")
 @pytest.mark.parametrize("victim", ["worker", "driver"])
 def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_path: Path, capfd) -> None:
     results = tmp_path / "results"
@@ -120,7 +120,7 @@ def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.fault(AREA, "SIGTERM to hat generate", "its workers end too, exit 143; the same command goes on")
+@pytest.mark.fault(AREA, "SIGTERM to hat generate", "its workers end too, exit 143; the same command resumes")
 def test_other_options_do_not_go_on_from_there(words, generate, tmp_path: Path) -> None:
     process = slow_run(tmp_path / "slow.py", [*words, str(tmp_path / "a" / "test.jsonl")])
     finished(tmp_path / "a", process, 2)

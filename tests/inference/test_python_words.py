@@ -43,7 +43,7 @@ def demo() -> Any:
         (lambda demo: demo.generate([{"turns": SAID}], batch_size="2"), "^batch_size must be a whole number, not '2'"),
         (lambda demo: demo.generate([{"turns": SAID}], batch_size=1.5), "^batch_size must be a whole number, not 1.5"),
         (lambda demo: demo.generate([{"turns": SAID}], batch_size=True), "^batch_size must be a whole number, not T"),
-        (lambda demo: demo.look({"turns": SAID}, reference=True), "leave reference out"),
+        (lambda demo: demo.look({"turns": SAID}, reference=True), "remove reference"),
         (lambda demo: demo.embed([{"turns": SAID}]), "reads roles beside the text, which embed does not"),
         (lambda demo: demo.embed([{"turns": SAID}], of="page"), "^of must be one of .*, not 'page'"),
         (lambda demo: demo.embed([{"turns": SAID}], of="document", alone=True), "^alone is for sentences"),

@@ -134,13 +134,13 @@ def test_heads_come_and_go(arch: str, flags: str, caplog: pytest.LogCaptureFixtu
     state["encoder.lm_head.weight"] = next(t for n, t in state.items() if n.endswith("embed_tokens.weight"))
     classifier.load_state_dict(dict(state))
     assert all(torch.equal(t, fresh[n]) for n, t in classifier.classification_heads.state_dict().items())
-    assert "encoder.lm_head: not in the model; left out 6 tensors" in caplog.text
+    assert "encoder.lm_head: not in the model; skipped 6 tensors" in caplog.text
     assert "classification_heads.topic: newly initialised" in caplog.text
     back.load_state_dict(classifier.state_dict())
     shared = {name: tensor for name, tensor in back.state_dict().items() if "lm_head" not in name}
     assert shared and all(torch.equal(tensor, state[name]) for name, tensor in shared.items())
     assert torch.equal(back.encoder.lm_head.weight, state["encoder.lm_head.weight"])
-    assert "classification_heads.topic: not in the model; left out" in caplog.text
+    assert "classification_heads.topic: not in the model; skipped" in caplog.text
 
 
 def test_a_head_with_the_same_labels_is_loaded_and_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
@@ -157,7 +157,7 @@ def test_a_head_with_the_same_labels_is_loaded_and_others_are_not(caplog: pytest
         fresh = other.state_dict()[name].clone()
         caplog.clear()
         other.load_state_dict(dict(state))
-        assert torch.equal(other.state_dict()[name], fresh) and "left out" in caplog.text
+        assert torch.equal(other.state_dict()[name], fresh) and "skipped" in caplog.text
         other.heads_must_load = True
         with pytest.raises(ValueError, match=f"topic: {message}.*trained with"):
             other.load_state_dict(dict(state))

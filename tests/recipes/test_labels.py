@@ -24,18 +24,18 @@ def test_the_scores_have_the_baselines_first_and_the_model_last(tmp_path: Path) 
     assert [*labels.scores_of(path, results)] == ["words", "model"]
 
 
-def test_the_sentences_with_the_greatest_weights_are_named(tmp_path: Path) -> None:
+def test_the_sentences_with_the_highest_weights_are_named(tmp_path: Path) -> None:
     segments = [{"text": f"s{number}", "weight": number / 10} for number in (1, 3, 0, 2)]
     write_lines(tmp_path / "r.jsonl", [{"id": str(number), "label": "a", "segments": segments} for number in range(9)])
     lines = [*labels.decisive(tmp_path / "r.jsonl")]
     assert lines[:5] == [
-        "0: a. The sentences with the greatest weights:",
+        "0: a. The sentences with the highest weights:",
         "  0.30  s3",
         "  0.20  s2",
         "  0.10  s1",
         "  0.00  s0",
     ]
-    assert sum("greatest weights" in line for line in lines) == labels.DOCUMENTS
+    assert sum("highest weights" in line for line in lines) == labels.DOCUMENTS
     write_lines(tmp_path / "none.jsonl", [{"id": "1", "label": "a"}])
     assert [*labels.decisive(tmp_path / "none.jsonl")] == []
 

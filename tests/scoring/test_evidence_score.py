@@ -275,7 +275,7 @@ def test_spans_of_turns_and_of_running_text(tmp_path: Path) -> None:
     write_lines(path, [line])
     record, _, notes = score(tmp_path, *words, tmp_path / "own.jsonl")
     assert record[str(path)]["figures"]["average precision"]["mean"] == 50
-    assert "1 units or spans of the evidence have no text and are left out" in notes
+    assert "1 units or spans of the evidence have no text and are skipped" in notes
 
 
 CHANGES: list[tuple[Any, str]] = [

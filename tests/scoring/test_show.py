@@ -52,7 +52,7 @@ def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
     assert hat(*words, "--worst", "1", "--sentences", "1") == 0
     assert capsys.readouterr().out.startswith("=== chrF2 ")
     write_lines(tmp_path / "h.jsonl", [{"id": "d", "segments": ["One."]}])
-    assert "(2 of the source, 1 generated, 2 of the reference); leave --segments out" in refusal(*words)
+    assert "(2 of the source, 1 generated, 2 of the reference); remove --segments" in refusal(*words)
 
 
 def test_what_is_refused(words: list, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def whole(ami: Path, warm, tmp_path_factory) -> Path:
 @pytest.mark.fault(
     "Training",
     "SIGTERM, SIGHUP, Ctrl-C, SIGUSR1, SIGUSR2 or SIGXCPU to a training",
-    "the update is finished, checkpoint_last.pt written, exit 128 + the number of the signal; the same command goes on "
+    "the update is finished, checkpoint_last.pt written, exit 128 + the number of the signal; the same command resumes "
     "exactly",
 )
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
 
 @pytest.mark.slow
 @pytest.mark.fault(
-    "Training", "a training with --patience is interrupted", "it goes on counting, and stops as if it were not"
+    "Training", "a training with --patience is interrupted", "it continues to count, and stops as if it were not"
 )
 def test_early_stopping_goes_on_counting(quick, tmp_path: Path) -> None:
     """Nothing is learned, so the first validation is the best one."""
@@ -109,7 +109,7 @@ def test_early_stopping_of_another_training_does_not_count(quick, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.fault("Training", "SIGHUP to a training under nohup", "it goes on")
+@pytest.mark.fault("Training", "SIGHUP to a training under nohup", "it continues")
 def test_nohup(train, background, tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("fairseq-train")
     log = tmp_path / "train.log"
@@ -222,7 +222,7 @@ def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, folder: P
     assert status == 1 and output.strip().endswith(message)
 
 
-OTHER = "goes on with the samples of the epoch that were not seen"
+OTHER = "continues with the samples of the epoch that were not seen"
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_a_full_disk_names_the_file_and_keeps_the_older_one(train, folder: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.fault("Training", "killed, stopped and interrupted at random moments", "the same command goes on exactly")
+@pytest.mark.fault("Training", "killed, stopped and interrupted at random moments", "the same command resumes exactly")
 def test_chaos(quick, background, whole: Path, tmp_path: Path) -> None:
     """Ten times, or `HAT_CHAOS`; a training is also hit while it starts, validates and saves."""
     draw, folder, log = random.Random(int(os.environ.get("HAT_CHAOS_SEED", 1))), tmp_path / "ck", tmp_path / "log"

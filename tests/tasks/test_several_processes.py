@@ -67,7 +67,7 @@ def finish(words: Sequence[str], warm: WarmPython) -> None:
     ("launcher", "signum", "whole_group", "status"),
     [
         pytest.param(TORCHRUN, signal.SIGTERM, False, 1, marks=pytest.mark.fault(
-            AREA, "SIGTERM to torchrun", "all processes save at the same update; the same command goes on exactly")),
+            AREA, "SIGTERM to torchrun", "all processes save at the same update; the same command resumes exactly")),
         pytest.param(SPAWNED, signal.SIGTERM, False, 143, marks=pytest.mark.fault(
             AREA, "SIGTERM to fairseq-train that has started processes", "all save at the same update, exit 143")),
         pytest.param(FORKED, signal.SIGHUP, True, 129, marks=pytest.mark.fault(
@@ -110,7 +110,7 @@ def test_a_failed_process_ends_all(train, tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.fault(AREA, "resumed with another number of processes", "goes on with the samples that were not seen")
+@pytest.mark.fault(AREA, "resumed with another number of processes", "continues with the samples that were not seen")
 def test_another_number_of_processes_goes_on_after_the_same_samples(train, tmp_path: Path) -> None:
     """One process with two samples an update, then two processes with one each: the same run."""
     one, two = tmp_path / "one", tmp_path / "two"
@@ -152,7 +152,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 @pytest.mark.fault(
     AREA,
     "training: a machine is lost (kill -9)",
-    "the other ends, not with 0; started again, they go on from the last checkpoint",
+    "the other ends, not with 0; started again, they resume from the last checkpoint",
 )
 def test_two_machines_are_one_process_and_go_on_when_one_was_lost(
     ami: Path, train, warm: WarmPython, tmp_path: Path

@@ -390,7 +390,7 @@ def test_adapters_of_jina_are_left_out(case: Case, tmp_path: Path) -> None:
             weights[name] = tensor
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
     status, printed = imported(folder, tmp_path / "own/model.pt")
-    assert status == 0 and "left out, adapters for tasks (LoRA): " in printed
+    assert status == 0 and "skipped, adapters for tasks (LoRA): " in printed
     state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
     assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
 
@@ -554,8 +554,8 @@ def test_a_head_for_another_task_is_no_masked_lm_head(purpose: str, tmp_path: Pa
         change(tmp_path / "folder", classifier_activation="silu")
     status, printed = imported(tmp_path / "folder", tmp_path / "own/model.pt")
     assert status == 0 and "no masked-LM head: one will be newly initialised" in printed
-    assert ("left out, the masked-LM head, whose activation is another one" in printed) == ("another" in purpose)
-    assert ("left out, the hidden layer of a head for another task: head.dense" in printed) == ("Seq" in purpose)
+    assert ("skipped, the masked-LM head, whose activation is another one" in printed) == ("another" in purpose)
+    assert ("skipped, the hidden layer of a head for another task: head.dense" in printed) == ("Seq" in purpose)
     state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
     assert not any("lm_head" in name for name in state)
     wanted = core_of(peer).final_norm.weight
