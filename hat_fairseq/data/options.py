@@ -170,7 +170,7 @@ class Options(Settings):
     columns: tuple[str, ...] = option(
         (),
         "read a key of records from another column or key of the data, e.g. text=article or text=translation.en; "
-        "=COLUMN leaves a column out; repeat the option for each",
+        "=COLUMN skips a column; repeat the option for each",
         metavar="KEY=COLUMN",
     )
     number_ids: bool = option(

@@ -225,9 +225,7 @@ def labels_of(heads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 def refuse_untied(options: Mapping[str, Any]) -> None:
     """Raises ValueError for `tie_word_embeddings=False`: the settings of a network say which tables are one."""
     if options.get("tie_word_embeddings") is False:
-        raise ValueError(
-            "tie_word_embeddings=False: the settings of the network say which tables are one; remove it"
-        )
+        raise ValueError("tie_word_embeddings=False: the settings of the network say which tables are one; remove it")
 
 
 def listed(names: Iterable[str]) -> str:
