@@ -99,6 +99,8 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("upper", "SD", "upper", "S"),
         ("upper", "HAT", "upper", "window"),
         ("upper", "HAT", "upper", "chunks"),
+        ("upper", "chunks, three layers", "upper", "chunks"),
+        ("upper", "HAT", "upper", "chunks, three layers"),
     ],
     "markers": [
         ("head", "untrained", "head", "no hierarchy"),
