@@ -12,20 +12,23 @@ DRAWS = 2000  # of documents and trainings, for an interval
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean in percent, or a difference, with its interval and, of a difference, the p of a two-sided test of 0."""
+    """A mean in percent or bits, or a difference, with its interval and, of a difference, the p of a two-sided test."""
 
     mean: float
     low: float
     high: float
     p: float | None = None
+    digits: int = 1
 
     def __str__(self) -> str:
-        sign = "" if self.p is None else "+"
-        return f"{self.mean:{sign}.1f} [{self.low:{sign}.1f}, {self.high:{sign}.1f}]"
+        form = ("" if self.p is None else "+") + f".{self.digits}f"
+        return f"{self.mean:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 
-def figure_of(runs: Sequence[Run], figure: str, others: Sequence[Run] = ()) -> Figure:
-    """The mean of a figure over the trainings in percent, with its interval; or the difference from those of others.
+def figure_of(runs: Sequence[Run], figure: str, others: Sequence[Run] = (), bits: bool = False) -> Figure:
+    """The mean of a figure over the trainings, with its interval; or the difference from those of others.
+
+    It is in percent, unless it is in `bits`.
 
     `others` have the same seeds; or they are rules, which have one run for each set of tested documents. The interval
     has the 2.5 and 97.5 % quantiles of `DRAWS` draws of test documents and of trainings. Documents of one series, such
@@ -44,7 +47,7 @@ def figure_of(runs: Sequence[Run], figure: str, others: Sequence[Run] = ()) -> F
             tested = [other for other in others if other["scores"].keys() == run["scores"].keys()]
             (other,) = [each for each in tested if each["seed"] == run["seed"]] or tested
             rows -= values(other) * [1, 0]
-        trainings.setdefault(tuple(sorted(run["scores"])), []).append(rows * [100, 1])
+        trainings.setdefault(tuple(sorted(run["scores"])), []).append(rows * [1 if bits else 100, 1])
     folds = {names: np.stack(each) for names, each in trainings.items()}
     total = sum(fold.mean(axis=0).sum(axis=0) for fold in folds.values())
     drawn, random = np.zeros((DRAWS, 2)), np.random.default_rng(1)
@@ -58,7 +61,8 @@ def figure_of(runs: Sequence[Run], figure: str, others: Sequence[Run] = ()) -> F
     means = drawn[:, 0] / drawn[:, 1]
     low, high = np.percentile(means, [2.5, 97.5])
     rarer = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    return Figure(total[0] / total[1], low, high, min(1.0, 2 * (rarer + 1) / (DRAWS + 1)) if others else None)
+    p = min(1.0, 2 * (rarer + 1) / (DRAWS + 1)) if others else None
+    return Figure(total[0] / total[1], low, high, p, 2 if bits else 1)
 
 
 def holm(values: Sequence[float]) -> list[float]:

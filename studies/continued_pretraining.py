@@ -72,12 +72,12 @@ def pretrained(criterion: str, root: Path, minilm: Path, cache: Path) -> Path:
     return save / "checkpoint_last.pt"
 
 
-def rows_of(document: Document) -> Iterator[Tensor]:
-    """The ids of whole sentences, at most `LONGEST` tokens with `</s>`; a longer sentence loses its end."""
+def rows_of(document: Document, longest: int = LONGEST) -> Iterator[Tensor]:
+    """The ids of whole sentences, at most so many tokens with `</s>`; a longer sentence loses its end."""
     row: list[int] = []
     for unit in document.units:
-        ids = [BOS, *unit][: LONGEST - 1]
-        if len(row) + len(ids) >= LONGEST:
+        ids = [BOS, *unit][: longest - 1]
+        if len(row) + len(ids) >= longest:
             yield torch.tensor([*row, EOS])
             row = []
         row += ids

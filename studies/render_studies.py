@@ -59,7 +59,8 @@ ABLATION = {  # what a contender replaces -> by what
     "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
     "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
 }
-WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels")
+WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels", "convergence", "copying")
+IN_BITS = ("convergence", "copying")  # whose figures are bits, not shares
 ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
     "evidence": [
@@ -164,6 +165,21 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ],
     ),
 }
+for size in ("small", "full"):
+    PAIRS[f"convergence, {size}"] = [
+        ("all", "hierarchy", "all", "six layers"),
+        ("all", "hierarchy", "all", "eight layers"),
+        ("all", "eight layers", "all", "six layers"),
+    ]
+    PAIRS[f"copying, {size}"] = [
+        *(("upper", arm, "upper", "chunks") for arm in ("full", "window", "HAT", "S", "SD", "two levels")),
+        *(("upper", arm, "upper", "chunks") for arm in ("blocks", "representatives")),
+        ("upper", "HAT", "upper", "window"),
+        ("upper", "SD", "upper", "S"),
+        ("upper", "two levels", "upper", "window"),
+        ("upper", "representatives", "upper", "blocks"),
+        ("upper", "chunks", "rules", "frequencies"),
+    ]
 LENGTHS = (1024, 2048, 4096, 8192)  # tokens of `--longest`
 for shorter, longer in zip(LENGTHS, (*LENGTHS[1:], None), strict=True):
     for arm in ("chunks, N|D", "window"):
@@ -255,11 +271,12 @@ def cells_of(record: Record) -> dict[Cell, list[Record]]:
 
 def arms(record: Record) -> str:
     """A row for each arm, and for each difference."""
-    cells = cells_of(record)
-    names = list(next(iter(record["runs"][0]["scores"].values())))
+    cells, figure_in = cells_of(record), partial(figure_of, bits=record["question"] in IN_BITS)
+    documents = record["runs"][0]["scores"].values()
+    names = [name for name in next(iter(documents)) if any(each[name][1] for each in documents)]
     rows: list[Sequence[Any]] = []
     for (trained, arm), runs in cells.items():
-        values = [figure_of(runs, name) for name in names]
+        values = [figure_in(runs, name) for name in names]
         spent = [run["cpu_seconds"] for run in runs if "cpu_seconds" in run and run["device"].startswith("CPU")]
         minutes = f"{sum(spent) / 60 / len(spent):.1f}" if spent else ""
         size = f"{runs[0]['parameters']:,}" if "parameters" in runs[0] else ""
@@ -276,7 +293,7 @@ def arms(record: Record) -> str:
             one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
         name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
         if one and other:
-            differences.append((name, len(one), [figure_of(one, figure, other) for figure in names]))
+            differences.append((name, len(one), [figure_in(one, figure, other) for figure in names]))
         else:
             missing.append(name)
     if differences:
@@ -286,7 +303,7 @@ def arms(record: Record) -> str:
             for (name, n, figures), *own in zip(differences, *tests, strict=True)
         ]
         text += "\n" + table(["difference", "runs", *(cell for name in names for cell in (name, "p"))], rows)
-    text += learning_curves(cells) + different_texts(cells)
+    text += learning_curves(cells) + by_time(cells) + different_texts(cells)
     return text + (f"\nNot run yet: {'; '.join(missing)}.\n" if missing else "")
 
 
@@ -302,6 +319,27 @@ def learning_curves(cells: dict[Cell, list[Record]]) -> str:
     return "\nAccuracy on the test part after each epoch, mean over the seeds:\n\n" + table(
         ["arm", *map(str, range(1, len(rows[0])))], rows
     )
+
+
+def by_time(cells: dict[Cell, list[Record]]) -> str:
+    """Figures after equal seconds, between those that were measured, if the runs say when these were."""
+    runs_of = {arm: {run["seed"]: np.array(run["curve"]).T for run in runs} for (_, arm), runs in cells.items()
+               if "curve" in runs[0]}  # fmt: skip
+    if not runs_of:
+        return ""
+    common = sorted(set.intersection(*map(set, runs_of.values())))
+    ends = {seed: min(curves[seed][1, -1] for curves in runs_of.values()) for seed in common}
+    rows = []
+    for arm, curves in runs_of.items():
+        cells_of_arm = [f"{np.mean([1000 * curve[1, -1] / curve[0, -1] for curve in curves.values()]):.0f}"]
+        for share in (0.5, 1):
+            values = [np.interp(share * ends[seed], *curves[seed][1:]) for seed in common]
+            cells_of_arm.append(f"{np.mean(values):.2f} ({', '.join(f'{value:.2f}' for value in values)})")
+        rows.append([escaped(arm), *cells_of_arm])
+    text = (
+        "\nAfter as many seconds as the fastest arm needs for half of its updates and for all, mean (seed by seed):\n\n"
+    )
+    return text + table(["arm", "milliseconds an update", "half", "all"], rows)
 
 
 def different_texts(cells: dict[Cell, list[Record]]) -> str:

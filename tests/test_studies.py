@@ -1,6 +1,7 @@
 """The tables of the studies are what their results say, and the parts of the studies compute what they say."""
 
 import re
+import runpy
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,7 +10,10 @@ from typing import Any
 
 import bert_summaries
 import continued_pretraining
+import convergence
+import copying
 import intervals
+import masked_words
 import page
 import paper_organisms
 import pretrained_data
@@ -54,12 +58,17 @@ def test_every_script_answers_help(
     assert_help(STUDIES / f"{name}.py", monkeypatch, capsys)
 
 
+def numbered_words(count: int) -> Dictionary:
+    words = Dictionary()
+    for number in range(count):
+        words.add_symbol(f"w{number}")
+    return words
+
+
 @pytest.mark.slow
 def test_arms_are_the_models_of_their_flags() -> None:
     """Lower and upper layers together compute what the whole model does; a global question changes all units."""
-    words = Dictionary()
-    for number in range(50):
-        words.add_symbol(f"w{number}")
+    words = numbered_words(50)
     parts = [torch.cat([torch.tensor([0]), torch.randint(4, 54, (9,))]) for _ in range(70)]
     tokens, question = torch.cat(parts), torch.tensor([0, 7, 8, 2])
     states, reached = {}, {}
@@ -94,7 +103,8 @@ def test_differences_are_of_arms_that_exist() -> None:
     }
     names = {re.sub(r", \d+ tokens$", "", name) for name in names}
     of_labels = {name for which in UNIT_VECTORS for name in (which, f"{which}, tokens")}
-    assert names <= {*pretrained_hierarchy.ARMS, *continued_pretraining.ARMS, *bert_summaries.ARMS, *of_labels}
+    of_others = {*continued_pretraining.ARMS, *bert_summaries.ARMS, *copying.ARMS, *convergence.ARMS}
+    assert names <= {*pretrained_hierarchy.ARMS, *of_others, *of_labels}
 
 
 def test_each_article_is_tested_once_and_counts_once() -> None:
@@ -193,3 +203,139 @@ def test_a_table_of_runs_keeps_them_and_takes_more_of_them_at_once(tmp_path: Pat
     study_table.write_runs(path, study_table.read_runs(path)[::-1])
     assert path.read_bytes() == written and study_table.has_run(path, "t", "head", "N|D, x", 3)
     assert not study_table.has_run(path, "t", "head", "N|D", 3) and not study_table.read_runs(tmp_path / "no.csv.gz")
+
+
+def test_a_masked_word_is_in_the_bin_of_the_nearest_occurrence_that_is_seen() -> None:
+    places = {"below 128": (900, 127), "128 to 512": (128, -511), "512 to 2,048": (512, 2047), "more": (2048,)}
+    for name, distances in places.items():
+        assert masked_words.bin_of(3000, [3000 + distance for distance in distances]) == name
+    assert masked_words.bin_of(7, []) == "none"
+
+
+def paper_of_words(seed: int) -> tuple[torch.Tensor, masked_words.Words]:
+    """A paper of 3,000 pieces, and its words: ids from 54 on continue a word, and sentences have ten pieces."""
+    symbols = ["<s>", "<pad>", "</s>", "<unk>", *map("w{}".format, "abcdefghij" * 5), *["##ab", "##cd"], "<mask>"]
+    symbols = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" if 4 <= n < 54 else each for n, each in enumerate(symbols)]
+    tokens = torch.randint(4, 56, (3000,), generator=torch.Generator().manual_seed(seed))
+    tokens[::10] = 0
+    return tokens, masked_words.Words(symbols, [torch.tensor([0])] * 100)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_all_pieces_of_a_word_are_masked_and_distances_are_those_to_words_that_are_seen(number: int) -> None:
+    tokens, words = paper_of_words(number)
+    placed = [(span, word) for span, word in words.placed(tokens) if words.is_rare(word)]
+    paper = masked_words.masked("a", tokens, placed, mask=56, number=number)
+    covered = paper.document.tokens
+    assert torch.equal(covered.ne(tokens).nonzero().flatten(), paper.places) and covered[paper.places].eq(56).all()
+    seen = [(span[0], word) for span, word in placed if torch.equal(covered[slice(*span)], tokens[slice(*span)])]
+    bins = []
+    for (first, end), word in placed:
+        hidden = covered[first:end].eq(56)
+        assert hidden.all() or not hidden.any()
+        near = [abs(first - place) for place, other in seen if other == word]
+        limits = [name for name, below in masked_words.BINS.items() if below and near and min(near) < below]
+        bins += [(limits or ["none"])[0]] * int(hidden.sum())
+    assert bins == paper.bins and {"below 128", "128 to 512", "none"} < {*bins}
+    again = masked_words.masked("a", tokens, placed, mask=56, number=number)
+    assert torch.equal(again.document.tokens, covered)
+    assert not torch.equal(masked_words.masked("a", tokens, placed, mask=56, number=9).document.tokens, covered)
+
+
+def test_a_word_whose_only_other_occurrence_is_masked_occurs_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = torch.tensor([0, 4, 54, 5, 0, 4, 54, 4])
+    _, words = paper_of_words(0)
+    placed = words.placed(tokens)
+    assert [span for span, word in placed if word == (4, 54)] == [(1, 3), (5, 7)]
+    monkeypatch.setattr(masked_words, "PROBABILITY", 1.0)
+    paper = masked_words.masked("a", tokens, placed[1:], mask=56, number=0)
+    assert {*paper.bins} == {"none"} and not paper.shown
+
+
+def test_attentions_reach_as_far_as_they_say() -> None:
+    """Which other states two upper layers see from the first token of a paper of 1,100 tokens."""
+    words, tokens = numbered_words(50), torch.randint(4, 54, (1, 1100))
+    tokens[:, ::20] = 0
+    reach = {}
+    for name, arm in copying.ARMS.items():
+        torch.manual_seed(1)
+        encoder = pretrained_data.build(arm, words).core.eval()
+        states = torch.randn(1, 1100, 384, generator=torch.Generator().manual_seed(1))
+        rows = []
+        for place in (None, 110, 310, 1010):
+            changed = states.clone()
+            if place is not None:
+                changed[:, place : place + 5] *= -1
+            with torch.no_grad():
+                rows.append(pretrained_data.states_of(encoder, tokens, states=changed)[0, 5])
+        reach[name] = [not torch.equal(row, rows[0]) for row in rows[1:]]
+    assert reach == {
+        "chunks": [True, True, False],
+        "full": [True, True, True],
+        "window": [True, False, False],
+        "HAT": [True, True, True],
+        "S": [True, False, False],
+        "SD": [True, True, True],
+        "two levels": [True, True, False],
+        "blocks": [True, False, False],
+        "representatives": [True, True, True],
+    }
+
+
+def test_arms_of_convergence_have_equal_parameters() -> None:
+    size = {arm: sum(p.numel() for p in pretrained_data.build(convergence.SIZES["full"].flags(arm), numbered_words(9))
+                     .core.layers.parameters()) for arm in convergence.ARMS}  # fmt: skip
+    assert size["hierarchy"] == pytest.approx(size["eight layers"], rel=0.005)
+    assert size["six layers"] == pytest.approx(0.75 * size["eight layers"])
+
+
+def test_a_training_begins_at_the_frequencies_and_measures_each_paper() -> None:
+    size, words = convergence.Size(64, 2, 1e-3, 8, 2, 3, 3, 4), numbered_words(50)
+    words.add_symbol("<mask>")
+    draw = torch.Generator().manual_seed(1)
+    rows = [(name, torch.cat([torch.tensor([0]), torch.randint(4, 54, (60,), generator=draw), torch.tensor([2])]))
+            for name in "aabc"]  # fmt: skip
+    parts = {"train": rows, "valid": rows}
+    rule = convergence.frequencies(size, parts, words)["scores"]
+    start = convergence.log_frequencies(rows, len(words))
+    training = convergence.Training(size, "hierarchy", 1, words, start)
+    first = convergence.measured(rows, size, len(words), training.nats)
+    run = convergence.run(size, parts, words, "hierarchy", 1)
+    assert [row[0] for row in run["curve"]] == [4, 8] and run["scores"].keys() == rule.keys() == {*"abc"}
+    for name, (total, count) in first.items():
+        assert total / count == pytest.approx(rule[name]["after 4 updates"][0] / count, rel=0.05)
+        assert run["scores"][name].keys() == {"after 4 updates", "after 8 updates"}
+        assert run["scores"][name]["after 8 updates"][1] == rule[name]["after 8 updates"][1] == count
+    tokens = torch.full((1, 4000), 7).index_fill(1, torch.arange(0, 4000, 20), 0)
+    inputs, chosen = convergence.masked(tokens, len(words), draw)
+    assert not chosen[tokens.eq(0)].any() and torch.equal(inputs[~chosen], tokens[~chosen])
+    assert 0.1 < chosen.float().mean() < 0.2 and 0.7 < inputs[chosen].eq(len(words) - 1).float().mean() < 0.9
+
+
+@pytest.mark.parametrize(
+    "words", ["copying no/bin no/model.pt --size small", "convergence no --root no --size small", "copying a b"]
+)
+def test_bad_arguments_are_refused_in_one_line(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, *arguments = words.split()
+    monkeypatch.setattr("sys.argv", [script, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(STUDIES / f"{script}.py"), run_name="__main__")
+    assert ended.value.code == 2 and "error: " in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_missing_runs_are_made_while_there_is_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def runs(*seeds: int) -> dict[study_table.Key, Any]:
+        return {("t", "all", "a", seed): partial(made.append, seed) for seed in seeds}
+
+    def complete(**key: Any) -> dict[str, Any]:
+        return {**key, "scores": {"d": {"bits": [1, 2]}}}
+
+    made: list[int] = []
+    path = tmp_path / "study.csv.gz"
+    slow = {key: lambda make=make: {"made": make()} for key, make in runs(1, 2).items()}
+    study_table.add_missing(path, slow, float("inf"), complete)
+    study_table.add_missing(path, {key: lambda: {"made": 1} for key in runs(2, 3)}, 0.0, complete)
+    assert made == [1, 2] and [run["seed"] for run in study_table.read_runs(path)] == [1, 2]
+    assert capsys.readouterr().out.splitlines()[-1] == "t, all, a, 3: not run, because it would end too late"

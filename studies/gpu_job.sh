@@ -1,0 +1,31 @@
+#!/bin/sh
+# The studies of full size that wait for a GPU, each with a limit of its own.
+#
+#     sh studies/gpu_job.sh OUT DATA MINILM PUBMED     # from the root of a clone, after `make setup`
+#
+# DATA is the folder bin of `hat preprocess studies/paper_roles.py`, MINILM that of `hat import minilm`, PUBMED that of
+# SumPubmed. OUT gets a log of each step and the tables of runs. A step that fails or is too slow ends alone, and keeps the
+# runs that ended. MINUTES=0.5 makes each limit half as long; PYTHON is the interpreter (.venv/bin/python).
+set -u
+out=${1:?name a folder for the results}
+data=${2:?name the data of paper_roles.py}
+minilm=${3:?name the folder of MiniLM}
+pubmed=${4:?name the folder of SumPubmed}
+python=${PYTHON:-.venv/bin/python}
+minutes=$(awk "BEGIN { print 11 * ${MINUTES:-1} }") # after which no run of a step begins
+mkdir -p "$out"
+
+step() { # seconds, name, command ...
+    limit=$(awk "BEGIN { print int($1 * ${MINUTES:-1}) + 1 }") name=$2
+    shift 2
+    begin=$(date +%s)
+    timeout "$limit" "$@" > "$out/$name.log" 2>&1
+    status=$?
+    echo "$name: status $status after $(($(date +%s) - begin)) s of $limit" | tee -a "$out/steps.txt"
+}
+
+nvidia-smi > "$out/gpu.txt" 2>&1
+step 720 copying "$python" studies/copying.py "$data" "$minilm/model.pt" --size full --minutes "$minutes" \
+    --cache "$out/copying" --out "$out/copying.csv.gz"
+step 720 convergence "$python" studies/convergence.py "$minilm" --root "$pubmed" --size full --minutes "$minutes" \
+    --out "$out/convergence.csv.gz"
