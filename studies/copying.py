@@ -57,7 +57,7 @@ class Size:
     masks: int
 
 
-SIZES = {"small": Size(2048, 100, 3, 50, 50, 1), "full": Size(4096, 400, 8, 1200, 170, 2)}
+SIZES = {"small": Size(2048, 100, 3, 50, 50, 1), "full": Size(4096, 400, 12, 1200, 170, 2)}
 
 
 class Head(MaskedLMHead):
