@@ -111,6 +111,16 @@ class Data:
         return torch.load(path, map_location=DEVICE)
 
 
+def opened(parser: ArgumentParser, task: Any, folder: Path, checkpoint: Path, cache: Path) -> Data:
+    """Reads the documents and the checkpoint that a command names; its parser refuses those that cannot be read."""
+    if not checkpoint.is_file():
+        parser.error(f"{checkpoint} is no checkpoint: `hat import minilm` writes one")
+    try:
+        return Data(task, folder, checkpoint, cache)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+
+
 def build(flags: str, dictionary: Any) -> Any:
     """The model of an architecture and flags, without dropout."""
     arch, *words = shlex.split(flags)
