@@ -5,16 +5,18 @@ Legend: T tokens, N units (turns or sentences) of a document, C channels.
 
 import argparse
 import hashlib
+import pickle
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import benchmark_path  # noqa: F401 finds `harness`
 import torch
 import torch.nn.functional as F
+from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from harness import where
@@ -34,17 +36,33 @@ ROBERTA = "hat_roberta_minilm --no-hierarchy --encoder-attention"
 SEGMENTS = "hierarchical_transformer_minilm --max-segments 400 --layout"
 CHUNKS = f"{SEGMENTS} 'S|S|S|S|S|S' --segment-length 512"
 DEVICE = torch.device(where())
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, pickle.UnpicklingError)
 PRODUCTS = choose_precision(AUTO, DEVICE)
 products = partial(torch.autocast, DEVICE.type, torch.bfloat16, enabled=PRODUCTS == "bf16")
 
 
-class Data:
+class Models:
+    """MiniLM with the attention of an arm."""
+
+    def __init__(self, dictionary: Any, checkpoint: Path) -> None:
+        self.dictionary = dictionary
+        self.state = torch.load(checkpoint, map_location="cpu", weights_only=False)["model"]
+
+    def model(self, flags: str, seed: int) -> Any:
+        """The encoder that these flags say, from MiniLM; new parts have the initial values of the seed."""
+        torch.manual_seed(seed)
+        model = build(flags, self.dictionary)
+        model.load_state_dict({name: tensor.clone() for name, tensor in self.state.items()})
+        return model.core.eval().to(DEVICE)
+
+
+class Data(Models):
     """The documents of a task, MiniLM, and the states of its lower layers, which are kept in files."""
 
     def __init__(self, task: Any, folder: Path, checkpoint: Path, cache: Path) -> None:
         self.task, self.folder, self.cache = task, folder, cache
         self.reader = TASK_REGISTRY[task.name].setup_task(EncoderTaskConfig(data=str(folder)))
-        self.state = torch.load(checkpoint, map_location="cpu", weights_only=False)["model"]
+        super().__init__(self.reader.source_dictionary, checkpoint)
         self.splits = {split: list(self._documents(split)) for split in ("train", "valid", "test")}
         cache.mkdir(parents=True, exist_ok=True)
 
@@ -65,13 +83,6 @@ class Data:
     def parts(self, seed: int) -> Splits:
         """The documents for training, validation and test; of some tasks these are drawn, by the seed."""
         return self.task.split(self.splits, seed) if hasattr(self.task, "split") else self.splits
-
-    def model(self, flags: str, seed: int) -> Any:
-        """The encoder that these flags say, from MiniLM; new parts have the initial values of the seed."""
-        torch.manual_seed(seed)
-        model = build(flags, self.reader.source_dictionary)
-        model.load_state_dict({name: tensor.clone() for name, tensor in self.state.items()})
-        return model.core.eval().to(DEVICE)
 
     @torch.no_grad()
     def prepare(self, model: str, questions: bool = False) -> None:
@@ -111,14 +122,27 @@ class Data:
         return torch.load(path, map_location=DEVICE)
 
 
+def refuse(parser: ArgumentParser, reason: str) -> NoReturn:
+    """Ends a command with one line and the status 2."""
+    parser.exit(2, f"{parser.prog}: error: {' '.join(reason.split())}\n")
+
+
 def opened(parser: ArgumentParser, task: Any, folder: Path, checkpoint: Path, cache: Path) -> Data:
-    """Reads the documents and the checkpoint that a command names; its parser refuses those that cannot be read."""
-    if not checkpoint.is_file():
-        parser.error(f"{checkpoint} is no checkpoint: `hat import minilm` writes one")
+    """Reads the documents and the checkpoint that a command names, or refuses them."""
     try:
         return Data(task, folder, checkpoint, cache)
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
+    except UNREADABLE as error:
+        refuse(parser, f"{folder}, {checkpoint}: {error}")
+
+
+def opened_models(parser: ArgumentParser, checkpoint: Path) -> Models:
+    """Reads a checkpoint with the vocabulary beside it, or refuses them."""
+    try:
+        dictionary = Dictionary.load(str(checkpoint.with_name("dict.txt")))
+        dictionary.add_symbol("<mask>")
+        return Models(dictionary, checkpoint)
+    except UNREADABLE as error:
+        refuse(parser, f"{checkpoint} and dict.txt beside it: {error}; `hat import minilm --out minilm/model.pt`")
 
 
 def build(flags: str, dictionary: Any) -> Any:

@@ -2,16 +2,20 @@
 
 import re
 import runpy
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import bert_summaries
 import continued_pretraining
 import convergence
 import copying
+import far_answers
 import intervals
 import masked_words
 import page
@@ -21,11 +25,14 @@ import pretrained_hierarchy
 import pretrained_tasks
 import pytest
 import render_studies
+import shift
 import study_table
 import torch
 from fairseq.data import Dictionary
 from result_pages import assert_help, assert_summary, named, runnable, scripts_of
 
+from hat_fairseq.modules.pooling_attention import PoolingAttention
+from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.networks.units import UNIT_VECTORS
 
 STUDIES = Path(render_studies.__file__).parent
@@ -56,6 +63,23 @@ def test_every_script_answers_help(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_help(STUDIES / f"{name}.py", monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "reason"),
+    [
+        ("shift", ["NOWHERE/bin", "NOWHERE/model.pt"], "NOWHERE"),
+        ("far_answers", ["NOWHERE/nq.jsonl.gz", "NOWHERE/model.pt"], "NOWHERE"),
+    ],
+)
+def test_a_study_refuses_files_that_are_missing_in_one_line(
+    name: str, args: list[str], reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [name, *args])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(STUDIES / f"{name}.py"), run_name="__main__")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
 
 
 def numbered_words(count: int) -> Dictionary:
@@ -104,6 +128,7 @@ def test_differences_are_of_arms_that_exist() -> None:
     names = {re.sub(r", \d+ tokens$", "", name) for name in names}
     of_labels = {name for which in UNIT_VECTORS for name in (which, f"{which}, tokens")}
     of_others = {*continued_pretraining.ARMS, *bert_summaries.ARMS, *copying.ARMS, *convergence.ARMS}
+    of_others |= {*shift.ARMS, *far_answers.ARMS}
     assert names <= {*pretrained_hierarchy.ARMS, *of_others, *of_labels}
 
 
@@ -339,3 +364,82 @@ def test_missing_runs_are_made_while_there_is_time(tmp_path: Path, capsys: pytes
     study_table.add_missing(path, {key: lambda: {"made": 1} for key in runs(2, 3)}, 0.0, complete)
     assert made == [1, 2] and [run["seed"] for run in study_table.read_runs(path)] == [1, 2]
     assert capsys.readouterr().out.splitlines()[-1] == "t, all, a, 3: not run, because it would end too late"
+
+
+def test_a_shift_puts_full_stops_behind_the_marker() -> None:
+    tokens = torch.tensor([0, 5, 6])
+    assert torch.equal(shift.shifted(tokens, 0, 9), tokens)
+    assert shift.shifted(tokens, 2, 9).tolist() == [0, 9, 9, 5, 6]
+
+
+def test_a_prediction_is_of_the_own_tokens_and_moves_with_the_whole_encoder() -> None:
+    """A shift of 0 changes nothing; another one moves chunks in the lower layers; full stops are not averaged."""
+    words, task = numbered_words(50), pretrained_tasks.TASKS["articles"]()
+    torch.manual_seed(1)
+    encoder = pretrained_data.build(pretrained_data.CHUNKS, words).core.eval()
+    reader = SimpleNamespace(source_dictionary=words)
+    data: Any = SimpleNamespace(model=lambda flags, seed: encoder, reader=reader, task=task)
+    lower = shift.Lower(data, 600)
+    classifier = shift.Classifier(data, lower, pretrained_data.CHUNKS, 1).eval()
+    document = pretrained_tasks.Document("a", torch.randint(4, 54, (700,)), [], torch.tensor([1]))
+    with torch.no_grad():
+        plain, moved = classifier.vector(document), classifier.vector(document, 8)
+        assert torch.equal(classifier.vector(document, 0), plain) and not torch.equal(moved, plain)
+        tokens, states = lower(document, 8, 0)
+        assert tokens.shape == (1, 608) and torch.equal(tokens[0, 9:], document.tokens[1:600])
+        assert torch.equal(states, pretrained_data.states_of(encoder, tokens).half())
+        upper = pretrained_data.states_of(encoder, tokens, states=states)[0]
+        mean = torch.cat([upper[:1], upper[9:]]).mean(dim=0, keepdim=True)
+        assert torch.allclose(moved, torch.nn.functional.normalize(mean, dim=1), atol=1e-6)
+    assert torch.equal(lower(document, 0, 8)[0][0], document.tokens[:600].roll(8))
+
+
+def test_changed_labels_are_counted_by_shift() -> None:
+    document = pretrained_tasks.Document("a", torch.zeros(600), [], torch.tensor([0]))
+    logits = {0: [[2.0, 1.0]], 1: [[2.0, 1.0]], 8: [[1.0, 2.0]], 64: [[3.0, 2.0]]}
+    figures = shift.measure(lambda _, before: torch.tensor(logits[before]), document)
+    assert figures["accuracy"] == (1, 1) and figures["accuracy, shifted"] == (2, 3)
+    assert figures["changed"] == figures["changed, long"] == (1, 3)
+    assert [figures[f"changed by {before}"][0] for before in shift.SHIFTS] == [0, 1, 0]
+    p = torch.tensor([2.0, 1.0]).softmax(dim=0)
+    assert figures["divergence"] == (pytest.approx(float((p[0] - p[1]) * (p / p.flip(0)).log()[0])), 3)
+    assert figures["confidence"] == (pytest.approx(float(p[0])), 1)
+
+
+def item(name: str, size: int, answer: int) -> far_answers.Item:
+    """A question of five tokens and a paragraph, in which the token of the answer is 50."""
+    tokens = torch.full((size,), 4)
+    tokens[answer] = 50
+    return far_answers.Item(name, f"where is {name}", f"{name} is here", torch.full((5,), 6), tokens, answer)
+
+
+def test_the_distance_of_an_answer_is_counted_from_the_question() -> None:
+    right, others = item("right", 10, 3), [item("a", 10, 0), item("b", 20, 0)]
+    assert far_answers.distances(others, right) == [3, 13, 33]
+    for place, far in enumerate(far_answers.distances(others, right)):
+        paragraphs = far_answers.document(right, others, place).paragraphs
+        assert paragraphs[place] is right
+        before = torch.cat([each.tokens for each in paragraphs[: place + 1]])[:far]
+        assert len(before) == far and int(torch.cat([each.tokens for each in paragraphs])[far]) == 50
+
+
+def test_a_test_question_has_its_answer_at_each_distance() -> None:
+    items = [item(str(number), 90 + number % 30, 40 + number % 40) for number in range(60)]
+    found = far_answers.tests(items[7], items)
+    for (low, high), drawn in zip(pairwise(far_answers.BINS), found.values(), strict=True):
+        before = [each for each in drawn.paragraphs if each is not items[7]]
+        assert drawn.paragraphs[drawn.place] is items[7]
+        assert low <= far_answers.distances(before, items[7])[drawn.place] < high
+    assert len({frozenset(each.id for each in drawn.paragraphs) for drawn in found.values()}) == 1
+    assert 3900 < sum(len(each.tokens) for each in drawn.paragraphs) <= 4096
+
+
+def test_windows_have_as_many_keys_as_two_levels() -> None:
+    def attention(arm: str, kind: type[SlidingWindowAttention]) -> Any:
+        encoder = pretrained_data.build(far_answers.ARMS[arm], numbered_words(50)).core
+        return next(module for module in encoder.layers[4:].modules() if isinstance(module, kind))
+
+    positions, query = torch.arange(4096), torch.tensor(2000)
+    plain, pooled = attention("windows", SlidingWindowAttention), attention("two levels", PoolingAttention)
+    keys = pooled.near(query, positions).sum() + pooled.sees(query, positions).sum()
+    assert keys == plain.near(query, positions).sum() == 385
