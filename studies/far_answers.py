@@ -190,7 +190,7 @@ def rules(models: Models, splits: dict[str, list[Item]]) -> Iterator[tuple[str, 
     items = splits["test"]
     with torch.no_grad():
         asked, paragraphs = (
-            encoder.encode([tuple(ids[1:-1].tolist()) for ids in every]).float()
+            encoder.alone([tuple(ids[1:-1].tolist()) for ids in every]).float()
             for every in ([each.asked for each in items], [each.tokens for each in items])
         )
     number = {each.id: place for place, each in enumerate(items)}

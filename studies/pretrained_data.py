@@ -98,7 +98,7 @@ class Data(Models):
                     vectors.append(vectors_of(encoder, document, self.lower(document)))
                 elif units:
                     with products():
-                        vectors.append(encoder.encode(map(tuple, units)))
+                        vectors.append(encoder.alone(list(map(tuple, units))))
                 else:
                     vectors.append(torch.zeros(0, WIDTH, device=DEVICE))
             torch.save([each.half() for each in vectors], path)

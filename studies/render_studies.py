@@ -60,6 +60,7 @@ ABLATION = {  # what a contender replaces -> by what
     "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
 }
 WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels", "convergence", "copying")
+WITH_ARMS += ("shift", "far_answers")
 IN_BITS = ("convergence", "copying")  # whose figures are bits, not shares
 ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
@@ -114,6 +115,22 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("all", "HAT", "all", "baseline"),
         ("all", "HAT", "rules", "lead"),
         ("all", "HAT", "rules", "constant"),
+    ],
+    "shift": [
+        ("upper", "ERNIE-Sparse, alpha 5", "upper", "ERNIE-Sparse, alpha 0"),
+        ("upper", "ERNIE-Sparse, alpha 5", "upper", "full"),
+        ("upper", "ERNIE-Sparse, alpha 0", "upper", "full"),
+        ("upper", "windows", "upper", "full"),
+        ("upper", "chunks", "upper", "full"),
+        ("upper", "ERNIE-Sparse, alpha 5", "rules", "bag of words"),
+        ("upper", "full", "rules", "bag of words"),
+    ],
+    "far answers": [
+        ("upper", "two levels", "upper", "windows"),
+        ("upper", "two levels", "upper", "windows, global question"),
+        ("upper", "two levels", "upper", "full"),
+        ("upper", "two levels", "rules", "BM25"),
+        ("rules", "cosine", "rules", "BM25"),
     ],
     **dict.fromkeys(
         ("drawn", "hyperpartisan", "imdb"),

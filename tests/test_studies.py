@@ -5,6 +5,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -372,6 +373,7 @@ def test_a_shift_puts_full_stops_behind_the_marker() -> None:
     assert shift.shifted(tokens, 2, 9).tolist() == [0, 9, 9, 5, 6]
 
 
+@pytest.mark.slow
 def test_a_prediction_is_of_the_own_tokens_and_moves_with_the_whole_encoder() -> None:
     """A shift of 0 changes nothing; another one moves chunks in the lower layers; full stops are not averaged."""
     words, task = numbered_words(50), pretrained_tasks.TASKS["articles"]()
@@ -434,6 +436,7 @@ def test_a_test_question_has_its_answer_at_each_distance() -> None:
     assert 3900 < sum(len(each.tokens) for each in drawn.paragraphs) <= 4096
 
 
+@pytest.mark.slow
 def test_windows_have_as_many_keys_as_two_levels() -> None:
     def attention(arm: str, kind: type[SlidingWindowAttention]) -> Any:
         encoder = pretrained_data.build(far_answers.ARMS[arm], numbered_words(50)).core
@@ -443,3 +446,25 @@ def test_windows_have_as_many_keys_as_two_levels() -> None:
     plain, pooled = attention("windows", SlidingWindowAttention), attention("two levels", PoolingAttention)
     keys = pooled.near(query, positions).sum() + pooled.sees(query, positions).sum()
     assert keys == plain.near(query, positions).sum() == 385
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arm", "reached"), [("windows", 4), ("two levels", 12), ("windows, global question", 20), ("full", 20)]
+)
+def test_a_question_changes_the_paragraphs_within_reach_alone(arm: str, reached: int) -> None:
+    """Two layers reach 2 * 192 tokens with windows, and 2 * (64 + 512) with two levels; paragraphs have 100."""
+
+    def model(flags: str, seed: int) -> Any:
+        torch.manual_seed(seed)
+        return pretrained_data.build(flags, fifty_words()).core.eval()
+
+    models: Any = SimpleNamespace(model=model)
+    finder = far_answers.Finder(models, far_answers.ARMS[arm], 1).eval()
+    paragraphs, asked = ([replace(item(str(n), size, 3), states=(torch.randn(5, 384), torch.randn(size, 384)))
+                          for n in range(count)] for size, count in ((100, 20), (10, 2)))  # fmt: skip
+    for each in asked:
+        each.asked[-1] = pretrained_data.EOS
+    with torch.no_grad():
+        one, other = (finder(far_answers.Drawn(each, tuple(paragraphs), 0))[0] for each in asked)
+    assert one.shape == (20,) and one.ne(other).nonzero().flatten().tolist() == list(range(reached))
