@@ -457,7 +457,7 @@ def test_a_question_changes_the_paragraphs_within_reach_alone(arm: str, reached:
 
     def model(flags: str, seed: int) -> Any:
         torch.manual_seed(seed)
-        return pretrained_data.build(flags, fifty_words()).core.eval()
+        return pretrained_data.build(flags, numbered_words(50)).core.eval()
 
     models: Any = SimpleNamespace(model=model)
     finder = far_answers.Finder(models, far_answers.ARMS[arm], 1).eval()
