@@ -107,14 +107,14 @@ def distances(before: Sequence[Item], right: Item) -> list[int]:
 
 def fillers(right: Item, items: Sequence[Item], longest: int, chance: random.Random) -> list[Item]:
     """Other paragraphs, as many as fit beside the right one."""
-    found, left = list[Item](), longest - len(right.tokens) - len(right.asked)
+    others, left = list[Item](), longest - len(right.tokens) - len(right.asked)
     for each in chance.sample(items, len(items)):
         if each is not right:
             left -= len(each.tokens)
             if left < 0:
                 break
-            found.append(each)
-    return found
+            others.append(each)
+    return others
 
 
 def document(right: Item, others: Sequence[Item], place: int) -> Drawn:
@@ -132,11 +132,11 @@ def training(items: Sequence[Item], count: int, seed: int) -> Iterator[Drawn]:
 def tests(right: Item, items: Sequence[Item]) -> dict[str, Drawn]:
     """The documents of a test question: the same paragraphs, the right one at each distance."""
     chance = random.Random(right.id)
-    others, found = fillers(right, items, BINS[-1], chance), dict[str, Drawn]()
+    others, drawn = fillers(right, items, BINS[-1], chance), dict[str, Drawn]()
     for low, high in pairwise(BINS):
         places = [place for place, far in enumerate(distances(others, right)) if low <= far < high]
-        found[f"{low:,} to {high:,}"] = document(right, others, chance.choice(places))
-    return found
+        drawn[f"{low:,} to {high:,}"] = document(right, others, chance.choice(places))
+    return drawn
 
 
 class Finder(nn.Module):
@@ -179,8 +179,11 @@ def measure(score: Callable[[Drawn], Tensor], items: Sequence[Item]) -> dict[str
     """Whether the right paragraph of each question has the highest score, by its distance."""
     scores = dict[str, Figures]()
     for right in items:
-        found = {name: int(score(drawn).argmax() == drawn.place) for name, drawn in tests(right, items).items()}
-        scores[right.id] = {"all": (sum(found.values()), len(found)), **{name: (x, 1) for name, x in found.items()}}
+        is_right = {name: int(score(drawn).argmax() == drawn.place) for name, drawn in tests(right, items).items()}
+        scores[right.id] = {
+            "all": (sum(is_right.values()), len(is_right)),
+            **{name: (x, 1) for name, x in is_right.items()},
+        }
     return scores
 
 

@@ -69,16 +69,16 @@ class Lower:
     def __init__(self, data: Data, longest: int) -> None:
         self.encoder, self.longest = data.model(CHUNKS, 1), longest
         self.stop = data.reader.source_dictionary.index(STOP)
-        self.kept: dict[tuple[str, int, int], Tensor] = {}
+        self.states: dict[tuple[str, int, int], Tensor] = {}
 
     @torch.no_grad()
     def __call__(self, document: Document, before: int, roll: int) -> tuple[Tensor, Tensor]:
         """The (1, T) tokens and their (1, T, C) states."""
         tokens = shifted(document.tokens[: self.longest], before, self.stop).roll(roll)[None]
         key = document.id, before, roll
-        if key not in self.kept:
-            self.kept[key] = states_of(self.encoder, tokens).half()
-        return tokens, self.kept[key]
+        if key not in self.states:
+            self.states[key] = states_of(self.encoder, tokens).half()
+        return tokens, self.states[key]
 
 
 class Classifier(nn.Module):
