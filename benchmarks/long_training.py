@@ -4,11 +4,13 @@
     python benchmarks/long_training.py --threads 2
 
 `hierarchical_transformer` has the sizes of MiniLM: six layers of width 384, a cross-segment layer after every third
-one, segments of 128 tokens. *Recomputed* is `--checkpoint-activations`: groups of segments are recomputed. The peer is
-ModernBERT of `transformers` with the same sizes, one global layer in three and its own gradient checkpointing. Weights
-are random, there is no dropout, and the loss is the mean of the squared states. Memory is the peak of a process above
-what it holds after a document of 256 tokens, which allocates the gradients. Kept and recomputed gradients are compared;
-in double precision, in tests, they are equal to 1e-10.
+one, segments of 128 tokens. *Windows* is `hat_roberta` of these sizes without hierarchy, with 128 tokens on either side
+of each token; *two levels* has Poolingformer's second level in the last layer. `--checkpoint-activations` recomputes
+groups of segments, or of the tokens of a layer. The peer is ModernBERT of `transformers` with the same sizes, one
+global layer in three and its own gradient checkpointing. Weights are random, there is no dropout, and the loss is the
+mean of the squared states. Memory is the peak of a process above what it holds after a document of 256 tokens, which
+allocates the gradients. Kept and recomputed gradients are compared; in double precision, in tests, they are equal to
+1e-10.
 """
 
 from argparse import Namespace
@@ -19,13 +21,26 @@ from harness import Facts, Job, Setting, forget_peak, peak_memory, run
 from peers import model_of
 from torch import Tensor, nn
 
-SIZES = {"layers": 6, "layout": "S|S|SD|S|S|SD", "width": 384, "heads": 12, "vocabulary": 30522}
+NETWORK = "hierarchical_transformer"
+SIZES = {"network": NETWORK, "layers": 6, "layout": "S|S|SD|S|S|SD", "width": 384, "heads": 12, "vocabulary": 30522}
 SHORT, LARGEST = 256, 1e-5  # tokens; a relative difference
 KEPT, RECOMPUTED, PEER = "kept", "recomputed", "ModernBERT, recomputed"
+WINDOWS = {**SIZES, "network": "hat_roberta_base", "length": 16384, "rounds": 3, "contenders": [KEPT, RECOMPUTED]}
 SETTINGS: list[Setting] = [
     {"name": "{length:,} tokens", "length": 4096, **SIZES},
     {"name": "{length:,} tokens", "length": 16384, "rounds": 3, "contenders": [KEPT, RECOMPUTED], **SIZES},
     {"name": "{length:,} tokens", "length": 65536, "rounds": 1, "contenders": [RECOMPUTED], **SIZES},
+    *(
+        {
+            "name": f"{{length:,}} tokens, {name}",
+            "length": 16384,
+            "rounds": 3,
+            "contenders": [KEPT, RECOMPUTED],
+            **SIZES,
+        }
+        | {"network": "hat_roberta_base", "attention": attention}
+        for name, attention in (("windows", "window"), ("two levels", "pooling"))
+    ),
 ]
 
 
@@ -61,11 +76,16 @@ def build(name: str, chosen: Setting) -> Job:
 
 
 def own(args: Namespace, recomputed: bool) -> nn.Module:
+    flags: dict[str, Any] = {"layout": args.layout, "segment_length": 128, "max_segments": args.length // 128}
+    if args.network != NETWORK:
+        flags = {"no_hierarchy": True, "encoder_attention": args.attention}
+        if args.attention == "pooling":
+            flags["encoder_attention_layers"] = str(args.layers - 1)
     model = model_of(
-        "hierarchical_transformer",
+        args.network,
         **{"width": args.width, "heads": args.heads, "layers": args.layers, "vocabulary": args.vocabulary},
-        **{"dropout": 0.0, "attention_dropout": 0.0, "max_positions": args.length, "layout": args.layout},
-        **{"segment_length": 128, "max_segments": args.length // 128, "checkpoint_activations": recomputed},
+        **{"dropout": 0.0, "attention_dropout": 0.0, "max_positions": args.length},
+        **{"checkpoint_activations": recomputed, **flags},
     )
     model.encoder.lm_head = None
     return model

@@ -147,9 +147,13 @@ class BatchLayout:
         assert self.representatives is not None
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
 
-    def part(self, begin: int, end: int) -> BatchLayout:
-        """Returns the layout of the slots from `begin` to `end`, for layers that look no further than these."""
-        padding, positions = (None if x is None else x[:, begin:end] for x in (self.padding, self.positions))
+    def part(self, begin: int, end: int, numbers: Tensor | None = None) -> BatchLayout:
+        """Returns the layout of the slots from `begin` to `end`, for layers that look no further than these.
+
+        `numbers`: (1, T') of the slots, where positions count in the row; angles of other ones are rounded differently.
+        """
+        all_positions = numbers if self.positions is None else self.positions
+        padding, positions = (None if x is None else x[:, begin:end] for x in (self.padding, all_positions))
         make = partial(BatchLayout, padding, empty_rows=self.empty_rows, positions=positions)
         return self.cached(("part", begin, end), make)
 

@@ -28,6 +28,10 @@ from .embedding import norm_of
 
 QUERIES = ("tokens", "bos")
 NO_CACHE = (None, None, None)
+# That `--checkpoint-activations` recomputes together. On a CPU larger groups are no faster: memory that is freed there
+# stays in pieces.
+TOKENS_OF_GROUP = {"cpu": 1024, "cuda": 8192}
+REACHES_OF_GROUP = 16  # at least, so that the neighbours that are computed with a group are an eighth of it at most
 
 
 class SourceStates(Protocol):
@@ -85,6 +89,34 @@ def run_layer(layer: Callable[..., Any], *args: Any, checkpoint: bool = False, *
     if checkpoint and torch.is_grad_enabled():
         return torch_checkpoint(layer, *args, use_reentrant=False, **kwargs)
     return layer(*args, **kwargs)
+
+
+def tokens_of_group(x: Tensor) -> int:
+    """Returns how many tokens of each document of (B, T, C) states `--checkpoint-activations` recomputes together."""
+    return TOKENS_OF_GROUP.get(x.device.type, max(TOKENS_OF_GROUP.values())) // len(x)
+
+
+def run_in_parts(layer: "EncoderLayer", x: Tensor, layout: BatchLayout, reach: int) -> Tensor:
+    """Runs a layer that looks no further than `reach` tokens, and recomputes it later, one group of tokens at a time.
+
+    A group is computed together with its neighbours within reach, whose own states no other group needs.
+    """
+    group = max(tokens_of_group(x), REACHES_OF_GROUP * reach)
+    if x.size(1) <= group:
+        return run_layer(layer, x, layout, checkpoint=True)
+    numbers = torch.arange(x.size(1), device=x.device).unsqueeze(0)
+    parts, out, begin, nothing = x.split(group, dim=1), [], 0, x[:, :0]
+    for before, part, after in zip((nothing, *parts), parts, (*parts[1:], nothing), strict=False):
+        sides, end = (before[:, -reach:], after[:, :reach]), begin + part.size(1)
+        around = layout.part(begin - sides[0].size(1), end + sides[1].size(1), numbers)
+        out.append(run_layer(_between, *sides, part, around, layer, checkpoint=True))
+        begin = end
+    return torch.cat(out, dim=1)
+
+
+def _between(before: Tensor, after: Tensor, x: Tensor, layout: BatchLayout, layer: "EncoderLayer") -> Tensor:
+    inner = slice(before.size(1), before.size(1) + x.size(1))
+    return layer.states_of(torch.cat([before, x, after], dim=1), layout, inner)
 
 
 class TransformerLayer(nn.Module):
@@ -166,9 +198,19 @@ class EncoderLayer(TransformerLayer):
         self.sentence_attn = sentence_attn
         self.sentence_attn_layer_norm = None if sentence_attn is None else sizes.norm()
 
+    def reach(self, layout: BatchLayout) -> int | None:
+        """Returns how far from a token the layer looks for its state; None: at the whole document, or nobody knows."""
+        whole = self.sentence_attn is not None or layout.global_tokens is not None
+        return None if whole else getattr(self.self_attn, "reach", None)
+
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
+        return self.states_of(x, layout)
+
+    def states_of(self, x: Tensor, layout: BatchLayout, inner: slice | None = None) -> Tensor:
+        """Returns the states of all tokens, or of those in `inner` alone, if the layer has a `reach`."""
         x = self.residual(x, self.self_attn_layer_norm, self.self_attn, layout)
+        x = x if inner is None else x[:, inner]
         if self.sentence_attn is not None and self.queries == "tokens":
             x = self.residual(x, self.sentence_attn_layer_norm, self.sentence_attn, layout)
         elif self.sentence_attn is not None:

@@ -128,7 +128,7 @@ class PoolingAttention(SlidingWindowAttention):
     ) -> None:
         super().__init__(embed_dim, num_heads, dropout, window)
         self.pooled = PooledLevel(embed_dim, num_heads, level)
-        self.level = level
+        self.level, self.reach = level, window + level.window
         others = (2 * level.window - level.kernel + 1) // level.stride  # cells of a window after the first
         chunk = min(CHUNK, max(32, others))  # queries of a phase, as on the first level
         self.cell_windows = Windows(chunk, chunk, 0, chunk + others)

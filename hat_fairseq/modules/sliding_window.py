@@ -54,11 +54,14 @@ class WindowFlags:
 
 
 class SlidingWindowAttention(HeadProjections):
-    """Each token attends to the `window` tokens on either side, and to the layout's global tokens."""
+    """Each token attends to the `window` tokens on either side, and to the layout's global tokens.
+
+    `reach`: without global tokens, its output depends on so many tokens on either side.
+    """
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = WINDOW) -> None:
         super().__init__(embed_dim, num_heads, dropout)
-        self.window = window
+        self.window = self.reach = window
         # With a chunk much longer than the window, most computed scores would be masked.
         chunk = min(CHUNK, max(32, window))
         self.windows = Windows(chunk, chunk, window, chunk + 2 * window)

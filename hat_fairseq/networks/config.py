@@ -171,8 +171,8 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
     copied_parts: ClassVar[dict[str, str]] = {}  # those of them that start from another part of the checkpoint
     checkpoint_activations: bool = option(
         False,
-        "recompute each layer in the backward pass, or groups of segments, which needs less memory and a third to "
-        "a half more time",
+        "recompute each layer in the backward pass, in groups of segments or of tokens where attention is local, "
+        "which needs less memory and a third to a half more time",
     )
 
     @classmethod

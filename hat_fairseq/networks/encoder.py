@@ -25,7 +25,7 @@ from ..modules.batch_layout import (
     safe_padding_mask,
 )
 from ..modules.embedding import EmbeddingSizes, Embeds
-from ..modules.layers import EncoderLayer, run_layer
+from ..modules.layers import EncoderLayer, run_in_parts, run_layer
 from ..modules.sliding_window import global_tokens
 from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig, parse_layers
 
@@ -123,7 +123,7 @@ class Encoder(Embeds, nn.Module):
         embedding: sizes of the embeddings of tokens and positions.
         layers: modules that take (x, layout), and what else `run_layers` gives them.
         layer_norm: after the last layer; None in a post-norm stack.
-        checkpoint: recompute each layer in the backward pass.
+        checkpoint: recompute layers in the backward pass.
 
     Attributes:
         max_tokens: the longest document; by default as many tokens as positions.
@@ -154,10 +154,15 @@ class Encoder(Embeds, nn.Module):
     def run_layers(self, x: Tensor, layout: BatchLayout, *arguments: Any) -> Tensor:
         """Maps (B, T', C) embeddings -> the states after the last layer, before `layer_norm`.
 
+        With `checkpoint` a layer that looks at neighbours alone is recomputed in groups of tokens, others as a whole.
         `arguments`: further ones of every layer.
         """
+        recomputed = self.checkpoint and torch.is_grad_enabled()
         for layer in self.layers:
-            x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
+            if recomputed and isinstance(layer, EncoderLayer) and (reach := layer.reach(layout)) is not None:
+                x = run_in_parts(layer, x, layout, reach)
+            else:
+                x = run_layer(layer, x, layout, *arguments, checkpoint=self.checkpoint)
         return x
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:

@@ -14,6 +14,7 @@ from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import DOCUMENT_POOLINGS, ClassificationHead, PooledClassificationHead
+from ..modules.layers import tokens_of_group
 from ..modules.segments import (
     SEGMENT_LENGTH,
     SegmentFlags,
@@ -30,8 +31,6 @@ from .config import EncoderConfig, TokenEncoderConfig, span_pooling
 from .encoder import EncoderOut, Vocabulary, build_attentions, token_and_span_states, without_first_norm
 from .headed_encoder import HeadedEncoder
 from .roberta import RobertaConfig
-
-TOKENS_OF_GROUP = {"cpu": 1024, "cuda": 8192}  # that `--checkpoint-activations` recomputes together
 
 
 @dataclass
@@ -169,14 +168,11 @@ class HierarchicalTransformerEncoder(HeadedEncoder):
         return self.max_tokens
 
     def run_layers(self, x: Tensor, layout: BatchLayout, *arguments: Any) -> Tensor:
-        """Runs the layers; with `checkpoint`, groups of segments are recomputed if no layer looks beyond its segment.
-
-        On a CPU a group has so many tokens that larger ones are no faster: memory that is freed there stays in pieces.
-        """
+        """Runs the layers; with `checkpoint` in groups of segments, if no layer looks beyond its segment."""
         if not (self.checkpoint and torch.is_grad_enabled() and all(map(reads_segments, self.layers))):
             return super().run_layers(x, layout, self.segment_positions)
-        length, most = self.config.segment_length, TOKENS_OF_GROUP.get(x.device.type, max(TOKENS_OF_GROUP.values()))
-        group = length * max(1, most // (len(x) * length))
+        length = self.config.segment_length
+        group = length * max(1, tokens_of_group(x) // length)
         return run_in_groups(self.layers, x, layout, group, self.segment_positions)  # type: ignore[arg-type]
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:

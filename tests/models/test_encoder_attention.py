@@ -11,6 +11,7 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import dense
 from torch import Tensor
 
+from hat_fairseq.modules import layers
 from hat_fairseq.modules.attention import Projections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
 from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig, parse_layers
@@ -117,6 +118,51 @@ def test_a_model_takes_it(name: str) -> None:
         assert_close(batched[row : row + 1], run(model, source[row : row + 1, :length], row))
     batched.square().sum().backward()
     assert not [key for key, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+
+
+@pytest.mark.parametrize("name", [name for name in ATTENTION_CASES if name.startswith(("window", "pooling"))])
+@pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("lengths", [[31], [29, 31, 2], [257, 128, 0]], ids=str)
+@pytest.mark.parametrize("least", [1, 16])
+def test_recomputing_groups_of_tokens_changes_no_number(
+    name: str, normalize_before: bool, lengths: list[int], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups of one reach and of 16; global tokens need the whole document."""
+    monkeypatch.setitem(layers.TOKENS_OF_GROUP, "cpu", 1)
+    monkeypatch.setattr(layers, "REACHES_OF_GROUP", least)
+    layer, mask = layer_of(name, normalize_before), padding(lengths)
+    layout, x = layout_for(name, mask if len(lengths) > 1 else None, 1, max(lengths)), states(lengths, torch.float64)
+    reach = layer.reach(layout)
+    assert (reach is None) is ("global" in name)
+    if reach is not None:
+        whole = outputs_and_gradients(layer, [x], lambda: layer(x, layout)[~mask])
+        parts = outputs_and_gradients(layer, [x], lambda: layers.run_in_parts(layer, x, layout, reach)[~mask])
+        torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-12)
+
+
+def layer_of(name: str, normalize_before: bool, dropout: float = 0.0) -> layers.EncoderLayer:
+    sizes = layers.LayerSizes(24, 40, 4, dropout=dropout, normalize_before=normalize_before)
+    layer = layers.EncoderLayer(sizes, attention_of(name, dropout=dropout, parts="rotary"))
+    for key, parameter in layer.named_parameters():
+        if "layer_norm" in key:
+            torch.nn.init.normal_(parameter, 0.5, 0.5)
+    return layer.double()
+
+
+@pytest.mark.parametrize("name", ["window", "pooling"])
+def test_recomputed_groups_drop_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(layers.TOKENS_OF_GROUP, "cpu", 1)
+    layer, x, layout = layer_of(name, False, dropout=0.3), states([400, 390], torch.float64), BatchLayout()
+
+    def run_once() -> Tensor:
+        torch.manual_seed(7)
+        return layers.run_in_parts(layer, x, layout, layer.reach(layout) or 0)
+
+    recomputed = outputs_and_gradients(layer, [x], run_once)
+    monkeypatch.setattr(layers, "torch_checkpoint", lambda f, *args, use_reentrant, **kwargs: f(*args, **kwargs))
+    kept = outputs_and_gradients(layer, [x], run_once)
+    assert torch.equal(recomputed[0], kept[0]) and not torch.equal(kept[0], layer.eval()(x, layout))
+    torch.testing.assert_close(recomputed[1], kept[1], rtol=1e-12, atol=1e-14)
 
 
 def test_a_pattern_changes_the_output_and_no_name() -> None:

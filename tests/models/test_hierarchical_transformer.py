@@ -11,8 +11,8 @@ from building import small_hierarchical as small
 from helpers import assert_close, assert_same_run, outputs_and_gradients
 from torch import Tensor
 
+from hat_fairseq.modules import layers
 from hat_fairseq.modules.heads import DOCUMENT_POOLINGS
-from hat_fairseq.networks import hierarchical_transformer
 
 LAYOUTS = ["S|SD|D|SD", "S|S", "D|D|S|SD|S"]
 LENGTHS = [23, 30, 1, 6, 7, 11]
@@ -27,7 +27,7 @@ GROUPS = [1, 70, 1000]  # tokens of six documents: of one segment each, of one, 
 def test_recomputing_groups_of_segments_changes_no_number(
     layout: str, flags: str, tokens_of_group: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(hierarchical_transformer.TOKENS_OF_GROUP, "cpu", tokens_of_group)
+    monkeypatch.setitem(layers.TOKENS_OF_GROUP, "cpu", tokens_of_group)
     tokens, runs = documents(LENGTHS), []
     for flag in ("", " --checkpoint-activations"):
         model = small(layout, f"{flags} --max-segments 9{flag}").double()

@@ -14,6 +14,7 @@ from fairseq import optim
 from tokenizers_on_the_spot import write_tokenizer
 
 from hat_fairseq import cli
+from hat_fairseq.modules import layers
 from hat_fairseq.planning.command import batch, expected_symbols, longest_document, set_up
 from hat_fairseq.planning.memory import Updates
 
@@ -58,6 +59,20 @@ def test_the_peak_is_what_torch_allocates(recipe: str, extra: list[str]) -> None
     updates = Updates(cfg, task)
     assert updates.peak(sample, 1) == pytest.approx(allocated(cfg, task, sample), rel=0.05)
     assert updates.peak(sample, 1) == updates.peak(sample, 1), "nothing is left behind"
+
+
+@pytest.mark.slow
+def test_windows_recomputed_in_groups_need_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    cfg, task, kind = training_of(
+        "ami_small", *CPU, CHECKPOINT, "--encoder-attention", "window", "--attention-window", "2"
+    )
+    sample, peaks = batch(task, kind, 3, **{**DOCUMENT, "target": 20}), []
+    for tokens in (10_000, 120):
+        monkeypatch.setitem(layers.TOKENS_OF_GROUP, "cpu", tokens)
+        peaks.append(Updates(cfg, task).peak(sample, 1))
+        assert peaks[-1] == pytest.approx(allocated(cfg, task, sample), rel=0.05)
+    lasting = sum(Updates(cfg, task).sizes.values())
+    assert peaks[1] - lasting < 0.75 * (peaks[0] - lasting)
 
 
 @pytest.mark.slow
