@@ -68,8 +68,8 @@ LABELS: dict[str, dict[str, str]] = {
         "hat bf16": "`hat_roberta` of `hat import`, `--precision bf16`",
     },
     "long_training": {
-        "kept": "`hierarchical_transformer`",
-        "recomputed": "the same with `--checkpoint-activations`",
+        "kept": "ours",
+        "recomputed": "ours with `--checkpoint-activations`",
         "ModernBERT, recomputed": "ModernBERT (`transformers`), SDPA, gradient checkpointing",
     },
     "training": {
@@ -124,6 +124,20 @@ def busy(record: Record) -> str:
     return begin(record, machine(record)) + table(columns, rows)
 
 
+def pages(record: Record) -> str:
+    """A row for each work and contender: medians of the rounds, and the most memory."""
+    columns = ["work", "pages", "CPU seconds", "of the system", "page faults", "peak memory, GB", "held between, GB"]
+    rows: list[list[str]] = []
+    for work, name in dict.fromkeys((run["work"], run["contender"]) for run in record["runs"]):
+        own = [run for run in record["runs"] if (run["work"], run["contender"]) == (work, name)]
+        cpu, system, faults = (
+            statistics.median(run[key] for run in own) for key in ("cpu_seconds", "system_seconds", "faults")
+        )
+        memory = (f"{max(run[key] for run in own) / 1e9:.2f}" for key in ("peak_bytes", "held_bytes"))
+        rows.append([work, name, f"{cpu:.2f}", f"{system:.2f}", f"{faults:,.0f}", *memory])
+    return begin(record, machine(record)) + table(columns, rows)
+
+
 def longdoc(record: Record) -> str:
     """A table for each task."""
     runs = record["runs"]
@@ -156,7 +170,7 @@ def floor(record: Record) -> str:
     return begin(record, machine(record), rates) + table(columns, rows)
 
 
-OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy, longdoc)}
+OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy, pages, longdoc)}
 QUESTIONS = (
     "gpu",
     "long_encoders",
