@@ -26,4 +26,5 @@ step 90 one_document "$python" benchmarks/gpu.py --settings 1 --rounds 5 --out "
 step 120 large "$python" benchmarks/gpu.py --settings 8 9 --rounds 5 --out "$out/large.json"
 step 30 plan "$python" -m hat_fairseq.cli plan pubmed --bf16
 step 120 encoders "$python" benchmarks/gpu.py --settings 10 11 --rounds 5 --out "$out/encoders.json"
-step 120 generation "$python" benchmarks/gpu.py --settings 0 2 --rounds 3 --out "$out/generation.json"
+step 60 windows "$python" benchmarks/gpu_windows.py --settings 0 2 --rounds 5 --out "$out/windows.json"
+step 90 generation "$python" benchmarks/gpu.py --settings 0 2 --rounds 3 --out "$out/generation.json"

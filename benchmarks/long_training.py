@@ -24,7 +24,7 @@ from torch import Tensor, nn
 NETWORK = "hierarchical_transformer"
 SIZES = {"network": NETWORK, "layers": 6, "layout": "S|S|SD|S|S|SD", "width": 384, "heads": 12, "vocabulary": 30522}
 SHORT, LARGEST = 256, 1e-5  # tokens; a relative difference
-KEPT, RECOMPUTED, PEER = "kept", "recomputed", "ModernBERT, recomputed"
+CONTENDERS = KEPT, RECOMPUTED, PEER = "kept", "recomputed", "ModernBERT, recomputed"
 WINDOWS = {**SIZES, "network": "hat_roberta_base", "length": 16384, "rounds": 3, "contenders": [KEPT, RECOMPUTED]}
 SETTINGS: list[Setting] = [
     {"name": "{length:,} tokens", "length": 4096, **SIZES},
@@ -125,5 +125,4 @@ def relative(one: Tensor, other: Tensor) -> float:
 
 
 if __name__ == "__main__":
-    contenders = (KEPT, RECOMPUTED, PEER)
-    run(build, check, contenders=contenders, settings=SETTINGS, reference=KEPT, versions=["transformers"])
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference=KEPT, versions=["transformers"])

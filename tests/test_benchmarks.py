@@ -20,7 +20,7 @@ from result_pages import assert_help, assert_summary, named, runnable, scripts_o
 
 BENCHMARKS = Path(harness.__file__).parent
 RECORDS = page.records_of(BENCHMARKS)
-NOT_RECORDED = {"gpu", "gpu_kernels"}  # no GPU has run them
+NOT_RECORDED = {"gpu", "gpu_kernels", "gpu_windows"}  # no GPU has run them
 
 
 @pytest.mark.slow
@@ -121,6 +121,8 @@ def test_times_are_compared_within_a_round() -> None:
         ("gpu", 4, "source=70 target=20 layers=1", "the same loss (1e-5) and gradient (1e-4)"),
         ("gpu", 8, "source=70 target=20 layers=1", "the same loss (1e-5) and gradient (1e-4)"),
         ("gpu", 2, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
+        ("gpu_windows", 1, "length=300 window=40", "the same outputs"),
+        ("long_training", 3, "length=2500", "gradients, kept and recomputed, differ by"),
     ],
 )
 def test_contenders_compute_the_same(script: str, index: int, sizes: str, sentence: str) -> None:
