@@ -100,11 +100,18 @@ def flags(out: Path | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def without_folder(word: str) -> str:
+    """A word of a command as it is recorded; of an absolute path, which is of one machine, only the last two names."""
+    name, equals, value = word.rpartition("=")
+    path = Path(value)
+    return f"{name}{equals}{'/'.join(path.parts[1:][-2:])}" if path.is_absolute() else word
+
+
 def record_of(*versions: str, **content: Any) -> dict[str, Any]:
     """A result with the entries common to all; `versions`: distributions, recorded if they are installed."""
     record = {
         "question": SCRIPT.stem,
-        "command": shlex.join(["python", f"{SCRIPT.parent.name}/{SCRIPT.name}", *sys.argv[1:]]),
+        "command": shlex.join(["python", f"{SCRIPT.parent.name}/{SCRIPT.name}", *map(without_folder, sys.argv[1:])]),
         "device": device(),
         "threads": torch.get_num_threads(),
         "versions": {},

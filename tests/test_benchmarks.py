@@ -23,6 +23,19 @@ RECORDS = page.records_of(BENCHMARKS)
 NOT_RECORDED = {"gpu", "gpu_kernels", "gpu_windows"}  # no GPU has run them
 
 
+@pytest.mark.parametrize(
+    ("word", "recorded"),
+    [
+        ("/home/me/data/articles/bin", "articles/bin"),
+        ("labels=/x/labels", "labels=x/labels"),
+        ("/x", "x"),
+        ("a/b", "a/b"),
+    ],
+)
+def test_a_result_records_no_folder_of_one_machine(word: str, recorded: str) -> None:
+    assert harness.without_folder(word) == recorded
+
+
 @pytest.mark.slow
 def test_the_page_is_rendered_from_the_results() -> None:
     assert RECORDS and (BENCHMARKS / "README.md").read_text(encoding="utf-8") == render.page()
