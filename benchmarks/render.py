@@ -124,7 +124,7 @@ def busy(record: Record) -> str:
     return begin(record, machine(record)) + table(columns, rows)
 
 
-def pages(record: Record) -> str:
+def cleared_pages(record: Record) -> str:
     """A row for each work and contender: medians of the rounds, and the most memory."""
     columns = ["work", "pages", "CPU seconds", "of the system", "page faults", "peak memory, GB", "held between, GB"]
     rows: list[list[str]] = []
@@ -170,7 +170,7 @@ def floor(record: Record) -> str:
     return begin(record, machine(record), rates) + table(columns, rows)
 
 
-OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy, pages, longdoc)}
+OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy, cleared_pages, longdoc)}
 QUESTIONS = (
     "gpu",
     "long_encoders",

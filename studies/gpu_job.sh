@@ -28,8 +28,8 @@ step() { # seconds, name, command ...
 }
 
 nvidia-smi > "$out/gpu.txt" 2>&1
-step 720 copying "$python" studies/copying.py "$data" "$minilm/model.pt" --size full --minutes "$minutes" \
-    --cache "$out/copying" --out "$out/copying.csv.gz"
+step 720 copied_words "$python" studies/copied_words.py "$data" "$minilm/model.pt" --size full --minutes "$minutes" \
+    --cache "$out/copied_words" --out "$out/copied_words.csv.gz"
 step 720 convergence "$python" studies/convergence.py "$minilm" --root "$pubmed" --size full --minutes "$minutes" \
     --out "$out/convergence.csv.gz"
 step 720 shift "$python" studies/shift.py "$articles/bin" "$minilm/model.pt" --size full --out "$out/shift.csv.gz"

@@ -1,4 +1,4 @@
-"""Masks for `copying.py`: which rare words of a paper are masked, and how far the nearest other occurrence is."""
+"""Masks for `copied_words.py`: which rare words of a paper are masked, and how far the nearest other occurrence is."""
 
 import random
 from collections import Counter

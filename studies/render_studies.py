@@ -59,9 +59,9 @@ ABLATION = {  # what a contender replaces -> by what
     "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
     "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
 }
-WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels", "convergence", "copying")
+WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels", "convergence", "copied_words")
 WITH_ARMS += ("shift", "far_answers")
-IN_BITS = ("convergence", "copying")  # whose figures are bits, not shares
+IN_BITS = ("convergence", "copied_words")  # whose figures are bits, not shares
 ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
     "evidence": [

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from hat_fairseq import cli, doctor
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]
 HOUSE += ["CITATION.cff", ".pre-commit-config.yaml", ".gitignore", "Dockerfile", ".dockerignore"]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 
 # In pieces, so that this file does not contain what it looks for.
 PRIVATE = [
@@ -102,6 +104,12 @@ def test_modules_that_docstrings_name_exist() -> None:
         for name in re.findall(r"`(?:[a-z]\w*/)*(\w+\.py)`", path.read_text(encoding="utf-8"))
     ]
     assert len(named) > 20 and [place for place in named if place[1] not in names] == []
+
+
+def test_scripts_that_tests_import_have_different_names() -> None:
+    folders = PYPROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]
+    stems = [path.stem for folder in folders if folder != "." for path in (ROOT / folder).glob("*.py")]
+    assert len(stems) > 50 and [stem for stem, times in Counter(stems).items() if times > 1] == []
 
 
 def test_version_is_the_same_everywhere() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import bert_summaries
 import continued_pretraining
 import convergence
-import copying
+import copied_words
 import far_answers
 import intervals
 import masked_words
@@ -128,7 +128,7 @@ def test_differences_are_of_arms_that_exist() -> None:
     }
     names = {re.sub(r", \d+ tokens$", "", name) for name in names}
     of_labels = {name for which in UNIT_VECTORS for name in (which, f"{which}, tokens")}
-    of_others = {*continued_pretraining.ARMS, *bert_summaries.ARMS, *copying.ARMS, *convergence.ARMS}
+    of_others = {*continued_pretraining.ARMS, *bert_summaries.ARMS, *copied_words.ARMS, *convergence.ARMS}
     of_others |= {*shift.ARMS, *far_answers.ARMS}
     assert names <= {*pretrained_hierarchy.ARMS, *of_others, *of_labels}
 
@@ -283,7 +283,7 @@ def test_attentions_reach_as_far_as_they_say() -> None:
     words, tokens = numbered_words(50), torch.randint(4, 54, (1, 1100))
     tokens[:, ::20] = 0
     reach = {}
-    for name, arm in copying.ARMS.items():
+    for name, arm in copied_words.ARMS.items():
         torch.manual_seed(1)
         encoder = pretrained_data.build(arm, words).core.eval()
         states = torch.randn(1, 1100, 384, generator=torch.Generator().manual_seed(1))
@@ -339,7 +339,8 @@ def test_a_training_begins_at_the_frequencies_and_measures_each_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["copying no/bin no/model.pt --size small", "convergence no --root no --size small", "copying a b"]
+    "words",
+    ["copied_words no/bin no/model.pt --size small", "convergence no --root no --size small", "copied_words a b"],
 )
 def test_bad_arguments_are_refused_in_one_line(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

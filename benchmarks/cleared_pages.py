@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What does it cost that the system clears the pages of each layer's tensors anew?
 
-    python benchmarks/pages.py --threads 1
+    python benchmarks/cleared_pages.py --threads 1
 
 Forward and backward of `hierarchical_transformer`, 2 layers of width 384: of one document of 16,384 tokens, and of four
 of 200 to 9,000 tokens, whose lengths are drawn anew in each round. *Returned*: glibc's malloc as it is, which gives
@@ -73,7 +73,7 @@ def measured(work: str, rounds: int) -> Iterator[Facts]:
 
 
 def main() -> None:
-    parser = flags(RESULTS / "pages.json")
+    parser = flags(RESULTS / "cleared_pages.json")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()

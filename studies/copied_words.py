@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which long attention carries words from afar, and which only topics?
 
-    python studies/copying.py data-bin/roles/bin minilm/model.pt --size small
+    python studies/copied_words.py data-bin/roles/bin minilm/model.pt --size small
 
 A masked LM reads papers of SumPubmed and predicts rare words: words of three letters or more that fewer than 5 % of
 the training papers have. Of each rare word in each chunk of 512 tokens all occurrences are masked with probability
@@ -195,14 +195,14 @@ class Study:
 
 def main() -> None:
     logging.disable(logging.WARNING)
-    parser = flags(RESULTS / "copying.csv.gz")
+    parser = flags(RESULTS / "copied_words.csv.gz")
     parser.add_argument("data", type=Path, help="folder bin of hat preprocess studies/paper_roles.py")
     parser.add_argument("checkpoint", type=Path, help="MiniLM, from hat import")
     parser.add_argument("--size", choices=SIZES, required=True)
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no arm begins that would end later")
-    parser.add_argument("--cache", type=Path, default=Path("cache/copying"), help="folder of states (some GB)")
+    parser.add_argument("--cache", type=Path, default=Path("cache/copied_words"), help="folder of states (some GB)")
     args = parser.parse_args()
     for path in (args.data / "train.ids", args.checkpoint):
         if not path.is_file():
