@@ -8,18 +8,8 @@
 set -u
 out=${1:?name a folder for the results}
 python=${PYTHON:-.venv/bin/python}
-mkdir -p "$out"
+. "$(dirname "$0")/gpu_step.sh"
 
-step() { # seconds, name, command ...
-    limit=$(awk "BEGIN { print int($1 * ${MINUTES:-1}) + 1 }") name=$2
-    shift 2
-    begin=$(date +%s)
-    timeout "$limit" "$@" > "$out/$name.log" 2>&1
-    status=$?
-    echo "$name: status $status after $(($(date +%s) - begin)) s of $limit" | tee -a "$out/steps.txt"
-}
-
-nvidia-smi > "$out/gpu.txt" 2>&1
 step 150 tests "$python" -m pytest -q -m gpu tests
 step 60 kernels "$python" benchmarks/gpu_kernels.py --out "$out/kernels.json"
 step 90 one_document "$python" benchmarks/gpu.py --settings 1 --rounds 5 --out "$out/one_document.json"

@@ -16,18 +16,8 @@ articles=${5:?name the preprocessed articles}
 questions=${6:?name nq-open-oracle.jsonl.gz}
 python=${PYTHON:-.venv/bin/python}
 minutes=$(awk "BEGIN { print 11 * ${MINUTES:-1} }") # after which no run of a step begins
-mkdir -p "$out"
+. "$(dirname "$0")/../benchmarks/gpu_step.sh"
 
-step() { # seconds, name, command ...
-    limit=$(awk "BEGIN { print int($1 * ${MINUTES:-1}) + 1 }") name=$2
-    shift 2
-    begin=$(date +%s)
-    timeout "$limit" "$@" > "$out/$name.log" 2>&1
-    status=$?
-    echo "$name: status $status after $(($(date +%s) - begin)) s of $limit" | tee -a "$out/steps.txt"
-}
-
-nvidia-smi > "$out/gpu.txt" 2>&1
 step 720 copied_words "$python" studies/copied_words.py "$data" "$minilm/model.pt" --size full --minutes "$minutes" \
     --cache "$out/copied_words" --out "$out/copied_words.csv.gz"
 step 720 convergence "$python" studies/convergence.py "$minilm" --root "$pubmed" --size full --minutes "$minutes" \
