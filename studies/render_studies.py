@@ -59,9 +59,9 @@ ABLATION = {  # what a contender replaces -> by what
     "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
     "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
 }
-WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "bert_summaries", "labels", "convergence", "copied_words")
+WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "summaries", "labels", "convergence", "copied_words")
 WITH_ARMS += ("shift", "far_answers")
-IN_BITS = ("convergence", "copied_words")  # whose figures are bits, not shares
+IN_BITS = ("convergence", "copied_words")  # whose figures are bits, not shares; and tasks called so
 ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
     "evidence": [
@@ -111,11 +111,16 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("head", "MLM and markers", "head", "no hierarchy"),
         ("head", "blocks, SAR", "head", "blocks"),
     ],
-    "summaries": [
-        ("all", "HAT", "all", "baseline"),
-        ("all", "HAT", "rules", "lead"),
-        ("all", "HAT", "rules", "constant"),
-    ],
+    **dict.fromkeys(
+        ("summaries", "summaries, xsum", "summaries, pubmed"),
+        [
+            ("all", "HAT", "all", "baseline"),
+            ("all", "HAT", "rules", "lead"),
+            ("all", "HAT", "rules", "constant"),
+            ("all", "baseline", "rules", "constant"),
+        ],
+    ),
+    **dict.fromkeys(("summaries, xsum, bits", "summaries, pubmed, bits"), [("all", "HAT", "all", "baseline")]),
     "shift": [
         ("upper", "ERNIE-Sparse, alpha 5", "upper", "ERNIE-Sparse, alpha 0"),
         ("upper", "ERNIE-Sparse, alpha 5", "upper", "full"),
@@ -288,7 +293,8 @@ def cells_of(record: Record) -> dict[Cell, list[Record]]:
 
 def arms(record: Record) -> str:
     """A row for each arm, and for each difference."""
-    cells, figure_in = cells_of(record), partial(figure_of, bits=record["question"] in IN_BITS)
+    cells, in_bits = cells_of(record), record["question"] in IN_BITS or record["task"].endswith(", bits")
+    figure_in = partial(figure_of, bits=in_bits)
     documents = record["runs"][0]["scores"].values()
     names = [name for name in next(iter(documents)) if any(each[name][1] for each in documents)]
     rows: list[Sequence[Any]] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import bert_summaries
+import summaries
 import continued_pretraining
 import convergence
 import copied_words
@@ -128,7 +128,7 @@ def test_differences_are_of_arms_that_exist() -> None:
     }
     names = {re.sub(r", \d+ tokens$", "", name) for name in names}
     of_labels = {name for which in UNIT_VECTORS for name in (which, f"{which}, tokens")}
-    of_others = {*continued_pretraining.ARMS, *bert_summaries.ARMS, *copied_words.ARMS, *convergence.ARMS}
+    of_others = {*continued_pretraining.ARMS, *summaries.ARMS, *copied_words.ARMS, *convergence.ARMS}
     of_others |= {*shift.ARMS, *far_answers.ARMS}
     assert names <= {*pretrained_hierarchy.ARMS, *of_others, *of_labels}
 
