@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import summaries
 import continued_pretraining
 import convergence
 import copied_words
@@ -28,6 +27,7 @@ import pytest
 import render_studies
 import shift
 import study_table
+import summaries
 import torch
 from fairseq.data import Dictionary
 from result_pages import assert_help, assert_summary, named, runnable, scripts_of

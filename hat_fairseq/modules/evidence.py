@@ -14,6 +14,7 @@ Legend: Q questions, N units, T tokens of all units, U terms, E channels of the 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 from . import unit_features
 from .batch_layout import BatchLayout
 from .embedding import sines_and_cosines
-from .in_context import middles_of
+from .in_context import Ids, middles_of
 from .unit_features import features_of_vectors, features_of_words, terms_of
 from .units import SCALE, UnitSizes, layers_over_units, places_of_units, reset_parts
 
@@ -156,42 +157,28 @@ class EvidenceHead(nn.Module):
 
 
 def evidence_scores(
-    head: EvidenceHead, spans: Tensor, tokens: Tensor, embeddings: Tensor, bos: int, eos: int, pad: int
+    head: EvidenceHead, spans: Tensor, rows: Sequence[tuple[Sequence[Ids], Sequence[Ids]]], embeddings: Tensor
 ) -> Tensor:
     """Scores the units of each document for its questions.
 
     Args:
         spans: (B, S, 2 E) vectors of the questions, then of the units of each document: alone, and in context.
-        tokens: (B, T) ids of rows `<s> question </s> </s> <s> unit 1 <s> unit 2 </s>`, padded on the right.
+        rows: the tokens of the questions and of the units of each document.
         embeddings: (V, E) table of the embeddings of tokens.
     Returns:
         (B, Q, 1 + N, 2), zeros where a document has fewer.
     """
-    results = []
-    for row, vectors in zip(tokens, spans, strict=True):
-        questions, units = parts_of(row, bos, eos, pad)
+    results, device = [], spans.device
+    for (questions, units), vectors in zip(rows, spans, strict=True):
         if not questions or not units:
             results.append(spans.new_zeros(len(questions), 1 + len(units), len(OUTPUTS)))
             continue
         both = vectors[: len(questions) + len(units)]
         alone, inside = both.chunk(2, dim=1)
-        sizes = torch.tensor(list(map(len, units)), device=tokens.device)
+        terms = [torch.tensor(question, dtype=torch.long, device=device) for question in questions]
+        tokens = torch.tensor([*chain(*units)], dtype=torch.long, device=device)
+        sizes = torch.tensor([*map(len, units)], device=device)
         asked = alone[: len(questions)], alone[len(questions) :], inside[len(questions) :]
-        results.append(head(UnitsAndQuestions(questions, torch.cat([*units]), sizes, embeddings, *asked)).to(spans))
+        results.append(head(UnitsAndQuestions(terms, tokens, sizes, embeddings, *asked)).to(spans))
     most = [max(result.size(dim) for result in results) for dim in range(2)]
     return torch.stack([F.pad(x, (0, 0, 0, most[1] - x.size(1), 0, most[0] - x.size(0))) for x in results])
-
-
-def parts_of(row: Tensor, bos: int, eos: int, pad: int) -> tuple[list[Tensor], list[Tensor]]:
-    """Returns the ids of each question of a (T,) row, and of each of its units, without markers."""
-    row = row[row.ne(pad)]
-    ends = row.eq(eos).nonzero().flatten()
-    end = int(ends[0]) if len(ends) else len(row)
-    return tuple(_between_markers(part[part.ne(eos)], bos) for part in (row[:end], row[end:]))  # type: ignore[return-value]
-
-
-def _between_markers(ids: Tensor, bos: int) -> list[Tensor]:
-    starts = ids.eq(bos).nonzero().flatten()
-    if not len(starts):
-        return []
-    return [part[1:] for part in ids[starts[0] :].tensor_split((starts[1:] - starts[0]).cpu())]

@@ -187,8 +187,8 @@ class UnitsEncoder(RobertaEncoder):
         """Computes the logits of a head over the units of (B, T) ids; see `EncoderWithHeads.head_logits`."""
         assert encoded.spans is not None and encoded.spans_padding is not None
         if head.level == EvidenceHead.level:
-            special = self.vocabulary.bos, self.vocabulary.eos, self.vocabulary.pad
-            return evidence_scores(head, encoded.spans, tokens, self.embed_tokens.weight, *special)
+            rows = [self.parts(row) for row in tokens.tolist()]
+            return evidence_scores(head, encoded.spans, rows, self.embed_tokens.weight)
         return head(encoded.spans, safe_padding_mask(encoded.spans_padding), tokens).to(encoded.spans)
 
     def forward(

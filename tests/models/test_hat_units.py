@@ -54,6 +54,12 @@ def test_each_unit_has_its_vector(which: str) -> None:
         assert_close(found[: len(units)], torch.cat(parts, dim=1))
 
 
+def test_rows_are_divided_at_their_markers() -> None:
+    encoder = model_of().core
+    assert encoder.parts([0, 5, 6, 0, 7, 2, 2, 0, 0, 8, 2, 1, 1]) == ([(5, 6), (7,)], [(), (8,)])
+    assert encoder.parts([2, 1]) == ([], [])
+
+
 @pytest.mark.parametrize("flags", ["", " --unit-layout N|D", " --unit-vectors both"])
 @pytest.mark.parametrize("level", ["document", "segment"])
 def test_padding_changes_no_logits(flags: str, level: str) -> None:

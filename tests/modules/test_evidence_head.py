@@ -10,7 +10,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.evidence import EvidenceHead, UnitsAndQuestions, parts_of
+from hat_fairseq.modules.evidence import EvidenceHead, UnitsAndQuestions
 from hat_fairseq.modules.in_context import chunks_of, nearby_means
 from hat_fairseq.modules.unit_features import ROWS, best_nearby, smoothed
 from hat_fairseq.modules.units import UnitSizes
@@ -113,14 +113,6 @@ def test_many_units_are_computed_in_parts() -> None:
         assert_close(smoothed(x, middles, 20)[:, number], x @ weights / weights.sum())
         near = (middles - middles[number]).abs() <= 20
         assert_close(best_nearby(x, middles, 20)[:, number], x[:, near].amax(dim=1))
-
-
-def test_rows_are_divided_at_their_markers() -> None:
-    row = torch.tensor([0, 5, 6, 0, 7, 2, 2, 0, 0, 8, 2, 1, 1])
-    questions, units = parts_of(row, 0, 2, 1)
-    assert [each.tolist() for each in questions] == [[5, 6], [7]]
-    assert [each.tolist() for each in units] == [[], [8]]
-    assert parts_of(torch.tensor([2, 1]), 0, 2, 1) == ([], [])
 
 
 def test_tokens_of_many_questions_weigh_little() -> None:
