@@ -47,7 +47,7 @@ from hat_fairseq.inference.loading import load
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
 from hat_fairseq.scoring.rouge import METRICS, score_documents, split_summary
 
-VALID, BATCH = 60, 10
+VALID, BATCH, PAD = 60, 10, 1
 ARMS = {"HAT": (), "baseline": ("--no-hierarchy",)}
 COMMON = (
     "--task document_to_text --share-all-embeddings --criterion chunked_label_smoothed_cross_entropy --label-smoothing"
@@ -132,16 +132,9 @@ def trained(name: str, arm: str, seed: int, size: str, work: Path) -> Path:
     device = [] if torch.cuda.is_available() else ["--cpu"]
     if not (folder / "test.jsonl").is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        positions = [
-            "--max-source-positions",
-            max(source, 512),
-            "--max-target-positions",
-            target,
-            "--batch-size",
-            documents,
-        ]
-        ends = ["--max-update", updates, "--total-num-update", updates, "--save-dir", folder, "--seed", seed]
-        words = [*COMMON.split(), *task.train.split(), *ARMS[arm], *positions, *ends, *device]
+        positions = ["--max-source-positions", max(source, 512), "--max-target-positions", target]
+        ends = ["--batch-size", documents, "--max-update", updates, "--total-num-update", updates, "--seed", seed]
+        words = [*COMMON.split(), *task.train.split(), *ARMS[arm], *positions, *ends, "--save-dir", folder, *device]
         hat("train", work / "data/bin", *words, log=folder / "train.log")
         words = ["--beam", 4, "--no-repeat-ngram-size", 3, "--batch-size", 20, *task.generate.split()]
         out = ["--out", folder / "test.jsonl"]
@@ -190,7 +183,7 @@ def nats_of(loaded: Loaded, dataset: Any, items: Sequence[dict[str, Any]]) -> It
         sample = dataset.collater(list(items[first : first + BATCH]))
         logits = loaded.models[0](**{name: each.to(loaded.device) for name, each in sample["net_input"].items()})[0]
         target = sample["target"].to(loaded.device)
-        own = F.cross_entropy(logits.float().mT, target, reduction="none", ignore_index=loaded.target.pad())
+        own = F.cross_entropy(logits.float().mT, target, reduction="none", ignore_index=PAD)
         by_id = dict(zip(sample["id"].tolist(), own.sum(dim=1).tolist(), strict=True))
         yield from (by_id[each["id"]] for each in items[first : first + BATCH])
 
@@ -247,11 +240,11 @@ def main() -> None:
         start = cpu_seconds()
         folder = trained(args.task, arm, seed, args.size, work)
         spent, texts = round(cpu_seconds() - start), folder / "test.jsonl"
-        different = len({json.loads(line)["text"] for line in texts.open(encoding="utf-8")})
-        facts = {"cpu_seconds": spent, "different_texts": different}
+        facts = {"cpu_seconds": spent} if spent else {}  # unless an earlier call has trained it
+        facts["different_texts"] = len({json.loads(line)["text"] for line in texts.open(encoding="utf-8")})
         write(f"{name}, bits", "all", arm, seed, bits(folder / "checkpoint_last.pt", data, list(words)))
         write(name, "all", arm, seed, rouge(texts, text / "test.jsonl"), **facts)
-        print(arm, seed, f"{spent} s, {different} different texts", flush=True)
+        print(arm, seed, facts, flush=True)
 
 
 if __name__ == "__main__":
