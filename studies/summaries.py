@@ -81,8 +81,8 @@ def paper(_: str, row: dict[str, Any]) -> dict[str, Any]:
 TASKS = {
     "xsum": Task(
         article,
-        "--bpe tokenizer --bpe-dir minilm --splitter punctuation",
-        "--arch hat_bart_minilm --encoder-from minilm/model.pt --decoder-layers 3 --lr 5e-4 --warmup-updates 20",
+        "--bpe tokenizer --bpe-dir {minilm} --splitter punctuation",
+        "--arch hat_bart_minilm --encoder-from {minilm}/model.pt --decoder-layers 3 --lr 5e-4 --warmup-updates 20",
         "--min-len 10 --max-len-b 60",
         {"small": (256, 64, 200, 8), "full": (512, 64, 4000, 32)},
     ),
@@ -104,7 +104,7 @@ def hat(*words: Any, log: Path) -> None:
         subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
 
 
-def preprocessed(name: str, root: Path, work: Path, source: int, target: int) -> Path:
+def preprocessed(name: str, root: Path, work: Path, minilm: Path, source: int, target: int) -> Path:
     """The folder of `hat preprocess`, which is made if it does not exist."""
     task, texts, data = TASKS[name], work / "records", work / "data"
     if not (data / "manifest.json").is_file():
@@ -115,7 +115,7 @@ def preprocessed(name: str, root: Path, work: Path, source: int, target: int) ->
             (texts / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
         limits = ["--max-source-tokens", source, "--max-target-tokens", target]
         truncated = ["--long-source", "truncate", "--long-target", "truncate"]
-        words = [*task.preprocess.split(), *limits, *truncated]
+        words = [*task.preprocess.format(minilm=minilm).split(), *limits, *truncated]
         hat("preprocess", texts, "--out", data, *words, log=work / "preprocess.log")
     return data
 
@@ -126,7 +126,7 @@ def records(task: Task, path: Path, split: str) -> Iterator[str]:
             yield json.dumps(task.record(f"{split}-{number}", json.loads(line))) + "\n"
 
 
-def trained(name: str, arm: str, seed: int, size: str, work: Path) -> Path:
+def trained(name: str, arm: str, seed: int, size: str, work: Path, minilm: Path) -> Path:
     """Trains an arm and writes a text for each test document, unless that was done before; returns the folder."""
     task, folder = TASKS[name], work / f"{arm}-{seed}"
     source, target, updates, documents = task.sizes[size]
@@ -135,7 +135,16 @@ def trained(name: str, arm: str, seed: int, size: str, work: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         positions = ["--max-source-positions", max(source, 512), "--max-target-positions", target]
         ends = ["--batch-size", documents, "--max-update", updates, "--total-num-update", updates, "--seed", seed]
-        words = [*COMMON.split(), *task.train.split(), *ARMS[arm], *positions, *ends, "--save-dir", folder, *device]
+        words = [
+            *COMMON.split(),
+            *task.train.format(minilm=minilm).split(),
+            *ARMS[arm],
+            *positions,
+            *ends,
+            "--save-dir",
+            folder,
+            *device,
+        ]
         hat("train", work / "data/bin", *words, log=folder / "train.log")
         words = ["--beam", 4, "--no-repeat-ngram-size", 3, "--batch-size", 20, *task.generate.split()]
         out = ["--out", folder / "test.jsonl"]
@@ -216,13 +225,19 @@ def main() -> None:
     parser = flags(RESULTS / "summaries.csv.gz")
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("root", type=Path, help="folder with train.jsonl.gz and test.jsonl.gz")
+    parser.add_argument("--minilm", type=Path, default=Path("minilm"), help="folder of hat import, for xsum")
     parser.add_argument("--size", choices=("small", "full"), default="small")
     parser.add_argument("--arms", nargs="*", choices=ARMS, default=list(ARMS), help="without a name: rules only")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--work", type=Path, default=Path("bench-runs"), help="folder of data and checkpoints")
     args = parser.parse_args()
     work = args.work / f"{args.task}-{args.size}"
-    data = preprocessed(args.task, args.root, work, *TASKS[args.task].sizes[args.size][:2])
+    needed = [args.root / f"{split}.jsonl.gz" for split in ("train", "test")]
+    needed += [args.minilm / "model.pt"] if "{minilm}" in TASKS[args.task].train else []
+    for path in needed:
+        if not path.is_file():
+            parser.exit(2, f"summaries.py: error: {path} is missing\n")
+    data = preprocessed(args.task, args.root, work, args.minilm, *TASKS[args.task].sizes[args.size][:2])
     text = data / "text"
     words = words_of(text / "test.jsonl")
 
@@ -239,7 +254,7 @@ def main() -> None:
         if has_run(args.out, name, "all", arm, seed):
             continue
         start = cpu_seconds()
-        folder = trained(args.task, arm, seed, args.size, work)
+        folder = trained(args.task, arm, seed, args.size, work, args.minilm)
         spent, texts = round(cpu_seconds() - start), folder / "test.jsonl"
         facts = {"cpu_seconds": spent} if spent else {}  # unless an earlier call has trained it
         facts["different_texts"] = len({json.loads(line)["text"] for line in texts.open(encoding="utf-8")})

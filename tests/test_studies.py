@@ -71,6 +71,7 @@ def test_every_script_answers_help(
     [
         ("shift", ["NOWHERE/bin", "NOWHERE/model.pt"], "NOWHERE"),
         ("far_answers", ["NOWHERE/nq.jsonl.gz", "NOWHERE/model.pt"], "NOWHERE"),
+        ("summaries", ["pubmed", "NOWHERE"], "NOWHERE"),
     ],
 )
 def test_a_study_refuses_files_that_are_missing_in_one_line(
@@ -469,3 +470,19 @@ def test_a_question_changes_the_paragraphs_within_reach_alone(arm: str, reached:
     with torch.no_grad():
         one, other = (finder(far_answers.Drawn(each, tuple(paragraphs), 0))[0] for each in asked)
     assert one.shape == (20,) and one.ne(other).nonzero().flatten().tolist() == list(range(reached))
+
+
+def test_figures_of_the_longer_half_are_of_its_documents() -> None:
+    scores = {name: {"ROUGE-1": (0.5, 1)} for name in "abcd"}
+    halves = summaries.by_length(scores, {"a": 10, "b": 2, "c": 30, "d": 4})
+    assert {name for name, row in halves.items() if row["ROUGE-1, longer half"] == (0.5, 1)} == {"a", "c"}
+    assert all(row["ROUGE-1"] == (0.5, 1) for row in halves.values())
+
+
+def test_a_paper_is_its_sentences_and_its_abstract_without_marks() -> None:
+    row = {
+        "article_id": "p",
+        "sections": [["one .", " "], ["two ."]],
+        "abstract_text": ["<S> short . </S>", "<S> </S>"],
+    }
+    assert summaries.paper("", row) == {"id": "p", "sentences": ["one .", "two ."], "target": ["short ."]}
