@@ -4,9 +4,9 @@
 #     sh studies/gpu_job.sh OUT DATA MINILM PUBMED ARTICLES QUESTIONS XSUM    # from a clone, after `make setup`
 #
 # DATA is the folder bin of `hat preprocess studies/paper_roles.py`, MINILM that of `hat import minilm`, PUBMED that of
-# SumPubmed, ARTICLES that of `hat preprocess` as `shift.py` has it, QUESTIONS nq-open-oracle.jsonl.gz, XSUM the folder of
-# `summaries.py`. OUT gets a log of each step and the tables of runs. A step that fails or is too slow ends alone, and keeps the runs that ended.
-# MINUTES=0.5 makes each limit half as long; PYTHON is the interpreter (.venv/bin/python).
+# SumPubmed, ARTICLES that of `hat preprocess` as `shift.py` has it, QUESTIONS nq-open-oracle.jsonl.gz, XSUM the folder
+# of `summaries.py`. OUT gets a log of each step and the tables of runs. A step that fails or is too slow ends alone,
+# and keeps the runs that ended. MINUTES=0.5 makes each limit half as long; PYTHON is the interpreter (.venv/bin/python).
 set -u
 out=${1:?name a folder for the results}
 data=${2:?name the data of paper_roles.py}
