@@ -21,7 +21,7 @@ neighbours.
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ import torch.nn.functional as F
 from harness import RESULTS, record_of
 from study_table import Run, read_runs, write_runs
 from torch import Tensor
+from vector_heads import LABELS, SENTENCE_LABELS, logits_of, trained
 
 from hat_fairseq import cli
 from hat_fairseq.data.kinds.labels import LabelledSegments, LabelledText
@@ -49,8 +50,6 @@ from hat_fairseq.networks.units import UNIT_VECTORS
 from hat_fairseq.recipes.labels import OF_TRAINING
 from hat_fairseq.scoring.baselines import FIRST, OF_DOCUMENTS, OF_SEGMENTS, LabelledDocument, baselines
 
-EPOCHS, BATCH, LR, DECAY, DROPOUT = 15, 8, 1e-3, 0.05, 0.15  # those of configs/base/units.yaml
-SENTENCE_EPOCHS, SENTENCE_BATCH = 30, 4  # of configs/sentence_labels.yaml
 SOME = (0.2, 0.8)  # of the documents
 Document = dict[str, Any]
 
@@ -97,39 +96,6 @@ def units_encoder(folder: Path) -> Any:
 def vectors_of(document: Document, which: str) -> Tensor:
     names = ("alone", "context") if which == "both" else (which,)
     return torch.cat([document[name].float() for name in names], dim=1)
-
-
-def batch(documents: Sequence[Document], which: str) -> tuple[Tensor, Tensor]:
-    vectors = [vectors_of(each, which) for each in documents]
-    lengths = torch.tensor(list(map(len, vectors)))
-    padded = torch.nn.utils.rnn.pad_sequence(vectors, batch_first=True)
-    return padded, torch.arange(padded.size(1)) >= lengths[:, None]
-
-
-def trained(train: Sequence[Document], gold: Tensor, classes: int, which: str, seed: int) -> DocumentHead:
-    """Trains the head of the recipe."""
-    torch.manual_seed(seed)
-    head = DocumentHead(vectors_of(train[0], which).size(1), classes, UnitSizes("none", dropout=DROPOUT))
-
-    def loss(logits: Tensor, places: Tensor) -> Tensor:
-        return F.cross_entropy(logits, gold[places])
-
-    return fitted(head, train, which, loss, EPOCHS, BATCH)
-
-
-def fitted(
-    head: Any, train: Sequence[Document], which: str, loss: Callable[[Tensor, Tensor], Tensor], epochs: int, size: int
-) -> Any:
-    """Trains a head with batches of `size` documents; `loss`: of logits and the places of their documents."""
-    optimizer = torch.optim.AdamW(head.parameters(), LR, weight_decay=DECAY)
-    for _ in range(epochs):
-        for places in torch.randperm(len(train)).split(size):
-            logits = head.network(*batch([train[place] for place in places], which))
-            optimizer.zero_grad()
-            loss(logits, places).backward()
-            torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
-            optimizer.step()
-    return head.eval()
 
 
 def folds_of(documents: list[Document], test: list[Document] | None) -> Iterator[tuple[list[Document], list[Document]]]:
@@ -191,9 +157,9 @@ def runs_of_fold(known: list[Document], asked: list[Document], fold: int, seeds:
     for seed in range(1, seeds + 1):
         for which in UNIT_VECTORS:
             begin = time.process_time()
-            head = trained(known, gold, len(names), which, seed)
-            with torch.no_grad():
-                network = torch.cat([head.network(*batch([each], which)) for each in asked])
+            vectors = [vectors_of(each, which) for each in known]
+            head = trained(LABELS, vectors, gold.split(1), len(names), seed)
+            network = torch.cat([logits_of(head, vectors_of(each, which)) for each in asked])
             spent = time.process_time() - begin
             yield run("head", which, seed, labels_of(network), spent)
             yield run("head", f"{which}, tokens", seed, labels_of(mean_of_probabilities(network, of_words)), spent)
@@ -231,25 +197,12 @@ def runs_of_sentences(known: list[Document], asked: list[Document], seeds: int) 
     for seed in range(1, seeds + 1):
         for which in ("alone", "both"):
             begin = time.process_time()
-            head = trained_on_sentences(known, gold, len(names), which, seed)
-            with torch.no_grad():
-                network = [head.network(*batch([each], which))[0] for each in asked]
+            head = trained(SENTENCE_LABELS, [vectors_of(each, which) for each in known], gold, len(names), seed)
+            network = [logits_of(head, vectors_of(each, which)) for each in asked]
             spent = time.process_time() - begin
             both = [mean_of_probabilities(a, b) for a, b in zip(network, of_words, strict=True)]
             yield run("head", which, seed, labels_of(network), spent)
             yield run("head", f"{which}, tokens", seed, labels_of(both), spent)
-
-
-def trained_on_sentences(train: Sequence[Document], gold: Sequence[Tensor], classes: int, which: str, seed: int) -> Any:
-    """Trains the head of the recipe `sentence_labels`."""
-    torch.manual_seed(seed)
-    head = UnitHead(vectors_of(train[0], which).size(1), classes, UnitSizes("N|D", dropout=DROPOUT))
-
-    def loss(logits: Tensor, places: Tensor) -> Tensor:
-        wanted = torch.nn.utils.rnn.pad_sequence([gold[place] for place in places], True, padding_value=-100)
-        return F.cross_entropy(logits.transpose(1, 2), wanted)
-
-    return fitted(head, train, which, loss, SENTENCE_EPOCHS, SENTENCE_BATCH)
 
 
 def main() -> None:

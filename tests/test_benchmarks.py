@@ -5,17 +5,13 @@ import json
 import re
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import harness
-import longdoc
 import page
 import pytest
 import render
-import torch
 from commands import run_command
-from minilm import needs_minilm
 from result_pages import assert_help, assert_summary, named, runnable, scripts_of
 
 BENCHMARKS = Path(harness.__file__).parent
@@ -154,54 +150,6 @@ def test_contenders_compute_the_same(script: str, index: int, sizes: str, senten
         runs.append(job.step())
         ends[name] = {**job.facts, **job.finish()}
     assert len({run["tokens"] for run in runs}) == 1 and sentence in "; ".join(module.check(setting, ends))
-
-
-@pytest.mark.slow
-@needs_minilm
-def test_arms_of_longdoc_have_the_weights_of_the_encoder(tmp_path: Path) -> None:
-    """All attentions read a short document alike, and as the whole encoder does; a long one differently."""
-    run_command("hat", "import", "minilm", "--package", tmp_path / "minilm")
-    encoders = longdoc.Encoders(tmp_path / "minilm", {"mine": ("hat_roberta", {"no_hierarchy": True})})
-    long = " ".join(f"Words of sentence {number} say something about {number % 7} things." for number in range(90))
-    documents = [{"id": "short", "text": "It was good. I liked it. So did she."}, {"id": "long", "text": long}]
-    rows = "".join(json.dumps({**each, "label": "a"}) + "\n" for each in documents)
-    (tmp_path / "test.jsonl").write_text(rows, encoding="utf-8")
-    short, long_one = encoders.documents(tmp_path / "test.jsonl", "classification", 16384)
-    assert encoders.refused == {}
-    for each in (short, long_one):
-        assert all(seconds >= 0 for _, seconds in encoders.read(each))
-    expected = short.vectors[longdoc.WHOLE]
-    assert len(expected) == 3
-    for name in (longdoc.CHUNKS, longdoc.FIRST, *encoders.arms):
-        torch.testing.assert_close(short.vectors[name], expected, atol=2e-2, rtol=0)  # bf16 where it is fast
-    assert longdoc.WHOLE not in long_one.vectors  # 512 positions
-    assert len(long_one.vectors[longdoc.FIRST]) < len(long_one.vectors[longdoc.CHUNKS]) == 90
-    torch.testing.assert_close(long_one.vectors["mine"], long_one.vectors["full"])
-    for one, other in combinations([name for name in encoders.arms if name != "mine"], 2):
-        assert (long_one.vectors[one] - long_one.vectors[other]).abs().max() > 0.01, (one, other)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["FOLDER", "labels=none"], "none/train.jsonl is missing or empty"),
-        (["FOLDER", "labels=FOLDER"], "train.jsonl is missing or empty"),
-        (["none", "labels=FOLDER"], "none is no folder of hat import"),
-        (["FOLDER", "texts=FOLDER"], "expected one of labels, sentences, passages"),
-        (["FOLDER", "--arm", "x", "labels=FOLDER"], "expected NAME=NETWORK"),
-        (["FOLDER", "--arm", "x=nosuch", "labels=FOLDER"], "networks: hat_transformer"),
-        (["FOLDER", "--arm", "x=hat_roberta attention_windw=9", "labels=FOLDER"], "no setting of hat_roberta"),
-    ],
-)
-def test_longdoc_refuses_what_it_cannot_compare(
-    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("config.json", "train.jsonl"):
-        (tmp_path / name).touch()
-    monkeypatch.setattr(sys, "argv", ["longdoc", *(word.replace("FOLDER", str(tmp_path)) for word in words)])
-    with pytest.raises(SystemExit, match="2"):
-        longdoc.main()
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -238,7 +238,7 @@ NOT_RUN = {  # the beginning of a command, or a part of it -> why no test of pag
     "README.md: hat import ModernBERT": "needs its weights; `test_labels_of_long_documents_from_modernbert`",
     "hat preprocess questions --kind qa": "needs a sentencepiece model; tests/data",
     "hat train data-bin/imdb": "needs IMDB; tests/criterions",
-    "python benchmarks/longdoc.py": "needs an attention of yours; tests/test_benchmarks.py",
+    "python benchmarks/longdoc.py": "needs an attention of yours; tests/test_longdoc.py",
     "python examples/make_lra.py": "draws 100,000 sequences; tests/preprocess",
     "qmsum": "needs QMSum; tests/test_meeting_questions.py",
     "checkpoints/tydi_qa": "needs TyDi QA; tests/inference",
