@@ -135,16 +135,8 @@ def trained(name: str, arm: str, seed: int, size: str, work: Path, minilm: Path)
         folder.mkdir(parents=True, exist_ok=True)
         positions = ["--max-source-positions", max(source, 512), "--max-target-positions", target]
         ends = ["--batch-size", documents, "--max-update", updates, "--total-num-update", updates, "--seed", seed]
-        words = [
-            *COMMON.split(),
-            *task.train.format(minilm=minilm).split(),
-            *ARMS[arm],
-            *positions,
-            *ends,
-            "--save-dir",
-            folder,
-            *device,
-        ]
+        words = [*COMMON.split(), *task.train.format(minilm=minilm).split(), *ARMS[arm], *positions, *ends]
+        words += ["--save-dir", folder, *device]
         hat("train", work / "data/bin", *words, log=folder / "train.log")
         words = ["--beam", 4, "--no-repeat-ngram-size", 3, "--batch-size", 20, *task.generate.split()]
         out = ["--out", folder / "test.jsonl"]
