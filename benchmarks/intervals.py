@@ -56,8 +56,8 @@ def figure_of(runs: Sequence[Run], figure: str, others: Sequence[Run] = (), bits
     for names, fold in folds.items():
         count = len(fold)
         times = random.multinomial(size := max(1, count - 1), [1 / count] * count, DRAWS) / size
-        weights = chosen[:, [place[series_of(name)] for name in names]]
-        drawn += np.stack([((times @ fold[:, :, part]) * weights).sum(axis=1) for part in (0, 1)], axis=1)
+        weights = chosen[:, [place[series_of(name)] for name in names]].astype(float)
+        drawn += np.stack([(times * (weights @ fold[:, :, part].T)).sum(axis=1) for part in (0, 1)], axis=1)
     means = drawn[:, 0] / drawn[:, 1]
     low, high = np.percentile(means, [2.5, 97.5])
     rarer = min(int((means <= 0).sum()), int((means >= 0).sum()))

@@ -15,6 +15,7 @@ from typing import Any
 
 import benchmark_path  # noqa: F401 finds `page`
 import numpy as np
+from cost import cost
 from intervals import Figure, figure_of, holm
 from page import (
     INTERLEAVED,
@@ -61,6 +62,7 @@ ABLATION = {  # what a contender replaces -> by what
 }
 WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "summaries", "labels", "convergence", "copied_words")
 WITH_ARMS += ("shift", "far_answers")
+WITH_ROWS = ("retrieval", "ask")  # a row for each document, which their scripts read themselves
 IN_BITS = ("convergence", "copied_words")  # whose figures are bits, not shares; and tasks called so
 ORDER = ("rules", "head", "upper", "all")  # what is trained
 PAIRS = {  # of an arm and what it is compared with, each with what is trained
@@ -211,12 +213,19 @@ for length in LENGTHS:
     PAIRS["evidence"].append(("head", f"window, {length} tokens", "head", f"chunks, N|D, {length} tokens"))
 PAIRS["evidence"].append(("head", "window", "head", "chunks, N|D"))
 Cell = tuple[str, str]
+Pair = tuple[str, str, str, str]
 
 
 def page() -> str:
     """The whole page."""
     results = records()
-    return INTRODUCTION + sections(FOLDER, results, OWN_TABLES) + INTERLEAVED + sections(FOLDER, results, TIMED)
+    return (
+        INTRODUCTION
+        + cost(results)
+        + sections(FOLDER, results, OWN_TABLES)
+        + INTERLEAVED
+        + sections(FOLDER, results, TIMED)
+    )
 
 
 @cache
@@ -228,9 +237,9 @@ def records() -> list[Record]:
         for task in dict.fromkeys(run["task"] for run in runs):
             own = [run for run in runs if run["task"] == task]
             results.append({"question": question, "task": task, "runs": own})
-    if (path := FOLDER / "results/retrieval.csv.gz").is_file():
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-            results.append({"question": "retrieval", "rows": list(csv.DictReader(file))})
+    for question in WITH_ROWS:
+        with gzip.open(FOLDER / f"results/{question}.csv.gz", "rt", encoding="utf-8", newline="") as file:
+            results.append({"question": question, "rows": list(csv.DictReader(file))})
     return results
 
 
@@ -293,10 +302,8 @@ def cells_of(record: Record) -> dict[Cell, list[Record]]:
 
 def arms(record: Record) -> str:
     """A row for each arm, and for each difference."""
-    cells, in_bits = cells_of(record), record["question"] in IN_BITS or record["task"].endswith(", bits")
-    figure_in = partial(figure_of, bits=in_bits)
-    documents = record["runs"][0]["scores"].values()
-    names = [name for name in next(iter(documents)) if any(each[name][1] for each in documents)]
+    cells, figure_in = cells_of(record), partial(figure_of, bits=in_bits(record))
+    names = names_of(record)
     rows: list[Sequence[Any]] = []
     for (trained, arm), runs in cells.items():
         values = [figure_in(runs, name) for name in names]
@@ -307,27 +314,57 @@ def arms(record: Record) -> str:
         rows.append([trained, escaped(arm), size, seeds, *values, minutes])
     text = f"\n### {record['task']}\n\n" + ", ".join(sorted({machine(run) for run in record["runs"]})) + ".\n\n"
     text += table(["trained", "arm", "parameters trained", "seeds", *names, "CPU minutes of a run"], rows)
-    differences: list[tuple[str, int, list[Figure]]] = []
-    missing = []
-    for *minuend, trained, arm in PAIRS[record["task"]]:
-        one, other = cells.get((minuend[0], minuend[1]), []), cells.get((trained, arm), [])
-        if trained != "rules":  # which have no seeds, but one run for each fold
-            common = {run["seed"] for run in one} & {run["seed"] for run in other}
-            one, other = ([run for run in runs if run["seed"] in common] for runs in (one, other))
-        name = escaped(f"{minuend[1]} ({minuend[0]}) - {arm} ({trained})")
-        if one and other:
-            differences.append((name, len(one), [figure_in(one, figure, other) for figure in names]))
-        else:
-            missing.append(name)
+    differences, missing = compared(record, names)
     if differences:
-        tests = [holm([figures[place].p or 1.0 for *_, figures in differences]) for place in range(len(names))]
+        tests = [holm([figures[name].p or 1.0 for _, figures in differences.values()]) for name in names]
         rows = [
-            [name, n, *(cell for pair in zip(figures, (f"{p:.3f}" for p in own), strict=True) for cell in pair)]
-            for (name, n, figures), *own in zip(differences, *tests, strict=True)
+            [
+                escaped(pair),
+                n,
+                *(cell for name, p in zip(names, own, strict=True) for cell in (figures[name], f"{p:.3f}")),
+            ]
+            for (pair, (n, figures)), *own in zip(differences.items(), *tests, strict=True)
         ]
         text += "\n" + table(["difference", "runs", *(cell for name in names for cell in (name, "p"))], rows)
     text += learning_curves(cells) + by_time(cells) + different_texts(cells)
-    return text + (f"\nNot run yet: {'; '.join(missing)}.\n" if missing else "")
+    return text + (f"\nNot run yet: {'; '.join(map(escaped, missing))}.\n" if missing else "")
+
+
+def in_bits(record: Record) -> bool:
+    return record["question"] in IN_BITS or record["task"].endswith(", bits")
+
+
+def names_of(record: Record) -> list[str]:
+    """The figures that some document has."""
+    documents = record["runs"][0]["scores"].values()
+    return [name for name in next(iter(documents)) if any(each[name][1] for each in documents)]
+
+
+def compared(record: Record, names: Sequence[str]) -> tuple[dict[str, tuple[int, dict[str, Figure]]], list[str]]:
+    """Runs and figures of each difference of the task's pairs, and the pairs that have not been run."""
+    cells, differences, missing = cells_of(record), {}, []
+    for pair in PAIRS[record["task"]]:
+        one, other = sides(cells, pair)
+        if one and other:
+            figures = {name: figure_of(one, name, other, in_bits(record)) for name in names}
+            differences[difference_of(pair)] = len(one), figures
+        else:
+            missing.append(difference_of(pair))
+    return differences, missing
+
+
+def difference_of(pair: Pair) -> str:
+    trained, arm, other_trained, other = pair
+    return f"{arm} ({trained}) - {other} ({other_trained})"
+
+
+def sides(cells: dict[Cell, list[Record]], pair: Pair) -> tuple[list[Record], list[Record]]:
+    """The runs of an arm and of what it is compared with, of the seeds that both have."""
+    one, other = cells.get(pair[:2], []), cells.get(pair[2:], [])
+    if pair[2] == "rules":  # which have no seeds, but one run for each fold
+        return one, other
+    common = {run["seed"] for run in one} & {run["seed"] for run in other}
+    return [run for run in one if run["seed"] in common], [run for run in other if run["seed"] in common]
 
 
 def learning_curves(cells: dict[Cell, list[Record]]) -> str:
