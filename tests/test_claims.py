@@ -438,7 +438,7 @@ TABLES = [
         f"HAT's attention to sentences - chunks{UPPER}": HAT,
         "three trained layers on chunks - two": "chunks, three layers (upper) - chunks (upper)",
         "HAT's attention to sentences - three trained layers on chunks": THIRD}),
-    Table(RESULTS, "with which they are compared, ran in bf16", arm_in("roles", ACCURACY, ROLES), {
+    Table(RESULTS, "bf16 on one kind of CPU.", arm_in("roles", ACCURACY, ROLES), {
         "a bag of words of the sentence alone": "bag of words (rules)",
         "the most frequent role of the place": "most frequent of its twentieth (rules)",
         "chunks, second layer over the whole paper": "chunks, N|D (head)",
