@@ -11,7 +11,7 @@ INTRODUCTION = """
 Runs and hours are counted from `results/`. A run is a training with its test, of one fold where there are folds; the
 use of a rule; or a repetition that is timed. *Runs of an arm* counts trainings alone. Hours are those that runs have
 recorded, of `lra.py` by the clock. Not in them are vectors and pre-trainings that are computed once for several runs,
-most rules, and runs that were given up. No GPU was lent to these studies but for the runs that the table names.
+most rules, and runs that were given up. They had no GPU but for the runs that the table names.
 
 """
 GPU, CPU = "waits for a GPU", "CPU time"
