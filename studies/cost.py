@@ -31,7 +31,7 @@ NOT_RUN = {  # by task, or by question
     "convergence": f"`--size full`: {GPU}",
     "copied_words": f"`--size full`: {GPU}; further seeds: {CPU}",
     "shift": f"`--size full`: {GPU}; further seeds: {CPU}",
-    "far_answers": f"`--size full`: {GPU}",
+    "far_answers": f"`--size full`: {GPU}; further seeds: {CPU}",
     "pretrained_length": f"times and memory there: {GPU}",
     "ablation": f"CUDA graphs and row-wise attention: {GPU}",
 }

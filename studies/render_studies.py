@@ -136,7 +136,9 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("upper", "two levels", "upper", "windows"),
         ("upper", "two levels", "upper", "windows, global question"),
         ("upper", "two levels", "upper", "full"),
-        ("upper", "two levels", "rules", "BM25"),
+        ("upper", "windows, global question", "upper", "windows"),
+        ("upper", "windows, global question", "upper", "full"),
+        ("upper", "full", "rules", "BM25"),
         ("rules", "cosine", "rules", "BM25"),
     ],
     **dict.fromkeys(

@@ -145,6 +145,7 @@ SEVEN = [
     f"{name} (upper) - chunks (upper)"
     for name in ("window", "HAT", "S", "SD", "two levels", "blocks", "representatives")
 ]
+FAR, GLOBAL, LEVELS = "far answers", "windows, global question (upper)", "two levels (upper) - windows (upper)"
 COPYING, SHOWN, CONVERGENCE = "copying, small", "frequencies and words of the paper (rules)", "convergence, small"
 # fmt: off
 CLAIMS = [
@@ -306,7 +307,10 @@ CLAIMS = [
     claim(RESULTS, "2 seeds, 23 CPU minutes; alpha 5 - alpha 0: changed +0.0 [-1.6, +1.2]", seeds("shift", ACCURACY,
           ALPHA),
           partial(minutes, "shift"), 5, 0, gain("shift", "changed", ALPHA)),
-    claim(RESULTS, "`far answers` in [studies](../studies/tables.md): 100 questions", size("far answers")),
+    claim(RESULTS, "`far answers` in [studies](../studies/tables.md): 100 questions", size(FAR)),
+    claim(RESULTS, "Two levels - windows: -1.0 [-4.0, +2.2]", gain(FAR, "all", LEVELS), chance(FAR, "all", LEVELS)),
+    claim(RESULTS, "global question - full: +0.4 [-6.2, +7.0]", gain(FAR, "all", f"{GLOBAL} - full (upper)"),
+          chance(FAR, "all", f"{GLOBAL} - full (upper)"), significant(FAR, "all", f"{GLOBAL} - windows (upper)")),
     claim(RESULTS, "(`markers`: n = 100, 3 seeds of the head", size("markers"),
           seeds("markers", ACCURACY, "MLM (head) - untrained (head)"),
           chance("markers", ACCURACY, "MLM (head) - untrained (head)", MARKERS)),
@@ -522,8 +526,11 @@ TABLES = [
         "bag of words": "bag of words (rules)",
         **{f"ERNIE-Sparse, alpha {alpha}": f"ERNIE-Sparse, alpha {alpha} (upper)" for alpha in (0, 5)},
         **{name: f"{name} (upper)" for name in ("full", "windows", "chunks")}}),
-    Table(RESULTS, "which of about 40 paragraphs answers the question?", (partial(arm, "far answers", "all"),), {
-        "BM25": "BM25 (rules)", "cosine of question and paragraph, frozen MiniLM": "cosine (rules)"}),
+    Table(RESULTS, "which of about 40 paragraphs answers the question?",
+          (partial(arm, FAR, "all"), *arm_in(FAR, "0 to 128", "512 to 1,024", "2,048 to 4,096")), {
+        "BM25": "BM25 (rules)", "cosine of question and paragraph, frozen MiniLM": "cosine (rules)",
+        "full attention": "full (upper)", "windows of 192, global question": GLOBAL,
+        "windows of 192": "windows (upper)", "windows of 64 and pooled keys of 512": "two levels (upper)"}),
     Table(RESULTS, "| figure | wanted | reached |", (None, lambda source: values(source())), {
         "passages, average precision, over the best rule of validation": of_ask(AP, "all", IN_CONTEXT),
         "passages, F1": of_ask("F1", "all", "trained"),
