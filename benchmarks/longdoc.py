@@ -11,7 +11,7 @@ ENCODER is a folder of `hat import`. DIR has train.jsonl, valid.jsonl and test.j
 or the few turns that an answer rests on (`lines`). These are the records of `hat preprocess`, whose folder `text` is
 such a DIR. A task has the name of its kind and of DIR, or of the folder around `text`. The runs as a table (`.csv.gz`)
 are written after each task, a plot (`.svg`) at the end. `--documents 100` reads the first 100 of each split: with
-MiniLM, the sentences of 100 papers need about 20 CPU minutes. `shuf` mixes documents that are in the order of their
+MiniLM, the sentences of 100 papers need about 25 CPU minutes. `shuf` mixes documents that are in the order of their
 labels.
 
     hat preprocess READER --root ROOT --out data-bin/NAME     # ROOT: as the text at the top of READER says
