@@ -114,7 +114,7 @@ PAIRS = {  # of an arm and what it is compared with, each with what is trained
         ("head", "blocks, SAR", "head", "blocks"),
     ],
     **dict.fromkeys(
-        ("summaries", "summaries, xsum", "summaries, pubmed"),
+        ("summaries, xsum", "summaries, pubmed"),
         [
             ("all", "HAT", "all", "baseline"),
             ("all", "HAT", "rules", "lead"),
