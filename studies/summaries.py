@@ -108,9 +108,11 @@ def preprocessed(name: str, root: Path, work: Path, minilm: Path, source: int, t
     """The folder of `hat preprocess`, which is made if it does not exist."""
     task, texts, data = TASKS[name], work / "records", work / "data"
     if not (data / "manifest.json").is_file():
-        texts.mkdir(parents=True, exist_ok=True)
         rows = {split: list(records(task, root / f"{split}.jsonl.gz", split)) for split in ("train", "test")}
+        if len(rows["train"]) <= VALID or not rows["test"]:
+            raise ValueError(f"{root} has {len(rows['train'])} training documents; {VALID} are for validation alone")
         parts = {"train": rows["train"][:-VALID], "valid": rows["train"][-VALID:], "test": rows["test"]}
+        texts.mkdir(parents=True, exist_ok=True)
         for split, lines in parts.items():
             (texts / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
         limits = ["--max-source-tokens", source, "--max-target-tokens", target]
@@ -121,9 +123,14 @@ def preprocessed(name: str, root: Path, work: Path, minilm: Path, source: int, t
 
 
 def records(task: Task, path: Path, split: str) -> Iterator[str]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            yield json.dumps(task.record(f"{split}-{number}", json.loads(line))) + "\n"
+    """Yields the records of a file as lines; ValueError with the line for what is no document of the task."""
+    number = 0
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines):
+                yield json.dumps(task.record(f"{split}-{number}", json.loads(line))) + "\n"
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}:{number + 1} is no document with its summary: {error!r}") from error
 
 
 def trained(name: str, arm: str, seed: int, size: str, work: Path, minilm: Path) -> Path:
@@ -229,7 +236,10 @@ def main() -> None:
     for path in needed:
         if not path.is_file():
             parser.exit(2, f"summaries.py: error: {path} is missing\n")
-    data = preprocessed(args.task, args.root, work, args.minilm, *TASKS[args.task].sizes[args.size][:2])
+    try:
+        data = preprocessed(args.task, args.root, work, args.minilm, *TASKS[args.task].sizes[args.size][:2])
+    except ValueError as error:
+        parser.exit(2, f"summaries.py: error: {error}\n")
     text = data / "text"
     words = words_of(text / "test.jsonl")
 

@@ -1,5 +1,6 @@
 """The tables of the studies are what their results say, and the parts of the studies compute what they say."""
 
+import gzip
 import re
 import runpy
 import sys
@@ -486,3 +487,10 @@ def test_a_paper_is_its_sentences_and_its_abstract_without_marks() -> None:
         "abstract_text": ["<S> short . </S>", "<S> </S>"],
     }
     assert summaries.paper("", row) == {"id": "p", "sentences": ["one .", "two ."], "target": ["short ."]}
+
+
+def test_a_file_of_other_records_is_named_with_its_line(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "train.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write('{"document": "A long text.", "summary": "A text."}\n{"text": "no summary"}\n')
+    with pytest.raises(ValueError, match=r"train\.jsonl\.gz:2 is no document"):
+        list(summaries.records(summaries.TASKS["xsum"], tmp_path / "train.jsonl.gz", "train"))
