@@ -11,9 +11,9 @@ DIR has `train.jsonl.gz` and `test.jsonl.gz`: articles of XSum (`document`, `sum
 `xsum`: the recipe `xsum_small` (BERT2RND of Rothe et al. 2020: the encoder starts from MiniLM, a decoder of three
 layers from random weights) on 400 articles, of which 256 tokens are read: 200 updates of 8 articles. `pubmed`: the size
 of `hat demo`, 128 wide, from random weights on 1,040 papers, of which 1,024 tokens are read and the first 128 tokens of
-the abstract are written: 500 updates of 4 papers; the loss of the first training updates chose a rate of 3e-3, not that
-of the demo. Both train in bf16 (`--amp`), and generate from the last checkpoint. `--size full` has 4,000 updates of 32
-articles or 16 papers, 512 or 4,096 tokens, for a GPU.
+the abstract are written: 500 updates of 4 papers; HAT's loss in the first training updates chose a rate of about 3e-3,
+not that of the demo. Both train in bf16 (`--amp`), and generate from the last checkpoint. `--size full` has 4,000
+updates of 32 articles or 16 papers, 512 or 4,096 tokens, for a GPU.
 
 `lead` has the first words of a document, and `constant` the training summary that is nearest to 200 others
 (`examples/baselines.py`). Where a model writes one text for all documents, a difference of two such models says nothing
