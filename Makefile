@@ -29,18 +29,12 @@ BUILT := $(VENV)/.fairseq-built
 COMPILE := DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/build.cfg" CFLAGS="$${CFLAGS:--DNDEBUG -fwrapv -O2}" \
   PATH="$(CURDIR)/$(VENV)/no-ninja:$$PATH"
 TIMED := long_encoders modern_encoders long_training training generation workers precision floor preprocessing
-# Variables of oneDNN and torch that keep to the instructions of older processors; a product of integers tells the kernel
-# used, and with AVX2 that int8 is refused.
-# If oneDNN reports AMX, torch's attention in bf16 needs AVX-512, too. So both settings hide AMX from oneDNN.
-PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" \
-  "ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI ATEN_CPU_CAPABILITY=default"
-# Of export those that compare numbers; the others are about files.
-PROCESSOR_TESTS := tests/kernels tests/generation tests/test_old_checkpoints.py tests/test_gpu.py \
-  tests/weights/test_export_hat.py::test_texts_and_scores_are_fairseqs \
-  tests/weights/test_export_roberta.py::test_logits_are_those_of_fairseq \
-  tests/weights/test_export_roberta.py::test_every_head_is_exported
-PRODUCT := import torch; from hat_fairseq.kernels import check_precision; \
-  print("torch", torch.backends.cpu.get_cpu_capability(), flush=True); check_precision("int8", "cpu")
+# How other processors compute: products whose last bit depends on their shapes (tests/support/shaken.py), and variables of
+# oneDNN and torch that keep to the instructions of older processors. If oneDNN reports AMX, torch's attention in bf16
+# needs AVX-512, too; so these settings hide AMX from oneDNN.
+SHAKEN := HAT_SHAKEN=1 PYTHONPATH=$(CURDIR)/tests/support/in_every_process
+PROCESSORS := "$(SHAKEN)" "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" \
+  "ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2"
 SCRIPTS = $(filter-out %.py,$(wildcard .ci/* scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh))
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
@@ -64,13 +58,10 @@ test: setup  ## the tests, without the slow runs of whole recipes and benchmarks
 test-all: setup  ## all tests, as continuous integration runs them
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
 
-test-processors: setup  ## tests of kernels, generation and export with the instructions of older processors
-	@kernel() { env "$$@" ONEDNN_VERBOSE=1 $(PY) -c '$(PRODUCT)' 2>&1 | grep -E '^torch|,exec,cpu,matmul,|^ValueError' | \
-	  cut -d, -f6- | sed -E 's/,[0-9.]+$$//'; }; \
-	whole=$$(kernel); for setting in $(PROCESSORS); do echo "test-processors: $$setting"; \
-	  reduced=$$(kernel $$setting); echo "$$reduced"; \
-	  if [ "$$reduced" = "$$whole" ]; then echo "the instructions of this machine, which make test uses"; continue; fi; \
-	  env $$setting OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(PROCESSOR_TESTS) || exit 1; done
+test-processors: setup  ## the same tests as on other processors, and those of kernels on public operators of torch
+	@for setting in $(PROCESSORS); do echo "test-processors: $$setting"; \
+	  env OMP_NUM_THREADS=1 $$setting $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" tests || exit 1; done
+	HAT_PUBLIC_OPERATORS=1 OMP_NUM_THREADS=1 $(PY) -m pytest -q tests/kernels
 
 lint: setup docs types  ## ruff, mypy, shellcheck; build the site
 	$(VENV)/bin/ruff check --no-cache .

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ABSENT, REPOSITORY, environment, run_command, training_words
+from commands import ABSENT, IN_EVERY_PROCESS, REPOSITORY, environment, run_command, training_words
 from evidence_model import EvidenceModel, train_evidence
 from fine_tuned import FineTuned, fine_tune, write_meetings
 from ray_cluster import cluster, head, private  # noqa: F401 fixtures
@@ -136,9 +136,10 @@ def without_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., s
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():  # links to all others
         if not re.match("|".join([*ABSENT, "hat_fairseq", "__editable__"]), path.name):
             (packages / path.name).symlink_to(path)
-    options = {"env": environment(PYTHONPATH=f"{REPOSITORY}{os.pathsep}{packages}"), "cwd": packages}
+    paths = os.pathsep.join(map(str, (REPOSITORY, packages, IN_EVERY_PROCESS)))
+    options = {"env": environment(PYTHONPATH=paths), "cwd": packages}
     command = (sys.executable, "-S", "-c")
-    return lambda code, *arguments: run_command(*command, code, *arguments, **options).stdout
+    return lambda code, *arguments: run_command(*command, f"import sitecustomize\n{code}", *arguments, **options).stdout
 
 
 @pytest.fixture(scope="session")

@@ -48,8 +48,8 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("bigbird_lra_listops", BLOCKS),  # with blocks of 64 documents this short have full attention
     ("transformer_lra_listops", {}),
 ]
-#: Largest distance of loss and outputs, about twice what rounding costs on a CPU; gradients may be three times as far.
-TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
+#: Largest distance of loss and outputs, about thrice what rounding costs on a CPU; gradients may be 3 times as far.
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.08, torch.float16: 0.01}
 TIE = 1e-4  # between the scores of two texts
 SEARCHES: list[dict[str, Any]] = [
     {"beam_size": 1},

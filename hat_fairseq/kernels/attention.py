@@ -111,7 +111,7 @@ def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tenso
     """Attends in each row without its padding, under a (B, 1, 1, T) bool mask.
 
     SDPA sums, and in bf16 rounds the weights, in chunks that depend on the padded length. Without padding, a row's
-    result is the same to the last bit in every batch. The outputs of padding are zeros.
+    products are the same in every batch. The outputs of padding are zeros.
     """
     length, out = queries.size(2), []
     for row, allowed in enumerate(mask[:, 0, 0]):

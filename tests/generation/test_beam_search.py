@@ -13,7 +13,7 @@ from building import EOS, PAD, TINY, Vocabulary, build, documents, targets
 from fairseq import search
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
-from helpers import assert_close
+from helpers import assert_close, rows_are_alone
 from searching import our_search
 from torch import Tensor
 
@@ -128,20 +128,32 @@ def test_a_decoder_step_by_step_is_the_decoder_at_once(twin: str) -> None:
 @TWINS
 @pytest.mark.parametrize("precision", LOW)
 def test_a_document_alone_and_in_a_batch_in_reduced_precision(twin: str, precision: str) -> None:
-    """The encoder's states are equal to the last bit, the decoder's logits up to the rounding of one scale a row."""
+    """The encoder's states are equal to the last bit, the decoder's logits up to the rounding of one scale a row.
+
+    Where products depend on the number of rows, all are equal up to rounding.
+    """
     model, lengths = confident(twin), [64, 41, 17, 9, 2]
     source, previous = documents(lengths), targets(5, 8)
     expected = model(source, None, previous)[0]
     set_precision(model, precision)
+    is_alone = rows_are_alone(precision)
     with torch.no_grad():
         together = model.encoder(source)
         logits = model.decoder(previous, together)[0]
         for row, length in enumerate(lengths):
             alone = model.encoder(source[row : row + 1, :length])
-            assert_close(logits[row], model.decoder(previous[row : row + 1], alone)[0][0], torch.bfloat16, 0.02)
-            assert torch.equal(together.tokens[row, :length], alone.tokens[0])
+            assert_close(
+                logits[row],
+                model.decoder(previous[row : row + 1], alone)[0][0],
+                torch.bfloat16,
+                0.02 if is_alone else 0.1,
+            )
+            pairs = [(together.tokens[row, :length], alone.tokens[0])]
             if alone.spans is not None:
-                assert torch.equal(together.spans[row, : alone.spans.size(1)], alone.spans[0])
+                pairs.append((together.spans[row, : alone.spans.size(1)], alone.spans[0]))
+            for inside, by_itself in pairs:
+                assert_close(inside, by_itself, torch.bfloat16, 0.1)
+                assert torch.equal(inside, by_itself) or not is_alone
         assert_close(logits, expected, torch.bfloat16, 0.05)
 
 

@@ -64,9 +64,12 @@ STEPS = (0, 1, 5, 20, 39)
 
 
 def test_golden_training_and_scores() -> None:
-    """A few updates on two documents, of which one has passages and lines: the losses, and then scores."""
+    """A few updates on two documents, of which one has passages and lines: the losses, and then scores.
+
+    In fp64, because 40 updates make of the rounding of fp32, which differs between processors, a twentieth of a loss.
+    """
     torch.manual_seed(1)
-    model, kind = evidence_model(), EvidenceKind()
+    model, kind = evidence_model().double(), EvidenceKind()
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     rows = [row(drawn(3, 5), drawn(2, 7, 8, 20, 1, seed=1)), row(drawn(4, seed=2), drawn(6, 3, 9, seed=3))]
     tokens, labels = padded(*rows), [["11", "10", "00", "00", "00", *["00"] * 5], ["0", "1", "1"]]
@@ -85,7 +88,7 @@ def test_golden_training_and_scores() -> None:
     if os.environ.get("HAT_GOLDEN"):
         GOLDEN.write_text(json.dumps([round(value, 4) for value in chosen]) + "\n", encoding="utf-8")
     assert losses[-1] < 0.3 * losses[0]
-    assert chosen == pytest.approx(json.loads(GOLDEN.read_text(encoding="utf-8")), abs=2e-2)
+    assert chosen == pytest.approx(json.loads(GOLDEN.read_text(encoding="utf-8")), abs=1e-3)
 
 
 @pytest.mark.parametrize(("flags", "count"), [("", None), (" --freeze-encoder", 0), (" --freeze-layers 1", None)])

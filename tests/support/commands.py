@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+IN_EVERY_PROCESS = REPOSITORY / "tests/support/in_every_process"  # code that Python runs when it starts
 USER_DIR = REPOSITORY / "hat_fairseq"
 TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "--no-python", "fairseq-train")
 WITHOUT_LOCKS = (sys.executable, str(REPOSITORY / "tests/support/without_locks.py"))  # before a command
@@ -45,7 +46,8 @@ def training_words(data: Path, save_dir: Path, *flags: object) -> list[str]:
 
 def environment(**variables: object) -> dict[str, str]:
     """The variables of a process that imports this repository."""
-    common = {"OMP_NUM_THREADS": "1", "PYTHONPATH": REPOSITORY}
+    paths = [REPOSITORY] + [IN_EVERY_PROCESS] * bool(os.environ.get("HAT_SHAKEN"))
+    common = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, paths))}
     return os.environ | {name: str(value) for name, value in (common | variables).items()}
 
 

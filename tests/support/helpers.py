@@ -1,10 +1,13 @@
 """Comparing outputs and gradients, and small pieces of data that many tests need."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from hat_fairseq.kernels.precision import PackedLinear
 
 
 def assert_close(
@@ -21,6 +24,16 @@ def assert_close(
         return
     error = (actual.float() - expected.float()).norm() / expected.float().norm().clamp(min=scale)
     assert error < bf16_error, f"relative error {error:.4f}"
+
+
+@cache
+def rows_are_alone(precision: str) -> bool:
+    """Whether the bits of a row of a product do not depend on how many other rows there are, on this processor."""
+    x, small = torch.randn(300, 64), nn.Linear(64, 8)  # too small to be packed
+    products = small, nn.Linear(64, 8).bfloat16(), PackedLinear(nn.Linear(64, 128), precision)
+    pairs = [(product, x.bfloat16() if product is products[1] else x) for product in products]
+    some = 3, 5, 8, 17, 40, 64, 151  # one or two rows take another kernel on all processors
+    return all(torch.equal(product(rows)[:n], product(rows[:n])) for product, rows in pairs for n in some)
 
 
 def outputs_and_gradients(
@@ -56,7 +69,7 @@ def assert_same_run(
     # small.
     scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
     for name, gradient in gradients.items():
-        assert_close(gradient, expected_gradients[name], dtype, bf16_error=0.15, scale=scale)
+        assert_close(gradient, expected_gradients[name], dtype, bf16_error=0.2, scale=scale)
 
 
 def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
