@@ -67,6 +67,7 @@ open(sys.argv[1])
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_registers_the_plugin_keeps_its_tracebacks(tmp_path: Path) -> None:
     result = run_command(sys.executable, "-c", OWN_PROGRAM, tmp_path / "missing", check=False)
     assert "Traceback" in result.stderr and "hat_fairseq: error" not in result.stderr

@@ -88,6 +88,7 @@ def test_nothing_private_and_nothing_unfinished() -> None:
     assert lines == [] and len(FILES) > 50
 
 
+@pytest.mark.slow
 def test_names_say_what_they_hold() -> None:
     vague, parts = {"found", "given", "ours", "theirs", "kept"}, ("hat_fairseq", "preprocess", "benchmarks", "studies")
     paths = [path for path in MODULES if path.relative_to(ROOT).parts[0] in parts]
@@ -269,6 +270,7 @@ def test_fault(): assert False
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "failed"), [("1", ["test_module.py", "test_tests.py::test_package"]), ("", [])])
 def test_a_skip_fails_where_everything_is_installed(value: str, failed: list[str], tmp_path: Path) -> None:
     """Unless the machine itself lacks what a test needs; a module can be skipped, too."""

@@ -280,6 +280,7 @@ def test_a_word_whose_only_other_occurrence_is_masked_occurs_nowhere_else(monkey
     assert {*paper.bins} == {"none"} and not paper.shown
 
 
+@pytest.mark.slow
 def test_attentions_reach_as_far_as_they_say() -> None:
     """Which other states two upper layers see from the first token of a paper of 1,100 tokens."""
     words, tokens = numbered_words(50), torch.randint(4, 54, (1, 1100))

@@ -120,6 +120,7 @@ print("updated")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "status"), [("data", 128 + signal.SIGTERM), ("update", 0)])
 def test_a_signal_ends_a_training_that_waits_for_data(what: str, status: int) -> None:
     """It does not end one that computes an update."""

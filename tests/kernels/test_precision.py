@@ -120,6 +120,7 @@ NO_VNNI = "precision int8 needs a CPU with VNNI instructions; this one has none:
 NO_BF16 = "precision bf16: this CPU cannot multiply bf16"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("instructions", "int8", "bf16"),
     [
@@ -249,11 +250,7 @@ def test_few_kernels_are_kept() -> None:
     assert grown[0] < grown[1] / 2
 
 
-@pytest.mark.slow
-def test_the_kernel_tests_pass_on_public_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.environ.get("HAT_PUBLIC_OPERATORS") == "1":  # the inner run
-        assert not (torch_private.ONEDNN or torch_private.INT8 or torch_private.BF16 or torch_private.multiplies_int8())
-        assert not torch_private.FLASH
-        return
-    monkeypatch.setenv("HAT_PUBLIC_OPERATORS", "1")
-    run_command(sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", Path(__file__).parent)
+def test_public_operators_take_the_place_of_all_private_ones() -> None:
+    """`make test-processors` runs this folder with the variable."""
+    private = torch_private.ONEDNN, torch_private.INT8, torch_private.FLASH
+    assert private == ((False,) * 3 if os.environ.get("HAT_PUBLIC_OPERATORS") == "1" else (True,) * 3)

@@ -64,7 +64,7 @@ def test_random_blocks(pattern: BlockPattern, num_blocks: int) -> None:
     assert reached == set(range(pattern.first, min(last, early) if published else last))
 
 
-@pytest.mark.parametrize(("layers", "most"), [(12, 64), (24, 128)])
+@pytest.mark.parametrize(("layers", "most"), [(12, 64), pytest.param(24, 128, marks=pytest.mark.slow)])
 def test_random_blocks_are_drawn_once_in_a_training(layers: int, most: int) -> None:
     """Of documents of every number of blocks, in every layer."""
     visible_blocks.cache_clear()

@@ -131,6 +131,7 @@ def test_errors_are_one_line(words, message, tmp_path, monkeypatch, capsys):
     assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_scripts_of_the_papers_are_what_the_recipes_run():
     """`python scripts/write_recipe_scripts.py` writes them anew."""
     written = runpy.run_path(str(REPOSITORY / "scripts/write_recipe_scripts.py"))["scripts"]()

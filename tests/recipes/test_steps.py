@@ -31,6 +31,7 @@ STATUS = dict.fromkeys(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quiet", [False, True])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_fork_prints_and_returns_what_a_process_does(name: str, quiet: bool, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_several_commands_at_once_assemble_it_once_and_an_emptied_folder_is_made_anew(cache: Path) -> None:
     code = "from hat_fairseq.weights import meeting; print(meeting.assembled())"
