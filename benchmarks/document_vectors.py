@@ -15,9 +15,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from harness import Facts, Job, forget_peak, peak_memory, process_of
+from hat_fairseq.data.kinds.evidence import Evidence
 from torch import Tensor
 
-from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.rows import row_of
 from hat_fairseq.kernels import choose_precision, set_precision

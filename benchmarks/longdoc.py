@@ -83,9 +83,9 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.networks import NETWORKS
 from hat_fairseq.scoring.baselines import OF_DOCUMENTS, OF_SEGMENTS, LabelledDocument, baselines
-from hat_fairseq.scoring.evidence import average_precision
-from hat_fairseq.scoring.evidence_baselines import Reference, choose, documents_of
-from hat_fairseq.scoring.evidence_rules import RULES, QuestionWords
+from hat_fairseq.units.baselines import Reference, choose, documents_of
+from hat_fairseq.units.rules import RULES, QuestionWords
+from hat_fairseq.units.scores import average_precision
 
 KINDS = {"labels": "classification", "sentences": "segments", "passages": "evidence", "lines": "evidence"}
 EVIDENCE = {"passages": "evidence", "lines": "lines"}

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead
-from hat_fairseq.modules.units import NONE, UnitSizes
+from hat_fairseq.units.heads import DocumentHead, UnitHead
+from hat_fairseq.units.layers import NONE, UnitSizes
 
 LR, DECAY, DROPOUT = 1e-3, 0.05, 0.15  # of configs/base/units.yaml
 

@@ -246,10 +246,10 @@ PUBLIC = {
     "hat_fairseq.inference.python.Model": (
         *("generate", "predict", "ask", "embed", "encode_query", "encode_document", "encoder", "look", "push_to_hub"),
     ),
-    "hat_fairseq.inference.answers.Answers": (),
-    "hat_fairseq.inference.answers.Question": (),
-    "hat_fairseq.inference.answers.Passage": (),
-    "hat_fairseq.inference.answers.Line": (),
+    "hat_fairseq.units.answers.Answers": (),
+    "hat_fairseq.units.answers.Question": (),
+    "hat_fairseq.units.answers.Passage": (),
+    "hat_fairseq.units.answers.Line": (),
     "hat_fairseq.networks.build": (),
     "hat_fairseq.register.register": (),
 }

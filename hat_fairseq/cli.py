@@ -38,7 +38,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     "use": {
         "generate": "inference.generate",
         "predict": "inference.predict",
-        "ask": "inference.ask",
+        "ask": "units.ask",
         "embed": "inference.embed",
         "join": "generation.join_chunks",
         "score": "scoring.command",

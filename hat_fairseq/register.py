@@ -13,6 +13,8 @@ MODULES = (
     "tasks.document_to_text",
     "tasks.encoder_task",
     "tasks.masked_document_lm",
+    "units.criterion",
+    "units.dataset",
 )
 _called = False
 

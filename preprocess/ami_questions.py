@@ -12,8 +12,8 @@ from pathlib import Path
 
 from explainmeetsum import CONTENT as CONTENT_OF_LINES
 from explainmeetsum import FOLDER, read_meetings, with_lines
-from hat_fairseq.data.kinds import Evidence
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.units.evidence import Evidence
 from release import release_file
 
 KIND = "evidence"

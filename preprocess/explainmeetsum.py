@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hat_fairseq.data.compression import ENDINGS
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.kinds import Evidence
+from hat_fairseq.units.evidence import Evidence
 
 FOLDER = "explainmeetsum"
 NAMES = {"train": "train", "valid": "val", "test": "test"}

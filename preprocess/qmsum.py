@@ -21,8 +21,8 @@ from pathlib import Path
 from explainmeetsum import CONTENT as CONTENT_OF_LINES
 from explainmeetsum import read_meetings, with_lines
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.kinds import Evidence
 from hat_fairseq.data.record import Turn
+from hat_fairseq.units.evidence import Evidence
 from release import release_folder
 
 KIND = "evidence"

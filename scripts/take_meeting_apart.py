@@ -14,9 +14,9 @@ from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.model_folder import MANIFEST, WEIGHTS, check_files, read_tensors
+from hat_fairseq.units.meeting import DICTIONARY, TOKENIZER, read_minilm
 from hat_fairseq.weights import minilm
 from hat_fairseq.weights.hugging_face import write_weights
-from hat_fairseq.weights.meeting import DICTIONARY, TOKENIZER, read_minilm
 
 
 def take_apart(model: Path, out: Path) -> None:

@@ -33,13 +33,13 @@ from study_table import series_of
 
 import hat_fairseq
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.vector_file import VectorFile
 from hat_fairseq.inference.labels import Predictor
-from hat_fairseq.inference.unit_vectors import cosines_of
-from hat_fairseq.networks.vector_cache import VectorCache
-from hat_fairseq.scoring.evidence import auroc, average_precision, f1, false_alarms
-from hat_fairseq.scoring.evidence_baselines import Reference, baselines, references_of
-from hat_fairseq.scoring.evidence_rules import RULES
+from hat_fairseq.units.baselines import Reference, baselines, references_of
+from hat_fairseq.units.rules import RULES
+from hat_fairseq.units.scores import auroc, average_precision, f1, false_alarms
+from hat_fairseq.units.unit_vectors import cosines_of
+from hat_fairseq.units.vector_cache import VectorCache
+from hat_fairseq.units.vector_file import VectorFile
 
 COLUMNS = ("system", "seed", "domain", "document", "figure", "sum", "count")
 OTHERS = 4

@@ -47,7 +47,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from hat_fairseq.modules.batch_layout import span_means
-from hat_fairseq.scoring.evidence_rules import QuestionWords, Words
+from hat_fairseq.units.rules import QuestionWords, Words
 
 TASK, PAD, PARAGRAPH, BATCH = "far answers", 1, 128, 8
 BINS = (0, 128, 512, 1024, 2048, 4096)

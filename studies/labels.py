@@ -42,13 +42,13 @@ from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.rows import row_of
 from hat_fairseq.kernels import choose_precision, set_precision
 from hat_fairseq.model_folder import ModelFolder
-from hat_fairseq.models.fit_words import fit_unit_words, fit_words
-from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead, mean_of_probabilities
-from hat_fairseq.modules.units import NONE, UnitSizes
 from hat_fairseq.networks import build
-from hat_fairseq.networks.units import UNIT_VECTORS
 from hat_fairseq.recipes.labels import OF_TRAINING
 from hat_fairseq.scoring.baselines import FIRST, OF_DOCUMENTS, OF_SEGMENTS, LabelledDocument, baselines
+from hat_fairseq.units.fit_words import fit_unit_words, fit_words
+from hat_fairseq.units.heads import DocumentHead, UnitHead, mean_of_probabilities
+from hat_fairseq.units.layers import NONE, UnitSizes
+from hat_fairseq.units.network import UNIT_VECTORS
 
 SOME = (0.2, 0.8)  # of the documents
 Document = dict[str, Any]

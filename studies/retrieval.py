@@ -53,9 +53,9 @@ import hat_fairseq
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.inference.embed import Embedder, EmbedOptions
 from hat_fairseq.modules.in_context import means_in_context, nearby_means
-from hat_fairseq.scoring.evidence import average_precision
-from hat_fairseq.scoring.evidence_baselines import Reference, references_of
-from hat_fairseq.scoring.evidence_rules import OWN, Words, chunk_numbers
+from hat_fairseq.units.baselines import Reference, references_of
+from hat_fairseq.units.rules import OWN, Words, chunk_numbers
+from hat_fairseq.units.scores import average_precision
 
 TURNS, SECTIONS = "QMSum, average precision", "PubMed, nDCG@10"
 WIDTHS = {TURNS: (64, 128, 192, 256, 384, 512, 768, 1024), SECTIONS: (64, 128, 256, 512, 1024, 2048, 4096)}

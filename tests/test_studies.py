@@ -35,7 +35,7 @@ from result_pages import assert_help, assert_summary, named, runnable, scripts_o
 
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
-from hat_fairseq.networks.units import UNIT_VECTORS
+from hat_fairseq.units.network import UNIT_VECTORS
 
 STUDIES = Path(render_studies.__file__).parent
 IN_JSON = page.records_of(STUDIES)

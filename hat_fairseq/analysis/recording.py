@@ -17,7 +17,6 @@ from ..modules.batch_layout import sentence_starts
 from ..modules.pooling_attention import PoolingAttention
 from ..modules.representative_tokens import RepresentativeLayer
 from ..modules.segments import SegmentLayer
-from ..modules.unit_heads import DocumentHead
 from ..networks.encoder import Encoder
 from .look import AttentionMap
 
@@ -71,7 +70,7 @@ class Recorder:
         self.num_units = int(self.unit_of_token.max()) + 1
         self.is_end = (tokens[0] == encoder.vocabulary.eos).cpu()  # (T,) the tokens that are </s>
         self._shown = [*([] if decoder is None else _of_decoder(decoder, self.unit)), *_of_encoder(encoder)]
-        gates = {number: each for number, each in enumerate(heads) if isinstance(each, DocumentHead)}
+        gates = {number: each for number, each in enumerate(heads) if hasattr(each, "unit_weights")}
         self._shown.append(
             ShownAttention("gated attention", {i: each.attention for i, each in gates.items()}, "document")
         )

@@ -72,6 +72,7 @@ class Kind(ABC):
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # allowed values of --long-source; the first is always `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = ""  # where in `bin` fairseq's files of the source are
+    verb: ClassVar[str] = "embed"  # of `hat`, which uses its models; `generate` if it has texts as targets
     packs: ClassVar[bool] = False  # rows are filled with several records, to predict masked tokens, and have no ids
     # What follows from the above:
     gold: ClassVar[str | None]  # the field of a record with its gold target or label; None if there is none
@@ -110,6 +111,10 @@ class Kind(ABC):
         """
         return Prepared(record, self.divide(Divider(settings, counts), record))
 
+    def with_letters(self, prepared: Prepared) -> Prepared:
+        """Returns texts whose letters are those of their row, where their places are known; see `places`."""
+        return prepared
+
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         """Returns the labels to count for a labelled record; every label must occur in training."""
         return ()
@@ -133,6 +138,7 @@ class Kind(ABC):
 class LabelledKind(Kind):
     """A kind with labels, for an encoder with classification heads. This one: a label for each record."""
 
+    verb = "predict"
     folder = "input0"  # as for fairseq's `sentence_prediction`
     criterion: ClassVar[str] = "document_labels"
     head_level: ClassVar[str] = "document"  # what the states of the head are about, one of `modules.heads.LEVELS`
@@ -168,6 +174,10 @@ class LabelledKind(Kind):
     def scores(self, logits: Tensor) -> Tensor:
         """Returns what predictions are made from, and what is averaged over an ensemble: here probabilities."""
         return logits.softmax(dim=-1)
+
+    def target_size(self, tokens: int, markers: int) -> int:
+        """Returns how many numbers the target of a row of so many tokens and markers has; 0: it is one number."""
+        return 0
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> float | list[int]:
         """Returns the target of a row, padded with `IGNORED` in a batch; here its class.

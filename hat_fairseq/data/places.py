@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from hat_fairseq.data.kinds.evidence import EvidenceKind, prefix_of, with_text
 from hat_fairseq.data.kinds.windows import Span, kept_characters, units_with_characters
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record, Text
@@ -127,27 +126,6 @@ def letters_of_document(raw: Any, prepared: Prepared, line_breaks: str) -> list[
     return placed
 
 
-def with_letters_of_units(prepared: Prepared) -> Prepared:
-    """Gives questions, and turns or sentences, the letters of each; roles before a turn have none."""
-    record: Any = prepared.record
-    *questions, document = prepared.texts
-    texts = [
-        text._replace(letters=[letter and (letter[0], number, letter[2]) for letter in text.letters or ()])
-        for number, text in enumerate(questions)
-    ]
-    if record.text is None:
-        units = [(number, len(prefix_of(record, number))) for number in with_text(record)]
-        letters = [letter and after(*units[letter[1] or 0], letter) for letter in document.letters or ()]
-        document = document._replace(letters=letters)
-    return replace(prepared, texts=[*texts, document])
-
-
-def after(number: int, prefix: int, letter: tuple[int, int | None, int]) -> Letter:
-    """Returns a letter of a unit with its number and place without the prefix; None for one of the prefix."""
-    part, _, at = letter
-    return None if at < prefix else (part, number, at - prefix)
-
-
 def letters_of(text: Text, line_breaks: str) -> list[Letter]:
     """Returns the place of each letter that is kept of a text; `line_breaks`: of running text, one of `LINE_BREAKS`."""
     if isinstance(text, str):
@@ -184,7 +162,7 @@ class PlacedPipeline(TextPipeline):
             letters = letters_of_document(record, prepared, self.settings.line_breaks)
             return replace(prepared, texts=[prepared.texts[0]._replace(letters=letters), *prepared.texts[1:]])
         prepared = Prepared(record, self.kind.divide(PlacedDivider(self.settings, self.counts), record))
-        return with_letters_of_units(prepared) if isinstance(self.kind, EvidenceKind) else prepared
+        return self.kind.with_letters(prepared)
 
     def encoder(self, chunk_by_source: bool = False) -> RowEncoder:
         options = self.settings, self.bpe, self.kind.policies, chunk_by_source, self.counts

@@ -24,8 +24,6 @@ from hat_fairseq.data.formats import (
     form_of_text,
     opened,
 )
-from hat_fairseq.data.kinds.evidence import Evidence
-from hat_fairseq.data.record import Turn
 from hat_fairseq.data.speakers import Said, clock, seconds, turns_of_lines
 from hat_fairseq.data.subtitles import turns_of_cues
 from hat_fairseq.data.text import is_blank, shown
@@ -91,13 +89,6 @@ class Transcript:
             parts.append(f"up to {clock(max(ends))}")
         changed = f"; skipped or joined: {listed(self.counts)}" if +self.counts else ""
         return f"{self.name}: {', '.join(parts)}{changed}"
-
-    def record(self, questions: Sequence[str]) -> Evidence:
-        """Returns the document with its questions; ValueError for an empty question."""
-        if self.text is not None:
-            return Evidence(self.name, questions=tuple(questions), text=self.text)
-        turns = tuple(Turn(each.text, speaker=each.speaker) for each in self.said)
-        return Evidence(self.name, questions=tuple(questions), turns=turns)
 
     def fields(self, forms: Sequence[str]) -> dict[str, Any]:
         """Returns the document as a record has it, in one of these forms: the turns, or else the text of all."""

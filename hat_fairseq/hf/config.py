@@ -13,9 +13,9 @@ from ..data.files import Fields, at
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..networks import NETWORKS
 from ..networks.config import Head, Sizes
+from ..networks.encoder import UNLIMITED
 from ..networks.hat import ENCODER_DECODERS
 from ..networks.roberta import DEFAULT_POSITIONS
-from ..networks.units import UNLIMITED
 from ..options import as_in_python, check_values, options_of
 
 KEYS_OF_HEAD = {*options_of(Head), "labels"}  # labels are for the export
@@ -86,7 +86,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         if max_source_positions is not None:
             self.max_source_positions = max_source_positions
         elif network in NETWORKS and network not in ENCODER_DECODERS:
-            longest = UNLIMITED if network in ("hat_units", "hat_evidence") else self._positions()
+            longest = UNLIMITED if getattr(NETWORKS[network], "unlimited", False) else self._positions()
             # Settings of another type are refused with their names when the network is built.
             self.max_source_positions = longest if isinstance(longest, int) else 1024
         self.num_roles = num_roles

@@ -30,7 +30,6 @@ from ..modules.embedding import initialise, token_table
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from ..networks.hat import ENCODER_DECODERS, HatEncoder
-from ..networks.units import NO_CHOICES, UnitsEncoder
 from .adapters import save_heads_with_adapters
 from .config import HatConfig
 from .pretrained import LOSS, Asked, HatPreTrainedModel, ids_of, known_arguments
@@ -137,7 +136,7 @@ class HatModel(EncoderWithHeads, HatPreTrainedModel):
                 "padding on the left, or a token that is masked: the segments of hierarchical_transformer count from "
                 "the first place of a row; pad on the right, as its tokenizer does"
             )
-        if isinstance(self.core, UnitsEncoder) and (asked.states or asked.weights):
+        if self.core.of_units and (asked.states or asked.weights):
             network = next(name for name, encoder in ENCODERS.items() if encoder is type(self.core))
             raise ValueError(f"output_hidden_states, output_attentions: {network} encodes each turn by itself")
         with Recording(self.core, states=asked.states, weights=asked.weights) as recording:
@@ -349,8 +348,8 @@ class HatForMultipleChoice(HatForHead):
 
     def __init__(self, config: HatConfig):
         super().__init__(config)
-        if isinstance(self.core, UnitsEncoder):
-            raise ValueError(NO_CHOICES)
+        if self.core.no_choices:
+            raise ValueError(self.core.no_choices)
 
     @classmethod
     def takes(cls, head: Mapping[str, Any], config: HatConfig) -> bool:

@@ -19,9 +19,7 @@ from transformers.modeling_outputs import ModelOutput
 from ..data.dictionary import PAD, UNKNOWN
 from ..kernels import PackedLinear, set_precision
 from ..modules.embedding import SinusoidalPositions, initialise, reset_table
-from ..modules.evidence import EvidenceHead
 from ..modules.heads import MaskedLMHead
-from ..modules.unit_heads import DocumentHead, UnitHead
 from ..networks.config import EncoderConfig
 from ..networks.encoder import Encoder
 from ..networks.ernie_sparse import ErnieSparseConfig
@@ -29,10 +27,15 @@ from ..networks.hat import Decoder
 from .config import HasLoader, HatConfig, listed
 
 # Of any model, whatever `init` of its config says.
-WITHOUT_INIT = (nn.LayerNorm, nn.RMSNorm, SinusoidalPositions, DocumentHead, EvidenceHead, UnitHead)
+WITHOUT_INIT = (nn.LayerNorm, nn.RMSNorm, SinusoidalPositions)
 LOSS = ("num_items_in_batch", "ignore_index")  # further arguments of the losses of transformers
 
 logger = logging.getLogger(__name__)
+
+
+def has_own_init(module: nn.Module) -> bool:
+    """Returns whether the initial weights of a module do not depend on `init` of the config."""
+    return isinstance(module, WITHOUT_INIT) or bool(getattr(module, "own_init", False))
 
 
 @dataclass
@@ -152,7 +155,7 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
                 initialise(module, how) if how else reset_table(module)
         elif isinstance(module, nn.Linear) and how:
             initialise(module, how)
-        elif isinstance(module, WITHOUT_INIT) or how is None and hasattr(module, "reset_parameters"):
+        elif has_own_init(module) or how is None and hasattr(module, "reset_parameters"):
             getattr(module, "reset_parameters")()  # noqa: B009 - mypy takes it for a tensor
         else:
             for parameter in module.parameters(recurse=False):

@@ -20,12 +20,8 @@ from ..data.places import PlacedPipeline, places_of_row, text_at
 from ..data.record import Record
 from ..data.rows import Row
 from ..data.text import EOS_TOKEN
-from ..data.vector_file import VectorFile
 from ..model_folder import ModelFolder, is_model_folder
 from ..modules.batch_layout import safe_padding_mask
-from ..modules.unit_heads import DocumentHead
-from ..networks.units import UnitsEncoder
-from ..networks.vector_cache import VectorCache
 from ..options import OptionError
 from .loaded import Loaded
 from .loading import verb_of
@@ -41,7 +37,6 @@ class Predictor:
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
         self.kind: LabelledKind = labelled_kind(loaded.pipeline, loaded.paths[0])
         self._unit_weights: dict[int, list[float]] = {}
-        self._kept: VectorCache | None = None
         for path in filter(is_model_folder, loaded.paths):
             ModelFolder.open(path).check_has_classes(self.kind.names_labels)
 
@@ -78,16 +73,15 @@ class Predictor:
 
     def keep_vectors(self, path: str) -> None:
         """Takes vectors of units from a file; `save_vectors` adds new ones. ValueError for models without such."""
-        encoder = getattr(self.models[0], "core", None)
-        if len(self.models) > 1 or not isinstance(encoder, UnitsEncoder):
+        encoder: Any = getattr(self.models[0], "core", None)
+        if len(self.models) > 1 or not getattr(encoder, "of_units", False):
             what = "an ensemble" if len(self.models) > 1 else self.loaded.architecture
             raise ValueError(f"--vectors is for one model of hat_units, and this is {what}: remove it")
-        self._kept = encoder.keep_vectors(VectorFile(path))
+        encoder.keep_vectors(path)
 
     def save_vectors(self) -> None:
         """Writes new vectors of units to the file of `keep_vectors`."""
-        if self._kept is not None:
-            self._kept.save()
+        self.models[0].core.save_vectors()
 
     @property
     def placed(self) -> Loaded:
@@ -152,7 +146,7 @@ class Predictor:
     def _keep_unit_weights(self, model: Any, encoded: Any, samples: Sequence[Sequence[Tensor]]) -> None:
         """Keeps the weights of gated attention until the prediction of the sample, by the row that they are of."""
         for head in model.classification_heads.values():
-            if isinstance(head, DocumentHead):
+            if hasattr(head, "unit_weights"):
                 padding = safe_padding_mask(encoded.spans_padding)
                 for (row,), own in zip(samples, head.unit_weights(encoded.spans, padding).tolist(), strict=True):
                     self._unit_weights[id(row)] = own[: int(row.eq(BOS).sum())]

@@ -14,7 +14,6 @@ import torch
 from ..data.dictionary import Dictionary, check_fingerprints, find_dictionary, fingerprint
 from ..data.files import check_lfs
 from ..data.kinds import ClassificationKind, Kind, LabelledKind
-from ..data.kinds.evidence import EvidenceKind
 from ..data.options import SPLITTERS, settings_of_tokens
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..kernels import choose_precision
@@ -112,11 +111,7 @@ def check_writes_texts(path: str, kind: Kind) -> None:
 
 def verb_of(kind: Kind) -> str:
     """Returns the verb of `hat` that uses models of a kind of data."""
-    if kind.has_target:
-        return "generate"
-    if not isinstance(kind, LabelledKind):
-        return "embed"
-    return "ask" if isinstance(kind, EvidenceKind) else "predict"
+    return "generate" if kind.has_target else kind.verb
 
 
 def load_folder(folder: ModelFolder) -> Loaded:

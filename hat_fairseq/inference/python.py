@@ -3,27 +3,21 @@
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
-from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.kinds import Prediction
-from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions
 from ..data.record import Record
 from ..data.records_json import record_from_json
-from ..data.speakers import Said
-from ..data.transcripts import Transcript, check_text, of_text, of_turns, read_transcript
 from ..generation.settings import check_effect, packaged_options
-from ..networks.units import UNLIMITED
-from ..options import OptionError, as_in_python
+from ..networks.encoder import UNLIMITED
+from ..options import as_in_python
+from ..units.answers import Answers
 from ..weights.names import local_paths, push
 from ..workers import progress
-from .answers import Answers
-from .ask import ask, check_answers, check_questions, splitter_of
 from .embed import Embedder, Embedding, EmbedOptions, options_for
 from .labels import Predictor
 from .loaded import Data
@@ -125,16 +119,9 @@ class Model:
             id: which document, where the path has several.
             columns: how the path calls keys of turns and documents, such as `("text=utterance", "speaker=name")`.
         """
-        check_answers(self.loaded, self.name)
-        asked = list(questions) if isinstance(questions, list | tuple) else [questions]
-        check_questions(asked)
-        record, said = self._with_questions(
-            document, asked, id, Columns((columns,) if isinstance(columns, str) else tuple(columns))
-        )
-        check_splitter([record], splitter)
-        split_with(self.pipeline, splitter_of(self.splitter or "given", splitter))
-        with logged_changes(self.pipeline):
-            return ask(self.loaded, record, EvidenceOptions(threshold, most_passages), said)
+        from ..units.python import ask  # not above: it needs this package
+
+        return ask(self, document, questions, most_passages, threshold, splitter, id, columns)
 
     @as_in_python()
     def embed(
@@ -205,7 +192,7 @@ class Model:
     def _check(self, method: str, splitter: str | None) -> None:
         split_with(self.pipeline, splitter or self.splitter)
         if method != (own := "generate" if self.pipeline.kind.has_target else "predict"):
-            other = "ask" if self.kind == EvidenceKind.name else "look"
+            other = "ask" if self.pipeline.kind.verb == "ask" else "look"
             raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and {other}")
 
     def _records(self, documents: Iterable[Input], splitter: str | None) -> list[Record]:
@@ -229,46 +216,6 @@ class Model:
             check_splitter(records, splitter)
         return records
 
-    def _with_questions(
-        self, document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None, columns: Columns
-    ) -> tuple[Evidence, Sequence[Said]]:
-        """Returns a document with its questions, and what its transcript has; ValueError if it has other questions.
-
-        `number_of`: the id of a document, where a file has several; `columns`: of a file.
-        """
-        if isinstance(document, Path):
-            transcript = read_transcript(document, number_of, columns=columns)
-            logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
-            return transcript.record(questions), transcript.said
-        if number_of is not None:
-            raise OptionError("{id} has no effect without the path of a transcript: remove it", id=None)
-        columns.check_for("what is not the path of a transcript")
-        if isinstance(document, str) and is_file_name(document):
-            raise ValueError(f"the document {document!r:.200} is the name of a file: give Path({document!r:.200})")
-        if isinstance(document, str) and (read := turns_of_text(document)) is not None:
-            check_text(read, "the document")
-            logger.warning("the document is read as %s", read.describe().removeprefix(f"{read.name}: "))
-            return read.record(questions), read.said
-        if isinstance(document, Evidence):
-            return replace(document.without_gold(), questions=tuple(questions)), ()
-        if isinstance(document, Record):
-            raise ValueError(f"{document.name} is a {type(document).__name__}: give its text, or its turns")
-        if isinstance(document, Sequence) and not isinstance(document, str):
-            document = {"sentences" if all(isinstance(each, str) for each in document) else "turns": list(document)}
-        fields = {"text": document} if isinstance(document, str) else Fields(document, "the document").record
-        if of_questions := sorted({"questions", "evidence", "spans"} & fields.keys()):
-            logger.warning("skipped in the document: %s", ", ".join(of_questions))
-            fields = {name: value for name, value in fields.items() if name not in of_questions}
-        said: Sequence[Said] = ()
-        if isinstance(turns := fields.get("turns"), list | tuple):
-            transcript = of_turns(turns, "the document")
-            if +transcript.counts:
-                logger.warning("the document is read as %s", transcript.describe().removeprefix(f"{transcript.name}: "))
-            said, fields = transcript.said, {**fields, **transcript.fields(["turns"])}
-        record = record_from_json({"id": "1", **fields, "questions": questions}, "the document", self.kind)
-        assert isinstance(record, Evidence)
-        return record, said
-
     def _record(self, number: int, document: Input, default_id: str) -> Record:
         if isinstance(document, Record):
             return document
@@ -281,9 +228,3 @@ class Model:
 def is_file_name(text: str) -> bool:
     """Tells whether a text of one line is the name of a file that exists."""
     return "\n" not in text and os.path.isfile(text)
-
-
-def turns_of_text(text: str) -> Transcript | None:
-    """Reads a string of several lines that is WebVTT, SubRip or turns with names; None for other texts."""
-    transcript = of_text(text, "1", running=True)
-    return None if transcript.text is not None or "\n" not in text.strip() else transcript

@@ -1,4 +1,4 @@
-"""The networks of the four papers and that over units, made of `modules`.
+"""The networks of the four papers, made of `modules`; that over units is in `units`.
 
 They need torch only, no fairseq and no dictionary.
 
@@ -7,9 +7,8 @@ encoder.py      the base of all encoders
 hat.py          HAT, the encoder-decoder
 headed_encoder.py
                 the base of those with heads: what a head reads
-roberta.py, ernie_sparse.py, hierarchical_transformer.py, units.py, evidence.py
+roberta.py, ernie_sparse.py, hierarchical_transformer.py
                 one encoder-only network each: its config, and its encoder
-vector_cache.py vectors of units that are computed once
 encoder_with_heads.py
                 an encoder with a masked-LM head or classification heads
 
@@ -27,8 +26,14 @@ from .config import Sizes
 from .encoder import Vocabulary
 from .encoder_with_heads import ENCODERS, EncoderWithHeads
 from .hat import ENCODER_DECODERS, EncoderDecoder
+from .headed_encoder import HeadedEncoder
 
 NETWORKS: dict[str, Any] = ENCODER_DECODERS | {name: encoder.config_class for name, encoder in ENCODERS.items()}
+
+
+def register_encoder(name: str, encoder: type[HeadedEncoder]) -> None:
+    """Makes an encoder-only network known under a name."""
+    ENCODERS[name], NETWORKS[name] = encoder, encoder.config_class
 
 
 @as_in_python()
@@ -75,3 +80,6 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         if stored := [known[name] for name in shared if name in known]:
             known |= dict.fromkeys(shared, stored[0])
     model.load_state_dict(known)
+
+
+from ..units import network as _units  # noqa: E402, F401 - registers the network over units, which needs this module

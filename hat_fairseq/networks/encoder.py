@@ -29,6 +29,8 @@ from ..modules.layers import EncoderLayer, run_in_parts, run_layer
 from ..modules.sliding_window import global_tokens
 from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig, parse_layers
 
+UNLIMITED = 2**31 - 1  # tokens of a document that an encoder takes at most
+
 
 @dataclass(frozen=True)
 class Vocabulary:

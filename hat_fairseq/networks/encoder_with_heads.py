@@ -15,16 +15,12 @@ from ..modules.embedding import initialise
 from ..modules.heads import LinearMaskedLMHead, MaskedLMHead
 from .encoder import EncoderOut, Vocabulary
 from .ernie_sparse import ErnieSparseEncoder
-from .evidence import EvidenceEncoder
 from .headed_encoder import HeadedEncoder
 from .hierarchical_transformer import HierarchicalTransformerEncoder
 from .roberta import HatRobertaEncoder
-from .units import UnitsEncoder
 
 ENCODERS: dict[str, type[HeadedEncoder]] = {
     "hat_roberta": HatRobertaEncoder,
-    "hat_units": UnitsEncoder,
-    "hat_evidence": EvidenceEncoder,
     "ernie_sparse": ErnieSparseEncoder,
     "hierarchical_transformer": HierarchicalTransformerEncoder,
 }
@@ -104,10 +100,11 @@ class EncoderWithHeads(nn.Module):
             inner_dim: channels of its hidden layer; the model's by default.
             level: one of `modules.heads.LEVELS`.
         Raises:
-            ValueError: a level that is unknown, or that the encoder does not have; a name that torch cannot give to a
-                module.
+            ValueError: a level that is unknown, that the encoder does not have, or that excludes other heads; a name
+                that torch cannot give to a module.
         """
         heads = self.classification_heads
+        self.core.check_levels({level, *(str(head.level) for other, head in heads.items() if other != name)})
         if name not in heads and (not name or "." in name or hasattr(heads, name)):
             raise ValueError(f"a head cannot be called {name!r}: torch has no module of this name; choose another one")
         head = self.core.head(num_classes, inner_dim, level)

@@ -3,6 +3,7 @@
 Legend: B documents, T tokens, N markers (or paragraphs) of the document with most, C channels, K classes.
 """
 
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, ClassVar
 
 import torch
@@ -21,17 +22,36 @@ class HeadedEncoder(Encoder):
         named_as_roberta: its tensors have the names of fairseq's RoBERTa, `encoder.sentence_encoder.`.
         has_masked_lm: a model begins with a masked-LM head, which the first classification head replaces.
         reads_first_token: the state of a document is that of its first token.
+        of_units: it encodes each turn or sentence by itself, and its heads read vectors of these (`units`).
+        no_choices: why it has no head for choices, if it has none.
         lm_head: of an encoder that is not named as RoBERTa.
     """
 
     named_as_roberta: ClassVar[bool] = True
     has_masked_lm: ClassVar[bool] = True
+    of_units: ClassVar[bool] = False
+    no_choices: ClassVar[str] = ""
     reads_first_token: Any
     lm_head: nn.Module | None
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
         """Builds a classification head for states of one of `LEVELS`; ValueError for one that the encoder lacks."""
         raise NotImplementedError
+
+    def check_levels(self, levels: Set[str]) -> None:
+        """Raises ValueError for heads of these `LEVELS` that cannot stand beside each other."""
+
+    def open_store(self) -> None:
+        """Opens the file in which a training keeps what the encoder computes, if it keeps something."""
+
+    def save_vectors(self) -> None:
+        """Saves what is new in that file."""
+
+    def read_training_data(self, heads: Iterable[Any], dataset: Any) -> None:
+        """Tells new heads what they know of a dataset of `tasks` before a training begins."""
+
+    def after_validation(self, heads: Iterable[Any], sums: Mapping[str, Any]) -> None:
+        """Tells heads the meters of a validation, by name."""
 
     def initialise_head(self, head: nn.Module) -> None:
         """Gives a new head its initial weights."""

@@ -28,7 +28,7 @@ from ..data.kinds.sequences import BYTES
 from ..data.options import Options
 from ..data.printed import aligned
 from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
-from ..networks.units import UNLIMITED
+from ..networks.encoder import UNLIMITED
 from ..recipes import build, files
 from ..register import register
 from .memory import Updates
@@ -186,7 +186,8 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
     if isinstance(kind, LabelledKind):
         tokens[:, 1] = dictionary.eos()  # after a question
-        gold = torch.tensor([target_of(kind, source, int(tokens[0].eq(dictionary.bos()).sum()))] * documents)
+        size = kind.target_size(source, int(tokens[0].eq(dictionary.bos()).sum()))
+        gold = torch.zeros((documents, size) if size else documents, dtype=torch.long)
     elif kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
         if task.role_dictionary is not None:
@@ -195,13 +196,6 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
         gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     counts = {"nsentences": documents, "ntokens": gold.numel() if kind.has_target else tokens.numel()}
     return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **counts}
-
-
-def target_of(kind: LabelledKind, tokens: int, markers: int) -> int | list[int]:
-    """Returns a target of a row of so many tokens and markers."""
-    sizes = {kinds.EvidenceKind: 2 * markers, kinds.SegmentKind: markers, kinds.WordKind: tokens}
-    sizes |= {kinds.DocumentQuestionKind: 4, kinds.QuestionKind: 2}
-    return next(([0] * size for each, size in sizes.items() if isinstance(kind, each)), 0)
 
 
 def longest_document(

@@ -14,8 +14,6 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ..networks.units import UnitsEncoder
-
 VALUE_NEEDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
 
@@ -38,8 +36,9 @@ class Updates:
         dtype = torch.float16 if common.fp16 else torch.bfloat16 if half else torch.float32
         with self._memory.fake, self._memory as memory:
             self.model, self._criterion = task.build_model(cfg.model).train(), task.build_criterion(cfg.criterion)
+            module: Any
             for module in self.model.modules():
-                if isinstance(module, UnitsEncoder):
+                if getattr(module, "of_units", False):
                     module.cache = None  # of vectors, which are those of real weights
             memory.device = torch.device("cpu" if common.cpu else "cuda:0")
             for tensor in (*self.model.parameters(), *self.model.buffers()):

@@ -9,8 +9,9 @@ from typing import Any
 
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
-from hat_fairseq.scoring import bleu, evidence_score, label_baselines, labels, page_qa, qa, rouge
+from hat_fairseq.scoring import bleu, label_baselines, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Output
+from hat_fairseq.units import score as evidence_score
 
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
 TARGETS = ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files "

@@ -14,7 +14,7 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.baselines import OF_DOCUMENTS, OF_SEGMENTS, Fitted, LabelledDocument, baselines
 from hat_fairseq.scoring.report import Interval, bootstrap_mean
 
-VECTORS = "hat_fairseq.inference.unit_vectors"  # which needs torch, and imports this part of the package
+VECTORS = "hat_fairseq.units.unit_vectors"  # which needs torch, and imports this part of the package
 FEW = 5  # documents of a label
 NAMES = {**OF_DOCUMENTS, **OF_SEGMENTS}
 

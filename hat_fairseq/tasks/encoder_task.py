@@ -22,21 +22,16 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import TASK_REGISTRY, FairseqTask, register_task
 from omegaconf import MISSING
 
-from ..criterions.evidence import SUMS, choose
 from ..data.dictionary import LABELS_FINGERPRINT, label_of
 from ..data.files import at
 from ..data.ids import read_ids
 from ..data.kinds import KINDS, ChoiceKind, LabelledKind
-from ..data.kinds.evidence import EVIDENCE, EvidenceKind
 from ..data.manifest import check_files, truncation
-from ..data.vector_file import VectorFile
 from ..models.adapting import fingerprint
 from ..models.encoder_model import EncoderModel
-from ..models.fit_words import fit_unit_words, fit_words
-from ..networks.units import NO_CHOICES, UNLIMITED, UnitsEncoder
-from .evidence_dataset import EvidenceDataset
+from ..networks.encoder import UNLIMITED
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline, too_long
-from .row_dataset import RowDataset
+from .row_dataset import DATASETS, RowDataset
 
 logger = logging.getLogger(__name__)
 
@@ -112,8 +107,8 @@ class EncoderTask(PluginTask, FairseqTask):
                 f"the task {self.cfg._name} needs an encoder with classification heads (--arch hat_roberta_base, "
                 f"hierarchical_transformer_base_4096, ...), not {type(model).__name__}"
             )
-        if isinstance(model.core, UnitsEncoder) and isinstance(self.kind, ChoiceKind):
-            raise ValueError(f"--kind choice: {NO_CHOICES}")
+        if model.core.no_choices and isinstance(self.kind, ChoiceKind):
+            raise ValueError(f"--kind choice: {model.core.no_choices}")
         for name, (level, num_classes) in self.heads().items():
             model.register_classification_head(name, num_classes=num_classes, level=level)
         if self.labels:
@@ -122,8 +117,8 @@ class EncoderTask(PluginTask, FairseqTask):
             head.register_buffer(LABELS_FINGERPRINT, fingerprint(self.label_dictionary))
         if model.core.max_tokens == UNLIMITED:  # --max-positions is that of a segment alone
             self.cfg.max_positions = None
-        if isinstance(model.core, UnitsEncoder) and model.core.config.vectors and not from_checkpoint:
-            model.core.store = VectorFile(model.core.config.vectors)
+        if not from_checkpoint:
+            model.core.open_store()
         model.heads_must_load = from_checkpoint
         self._model = model
         return model
@@ -138,18 +133,18 @@ class EncoderTask(PluginTask, FairseqTask):
     def begin_epoch(self, epoch: int, model: Any) -> None:
         """Begins an epoch, as fairseq's hook; vectors that are new since then are saved."""
         super().begin_epoch(epoch, model)
-        save_vectors(model)
+        model.core.save_vectors()
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
         """Begins a validation, as fairseq's hook; vectors that are new since then are saved."""
         super().begin_valid_epoch(epoch, model)
-        save_vectors(model)
+        model.core.save_vectors()
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
-        """Keeps in the model, as fairseq's hook after each subset, the best thresholds for evidence in `valid`."""
-        save_vectors(model)
-        if SUMS[0] in aggregator and self._split == "valid":
-            choose({name: aggregator[name].sum for name in SUMS}, model.classification_head(EVIDENCE))
+        """Lets the model keep, as fairseq's hook after each subset, what it learns from figures of `valid`."""
+        model.core.save_vectors()
+        if self._split == "valid":
+            model.core.after_validation(model.classification_heads.values(), aggregator)
 
     # Data
 
@@ -172,24 +167,12 @@ class EncoderTask(PluginTask, FairseqTask):
         self._check_lengths(rows, f"{data}, {split}")
         labels = self._load_labels(split, len(rows), combine)
         chunks = read_ids(data / f"{split}.ids") if self.kind.joins_rows else None
-        dataset = EvidenceDataset if isinstance(self.kind, EvidenceKind) else RowDataset
+        dataset = DATASETS.get(self.kind.name, RowDataset)
         self.datasets[split] = dataset(
             self.kind, rows, self.dictionary.pad(), labels, self.label_dictionary, split, chunks
         )
         if split == "train" and self._model is not None:
-            self._read_training_data(self.datasets[split])
-
-    def _read_training_data(self, dataset: Any) -> None:
-        """Sets what heads know of the training data before a training begins: rare questions, and words of labels."""
-        assert self._model is not None
-        heads: Any = self._model.classification_heads
-        for head in heads.values():
-            if isinstance(dataset, EvidenceDataset):
-                head.count_questions(dataset.questions())
-            elif getattr(head, "words", None) is not None and dataset.labels is not None:
-                samples = [dataset[index] for index in range(len(dataset))]
-                fit: Any = fit_unit_words if head.level == "segment" else fit_words
-                fit(head.words, [each["tokens"][0] for each in samples], [each["target"] for each in samples])
+            self._model.core.read_training_data(self._model.classification_heads.values(), self.datasets[split])
 
     def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
@@ -237,12 +220,6 @@ class EncoderTask(PluginTask, FairseqTask):
 
     def filter_indices_by_size(self, indices: np.ndarray, *unused: Any) -> np.ndarray:
         return indices  # rows were checked when they were loaded, and samples of several rows are longer
-
-
-def save_vectors(model: Any) -> None:
-    """Saves the new vectors of a frozen encoder of units in the file of `--vectors`."""
-    if isinstance(model.core, UnitsEncoder) and model.core.cache is not None:
-        model.core.cache.save()
 
 
 def register_tasks() -> None:

@@ -117,6 +117,9 @@ class RowDataset(FairseqDataset):
         }
 
 
+DATASETS: dict[str, type[RowDataset]] = {}  # of the kinds that have one of their own, by their name
+
+
 def _collate_targets(targets: Sequence[Any]) -> Tensor:
     """Joins targets to (B,), or to (B, N) padded with `IGNORED`."""
     if not isinstance(targets[0], list):

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..data.dictionary import SPECIAL, fingerprint
 from ..data.tokenizer_bpe import MASK, TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
-from ..networks.units import HatUnitsConfig
+from ..networks import NETWORKS
 from . import roberta
 from .rename import Converted, nearest_architecture
 
@@ -125,7 +125,7 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     longest = ["--max-positions", str(LONGEST)]
     decoder = {size.replace("encoder", "decoder"): value for size, value in sizes.items() if size.startswith("encoder")}
     own = config["max_position_embeddings"] - roberta.UNUSED_POSITIONS
-    shorter = ["--segment-length", str(own)] if own < HatUnitsConfig.segment_length else []
+    shorter = ["--segment-length", str(own)] if own < NETWORKS["hat_units"].segment_length else []
     return [
         flat,
         [*flat[:-2], *longest, "--extend-positions", "tile", "--encoder-attention", "window"],

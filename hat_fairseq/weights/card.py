@@ -15,8 +15,7 @@ from ..data.language import base_language
 from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..model_folder import CARD
-from ..modules.words import Words
-from ..networks.units import UNLIMITED
+from ..networks.encoder import UNLIMITED
 from .trained import Trained
 
 TABLE = "| | |\n|---|---|\n"  # the head of that of the facts
@@ -105,7 +104,7 @@ class EarlierCard:
 
 def words_of(model: Any) -> str | None:
     """Says how many terms of the training documents a head for labels knows; None for another model."""
-    counts = [int(module.fitted) for module in model.modules() if isinstance(module, Words)]
+    counts = [int(module.fitted) for module in model.modules() if hasattr(module, "fitted")]
     return f"{sum(counts):,} terms of its training documents" if any(counts) else None
 
 

@@ -82,7 +82,7 @@ def local_path(path: str) -> str:
     if path == DEMO_NAME and not Path(path).exists():
         return str(DEMO)
     if path == MEETING_NAME and not Path(path).exists():
-        from .meeting import assembled
+        from ..units.meeting import assembled
 
         return str(assembled())
     match = NAME.fullmatch(path)

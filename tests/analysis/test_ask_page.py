@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hat_fairseq.analysis.ask import Asked, ask_page
-from hat_fairseq.inference.answers import Line, Passage, Question
+from hat_fairseq.units.answers import Line, Passage, Question
+from hat_fairseq.units.ask_page import Asked, ask_page
 
 BAD = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 1'><!-- {script}{data}"
 THRESHOLD = 0.5

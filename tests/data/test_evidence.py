@@ -19,9 +19,15 @@ from invisible import INVISIBLE
 
 from hat_fairseq import cli
 from hat_fairseq.data.bpe import LearnedBpe
-from hat_fairseq.data.kinds import Evidence
-from hat_fairseq.data.kinds.evidence import (
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Answer, Record, Turn
+from hat_fairseq.data.records_json import read_records, record_from_json, record_to_json
+from hat_fairseq.data.rows import Row
+from hat_fairseq.data.text import is_blank, normalise
+from hat_fairseq.units.evidence import (
     Decision,
+    Evidence,
     EvidenceKind,
     EvidenceOptions,
     Threshold,
@@ -30,12 +36,6 @@ from hat_fairseq.data.kinds.evidence import (
     units_of,
     units_of_row,
 )
-from hat_fairseq.data.options import Settings
-from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.record import Answer, Record, Turn
-from hat_fairseq.data.records_json import read_records, record_from_json, record_to_json
-from hat_fairseq.data.rows import Row
-from hat_fairseq.data.text import is_blank, normalise
 
 BPE = LearnedBpe.learn(["PM: we will make it of rubber . who wants a button ? the button is yellow . Goodbye"], 60)
 QUESTIONS = ("who wants a button ?", "the button is yellow")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hat_fairseq.data.vector_file import VectorFile
+from hat_fairseq.units.vector_file import VectorFile
 
 ENCODER = b"digest of an encoder"
 VECTORS = {bytes([number] * 16): np.full((number, 4), number / 8, np.float16) for number in (1, 3, 2)}

@@ -9,7 +9,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.kernels import cpu_precisions
-from hat_fairseq.models.fit_words import fit_words
+from hat_fairseq.units.fit_words import fit_words
 
 transformers = pytest.importorskip("transformers", reason="make setup")
 peft = pytest.importorskip("peft", reason="make setup")

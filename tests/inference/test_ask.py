@@ -19,11 +19,11 @@ from fine_tuned import FineTuned
 
 import hat_fairseq
 from hat_fairseq import cli
-from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.data.record import Turn
-from hat_fairseq.inference.ask import read_words
 from hat_fairseq.inference.loading import load
+from hat_fairseq.units.ask import read_words
+from hat_fairseq.units.evidence import Evidence
 
 TURNS = [
     ("Ann Lee", "Good morning."),
@@ -450,7 +450,7 @@ def test_words_that_are_missing(words: list[str], message: str) -> None:
 def test_meeting_is_the_default(model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     path = write_formats(tmp_path)["m.txt"]
     expected = ask_json(model, path, capsys, *QUESTIONS)
-    monkeypatch.setattr("hat_fairseq.inference.ask.MEETING_NAME", str(model.checkpoint))
+    monkeypatch.setattr("hat_fairseq.units.ask.MEETING_NAME", str(model.checkpoint))
     flags = ["--data", model.data, "--device", "cpu", "--precision", "fp32", "--json"]
     assert hat("ask", path, *QUESTIONS, *flags) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == expected
@@ -478,7 +478,7 @@ def test_a_file_that_appears_meanwhile_is_kept(
         out.write_text("mine")
         return load(*args)
 
-    monkeypatch.setattr("hat_fairseq.inference.ask.load", load_slowly)
+    monkeypatch.setattr("hat_fairseq.units.ask.load", load_slowly)
     assert f"{flag} {out} exists" in refusal(*words(model, path, "Why?", flag, out))
     assert out.read_text() == "mine" and capsys.readouterr().out == ""
     assert hat(*words(model, path, "Why?", flag, out, "--overwrite")) == 0 and out.read_text() != "mine"

@@ -12,7 +12,7 @@ from fine_tuned import FineTuned
 from warm import WarmPython
 
 from hat_fairseq.data.files import read_json
-from hat_fairseq.networks.units import UnitsEncoder
+from hat_fairseq.units.network import UnitsEncoder
 
 WORDS = ["ein", "zwei", "drei", "vier", "fünf", "sechs"]
 

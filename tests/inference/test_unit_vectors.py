@@ -13,10 +13,10 @@ from fine_tuned import spread, write_meetings
 from warm import WarmPython
 
 from hat_fairseq.inference.loading import Loaded, load
-from hat_fairseq.inference.unit_vectors import cosines_of
 from hat_fairseq.networks.encoder import Encoder
-from hat_fairseq.scoring.evidence_rules import MEANS_WITHIN, RULES, passages_of
-from hat_fairseq.scoring.evidence_score import read_references
+from hat_fairseq.units.rules import MEANS_WITHIN, RULES, passages_of
+from hat_fairseq.units.score import read_references
+from hat_fairseq.units.unit_vectors import cosines_of
 
 QUESTIONS = ["What should it be made of?", "Who presents the prototype?"]
 

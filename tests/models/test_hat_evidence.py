@@ -16,7 +16,8 @@ from minilm import MINILM, needs_minilm
 from unit_tokens import EOS, contexts, drawn, evidence_model, keeping, padded, row, vector
 
 import hat_fairseq
-from hat_fairseq.criterions.evidence import (
+from hat_fairseq.units import vector_cache
+from hat_fairseq.units.criterion import (
     ANSWERS,
     BINS,
     MARGINS,
@@ -27,12 +28,11 @@ from hat_fairseq.criterions.evidence import (
     f1_by_threshold,
     sums_of,
 )
-from hat_fairseq.data.kinds.evidence import EvidenceKind
-from hat_fairseq.data.vector_file import VectorFile
-from hat_fairseq.modules.evidence import OUTPUTS
-from hat_fairseq.networks import vector_cache
-from hat_fairseq.networks.vector_cache import VectorCache
-from hat_fairseq.tasks.evidence_dataset import EvidenceDataset
+from hat_fairseq.units.dataset import EvidenceDataset
+from hat_fairseq.units.evidence import EvidenceKind
+from hat_fairseq.units.evidence_head import OUTPUTS
+from hat_fairseq.units.vector_cache import VectorCache
+from hat_fairseq.units.vector_file import VectorFile
 
 
 def test_each_turn_has_the_mean_of_its_tokens_alone_and_in_context() -> None:

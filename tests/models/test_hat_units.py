@@ -19,8 +19,8 @@ from unit_tokens import contexts, drawn, keeping, padded, vector
 from hat_fairseq import hf
 from hat_fairseq.analysis.recording import Recorder
 from hat_fairseq.criterions.labels import DocumentLabels
-from hat_fairseq.models.fit_words import fit_words
-from hat_fairseq.networks.units import LITTLE_PADDING, MOST_PADDING, TOKENS_OF_BATCH, batches_of
+from hat_fairseq.units.fit_words import fit_words
+from hat_fairseq.units.network import LITTLE_PADDING, MOST_PADDING, TOKENS_OF_BATCH, batches_of
 from hat_fairseq.weights.trained import Trained
 
 BOS, PAD, EOS = 0, 1, 2

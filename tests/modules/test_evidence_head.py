@@ -10,10 +10,10 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.evidence import EvidenceHead, UnitsAndQuestions
 from hat_fairseq.modules.in_context import chunks_of, nearby_means
-from hat_fairseq.modules.unit_features import ROWS, best_nearby, smoothed
-from hat_fairseq.modules.units import UnitSizes
+from hat_fairseq.units.evidence_head import EvidenceHead, UnitsAndQuestions
+from hat_fairseq.units.features import ROWS, best_nearby, smoothed
+from hat_fairseq.units.layers import UnitSizes
 
 WORDS, WIDTH = 30, 12
 LAYOUTS = [("N|D", 3), ("N", 1), ("D|N|N", 40), ("D", 12)]

@@ -6,11 +6,11 @@ import units_reference
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models import fit_words as fitting
-from hat_fairseq.models.fit_words import fit_unit_words, fit_words
-from hat_fairseq.modules.unit_heads import DocumentHead, UnitHead, mean_of_probabilities
-from hat_fairseq.modules.units import UnitSizes
-from hat_fairseq.modules.words import BITS, FILLER, UnitWords, Words, neighbours_of, terms_of, units_of
+from hat_fairseq.units import fit_words as fitting
+from hat_fairseq.units.fit_words import fit_unit_words, fit_words
+from hat_fairseq.units.heads import DocumentHead, UnitHead, mean_of_probabilities
+from hat_fairseq.units.layers import UnitSizes
+from hat_fairseq.units.words import BITS, FILLER, UnitWords, Words, neighbours_of, terms_of, units_of
 
 WIDTH, CLASSES = 12, 3
 LAYOUTS = [("none", 1), ("N|D", 3), ("N", 1), ("D|N", 40)]

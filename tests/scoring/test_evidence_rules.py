@@ -9,19 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.data.language import words_of
-from hat_fairseq.scoring.evidence import average_precision, f1
-from hat_fairseq.scoring.evidence_baselines import (
-    Choice,
-    Reference,
-    Threshold,
-    baselines,
-    best_threshold,
-    choose,
-    references_of,
-)
-from hat_fairseq.scoring.evidence_rules import (
+from hat_fairseq.units.baselines import Choice, Reference, Threshold, baselines, best_threshold, choose, references_of
+from hat_fairseq.units.evidence import Evidence
+from hat_fairseq.units.rules import (
     ALL,
     MEANS_WITHIN,
     RULES,
@@ -38,6 +29,7 @@ from hat_fairseq.scoring.evidence_rules import (
     smoothed,
     standardised,
 )
+from hat_fairseq.units.scores import average_precision, f1
 
 TEXT = "remote control button yellow rubber price meeting monday Größe цена 価格 what do they say about the"
 VOCABULARY = TEXT.split()

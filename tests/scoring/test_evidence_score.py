@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from commands import hat, read_lines, refusal, write_lines
 
-from hat_fairseq.scoring.evidence import ALL_FIGURES, ANSWER_FIGURES, FIGURES, LINE_FIGURES, auroc, false_alarms
-from hat_fairseq.scoring.evidence_rules import RULES
+from hat_fairseq.units.rules import RULES
+from hat_fairseq.units.scores import ALL_FIGURES, ANSWER_FIGURES, FIGURES, LINE_FIGURES, auroc, false_alarms
 
 Line = dict[str, Any]
 TEXT = "remote control button yellow rubber wood price market meeting monday design user battery"

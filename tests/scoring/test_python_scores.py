@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from commands import REPOSITORY, write_lines
 
-from hat_fairseq.data.kinds.evidence import Evidence
-from hat_fairseq.scoring import bleu, evidence
-from hat_fairseq.scoring.evidence import Found
-from hat_fairseq.scoring.evidence_baselines import baselines, references_of
+from hat_fairseq.scoring import bleu
 from hat_fairseq.scoring.labels import classification
 from hat_fairseq.scoring.official import PageAnswer
 from hat_fairseq.scoring.page_qa import Prediction, natural_questions, tydi_qa
 from hat_fairseq.scoring.qa import qa, squad, triviaqa
 from hat_fairseq.scoring.report import Signature
 from hat_fairseq.scoring.rouge import rouge
+from hat_fairseq.units import scores as evidence
+from hat_fairseq.units.baselines import baselines, references_of
+from hat_fairseq.units.evidence import Evidence
+from hat_fairseq.units.scores import Found
 
 PLAIN: dict[str, Any] = {"bootstrap_samples": 0}
 

@@ -1,6 +1,6 @@
 """The head of `hat_evidence` by its definition: loops over questions, units and tokens, in the type of its inputs.
 
-It shares nothing with the code but the numbers at the top of `modules.unit_features`, and reads parameters by name.
+It shares nothing with the code but the numbers at the top of `units.features`, and reads parameters by name.
 """
 
 import math

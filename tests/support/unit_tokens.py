@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from building import TINY_ENCODER, Vocabulary, build
 from torch import Tensor
 
-from hat_fairseq.data.vector_file import VectorFile
 from hat_fairseq.networks.encoder import Encoder
+from hat_fairseq.units.vector_file import VectorFile
 
 BOS, PAD, EOS = 0, 1, 2
 FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9"

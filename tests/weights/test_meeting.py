@@ -19,7 +19,8 @@ from hat_fairseq.data.checksums import Checksums
 from hat_fairseq.data.files import files_below
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.model_folder import WEIGHTS, check_files, read_tensors
-from hat_fairseq.weights import meeting, minilm
+from hat_fairseq.units import meeting
+from hat_fairseq.weights import minilm
 from hat_fairseq.weights.names import local_path
 
 TURNS = [("Ann", "Good morning, did you sleep well?"), ("Bob", "I did. Shall we begin with the budget?")]

@@ -5,7 +5,6 @@ from hat_fairseq.data.kind import KINDS, Kind, LabelledKind, Prediction, kind_of
 from hat_fairseq.data.kinds.choices import CandidateKind, Candidates, Choice, ChoiceKind
 from hat_fairseq.data.kinds.document_questions import DocumentQuestion, DocumentQuestionKind
 from hat_fairseq.data.kinds.documents import Document, DocumentKind
-from hat_fairseq.data.kinds.evidence import Evidence, EvidenceKind
 from hat_fairseq.data.kinds.labels import (
     ClassificationKind,
     LabelledSegments,
@@ -35,10 +34,11 @@ for _kind in (
     WordKind,
     QuestionKind,
     DocumentQuestionKind,
-    EvidenceKind,
     PretrainingKind,
     SequenceKind,
     ByteSequenceKind,
     BytePairKind,
 ):
     register_kind(_kind())
+
+from hat_fairseq.units import evidence as _evidence  # noqa: E402 - registers the kind of questions on units

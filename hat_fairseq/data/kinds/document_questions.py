@@ -170,6 +170,9 @@ class DocumentQuestionKind(QuestionKind):
         spans = span_logits(outputs["answer_span"], tokens)
         return {"span": spans, "paragraph": scores, "type": outputs["answer_type"].float()}
 
+    def target_size(self, tokens: int, markers: int) -> int:
+        return 4
+
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns first and last token of the short answer, number of the paragraph's marker, type; zeros for none."""
         text, markers = " ".join(label), int((tokens == BOS).sum())

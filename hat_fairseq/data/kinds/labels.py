@@ -123,6 +123,9 @@ class SegmentKind(ElementKind):
         row = encoder.row(prepared.record, [Part(marked(segments), at_markers(segments, range(len(segments))))])
         return [_with_elements(encoder, prepared.record, row, None)]
 
+    def target_size(self, tokens: int, markers: int) -> int:
+        return markers
+
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns a class for each `<s>`."""
         return class_numbers(label, int((tokens == BOS).sum()), classes)
@@ -159,6 +162,9 @@ class WordKind(ElementKind):
         ]
         row = encoder.row(prepared.record, [Part(*marked_pairs(encoder.segments(words, whole=True)))])
         return [_with_elements(encoder, prepared.record, row, NO_LABEL)]
+
+    def target_size(self, tokens: int, markers: int) -> int:
+        return tokens
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns a class for each token, or none."""

@@ -130,6 +130,9 @@ class QuestionKind(LabelledKind):
         """Returns the logits, by which the windows of a text are compared."""
         return logits
 
+    def target_size(self, tokens: int, markers: int) -> int:
+        return 2
+
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns first and last token of each answer, `0 0` for none."""
         if not label or len(label) % 2 or not all(word.isdigit() for word in label):

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.kinds.evidence import EvidenceKind, evidence_of, lines_of
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.scoring.evidence import EvidenceReport, Found, System, compare
-from hat_fairseq.scoring.evidence_baselines import Baseline, Reference, baselines, references_of
-from hat_fairseq.scoring.evidence_rules import RULES
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Signature
+from hat_fairseq.units.baselines import Baseline, Reference, baselines, references_of
+from hat_fairseq.units.evidence import EvidenceKind, evidence_of, lines_of
+from hat_fairseq.units.rules import RULES
+from hat_fairseq.units.scores import EvidenceReport, Found, System, compare
 
-VECTORS = "hat_fairseq.inference.unit_vectors"  # which needs torch, and imports this part of the package
+VECTORS = "hat_fairseq.units.unit_vectors"  # which needs torch, and imports this part of the package
 DOMAIN = "domain"  # a key of meta
 OF_VECTORS = tuple(name for name, rule in RULES.items() if rule.needs_vectors)
 

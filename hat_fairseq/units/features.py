@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .in_context import middles_of, nearby_means
+from ..modules.in_context import middles_of, nearby_means
 
 K1, B = 1.2, 0.75  # of BM25
 WORDS_WITHIN = (48, 128, 256, 512)  # tokens: standard deviations of the Gaussians over the scores of words

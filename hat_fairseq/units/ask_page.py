@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..analysis.template import fill
 from ..data.files import at
-from .template import fill
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Asked:
         unit: turn, sentence or line.
         judges: whether the model can say that nothing answers.
         texts: of the units; `speakers`, one for each or none; `starts`: their seconds, None where unknown, or none.
-        questions: of `inference.answers.Question`.
+        questions: of `units.answers.Question`.
     """
 
     document: str

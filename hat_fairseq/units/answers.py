@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..data.kinds.evidence import Evidence, EvidencePrediction, Unit, passages, raw_text
 from ..data.speakers import Said
-from .rows import Line as JsonLine
+from ..inference.rows import Line as JsonLine
+from .evidence import Evidence, EvidencePrediction, Unit, passages, raw_text
 
 Seconds = tuple[float | None, float | None]  # of a beginning and an end, None where unknown
 OPTIONAL = ("rank", "role", "time", "line_threshold", "closest")  # keys of JSON that are there only with a value

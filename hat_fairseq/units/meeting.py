@@ -13,13 +13,13 @@ from torch import Tensor
 from ..data.checksums import Checksums
 from ..data.dictionary import Dictionary
 from ..data.files import json_text, sha256_of
-from ..data.kinds.evidence import EvidenceKind
 from ..data.outputs import atomic_directory, waiting
 from ..data.pipeline import BPE_FILES
 from ..data.tokenizer_bpe import TokenizerBpe
 from ..model_folder import BIN, MANIFEST, WEIGHTS, check_files, read_tensors
-from . import bert, minilm, roberta
-from .hugging_face import read_config, read_weights, write_weights
+from ..weights import bert, minilm, roberta
+from ..weights.hugging_face import read_config, read_weights, write_weights
+from .evidence import EvidenceKind
 
 FOLDER = Path(__file__).resolve().parents[1] / "meeting_model"
 TOKENIZER = f"{BIN}/{BPE_FILES['tokenizer'][0]}"

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..data.dictionary import BOS, EOS
 from ..data.kind import IGNORED
-from ..data.kinds.evidence import OF_DOCUMENT, count_questions_and_units
-from .row_dataset import RowDataset
+from ..tasks.row_dataset import DATASETS, RowDataset
+from .evidence import EVIDENCE, OF_DOCUMENT, count_questions_and_units
 
 OTHERS = 2  # questions of other documents
 TRIES = 8  # to find a row of another document
@@ -74,6 +74,9 @@ class EvidenceDataset(RowDataset):
         others = questions - count_questions_and_units(own)[0]
         unknown = [OF_DOCUMENT, OF_DOCUMENT, *[IGNORED] * (2 * units)]
         return [*super().target(index, [own]), *unknown * others]
+
+
+DATASETS[EVIDENCE] = EvidenceDataset
 
 
 def _questions(tokens: Tensor) -> Sequence[Tensor]:

@@ -18,7 +18,7 @@ Encode = Callable[[list[Sequence[Ids]]], Iterable[Tensor]]
 
 
 class FrozenEncoder(Protocol):
-    """What the vectors are of: `networks.units.UnitsEncoder`."""
+    """What the vectors are of: `units.network.UnitsEncoder`."""
 
     config: Any
     embed_tokens: nn.Embedding
@@ -29,7 +29,7 @@ class FrozenEncoder(Protocol):
 
 
 class VectorStore(Protocol):
-    """Keeps (pieces, C) arrays of vectors in fp16 by the key of a text: `data.vector_file.VectorFile`."""
+    """Keeps (pieces, C) arrays of vectors in fp16 by the key of a text: `units.vector_file.VectorFile`."""
 
     def read(self, encoder: bytes, width: int) -> dict[bytes, Any]:
         """Returns the vectors of the encoder with this digest; ValueError for those of another width."""

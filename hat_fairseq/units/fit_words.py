@@ -1,4 +1,4 @@
-"""Fits the linear path over words (`modules.words`) to the training documents or units, before a training begins.
+"""Fits the linear path over words (`units.words`) to the training documents or units, before a training begins.
 
 The strength of the L2 penalty is chosen by cross-validation inside the training documents, by their log loss: the
 probabilities are averaged with those of the network, so they must be no more certain than they may be.
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..modules.words import LEAST, UnitWords, Words, neighbours_of, terms_of, units_of
 from ..threads import one_thread
+from .words import LEAST, UnitWords, Words, neighbours_of, terms_of, units_of
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +22,13 @@ FOLDS, MOST_DOCUMENTS = 3, 2_000  # of the cross-validation
 ITERATIONS = 300
 TOGETHER = 256  # documents whose terms are looked up at once
 MOST_UNITS = 50_000  # to which the regression of units is fitted; of more it reads some of each document
+
+
+def fit_head(head: Any, dataset: Any) -> None:
+    """Fits the words of a head for labels to a dataset of `tasks`."""
+    samples = [dataset[index] for index in range(len(dataset))]
+    fit: Any = fit_unit_words if head.level == "segment" else fit_words
+    fit(head.words, [each["tokens"][0] for each in samples], [each["target"] for each in samples])
 
 
 def fit_words(words: Words, documents: Sequence[Tensor], labels: Sequence[int]) -> None:

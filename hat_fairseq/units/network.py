@@ -13,7 +13,7 @@ Legend: B documents, T tokens, S questions and units of the document with most, 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, fields
@@ -26,19 +26,20 @@ from torch import Tensor, nn
 
 from ..kernels import AUTO, choose_precision, set_precision
 from ..modules.batch_layout import safe_padding_mask
-from ..modules.evidence import EvidenceHead, evidence_scores
 from ..modules.in_context import Ids, means_in_context
 from ..modules.layers import EncoderLayer
-from ..modules.unit_heads import DocumentHead, UnitHead
-from ..modules.units import NONE, UnitSizes
+from ..networks import register_encoder
+from ..networks.encoder import UNLIMITED, EncoderOut, Vocabulary, build_attentions
+from ..networks.roberta import RobertaConfig, RobertaEncoder
 from ..options import changed, option, options_of
-from .encoder import EncoderOut, Vocabulary, build_attentions
-from .roberta import RobertaConfig, RobertaEncoder
-from .vector_cache import VectorCache, VectorStore, digest_of
+from .evidence_head import EvidenceHead, evidence_scores
+from .heads import DocumentHead, UnitHead
+from .layers import NONE, UnitSizes
+from .vector_cache import VectorCache, digest_of
+from .vector_file import VectorFile
 
 logger = logging.getLogger(__name__)
 
-UNLIMITED = 2**31 - 1  # tokens of a document
 UNIT_VECTORS = ("alone", "context", "both")
 TOKENS_OF_BATCH = 4096  # that are encoded at once, padding included
 MOST_PADDING, LITTLE_PADDING = 0.1, 128  # the share of a batch that may be padding, and tokens that always may
@@ -72,6 +73,7 @@ class UnitsConfig(RobertaConfig):
         None, "with --freeze-encoder: keep the vectors for other trainings in this file (.npz)", needs="freeze_encoder"
     )
     own_options = ("segment_length",)
+    unlimited = True  # documents have any length
     training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
     of_heads: ClassVar[str]  # how the settings begin that no vector depends on
 
@@ -126,6 +128,7 @@ class UnitsEncoder(RobertaEncoder):
     has_questions: Any = False  # before the first `</s>` of a row, which a head of evidence says
     has_masked_lm = False
     reads_first_token = False
+    of_units, no_choices = True, NO_CHOICES
     config: UnitsConfig
 
     def __init__(self, config: UnitsConfig, vocabulary: Vocabulary) -> None:
@@ -133,7 +136,7 @@ class UnitsEncoder(RobertaEncoder):
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
         self.cache: VectorCache | None = None  # in a training, also for its validation
-        self.store: VectorStore | None = None  # of the cache; a task sets it for `--vectors`, and saves new vectors
+        self.store: VectorFile | None = None  # of the cache, for `--vectors`; a task opens it, and saves new vectors
         self.digest = b""  # of its settings and weights, once they are loaded
         self.register_load_state_dict_post_hook(forget_vectors)
         if config.freeze_encoder:
@@ -157,11 +160,40 @@ class UnitsEncoder(RobertaEncoder):
             self.cache = VectorCache(self.store)
         return self
 
-    def keep_vectors(self, store: VectorStore) -> VectorCache:
-        """Takes the vectors of a store in inference, and keeps new ones in it when the result is told to `save`."""
-        self.cache = VectorCache(store)
+    def keep_vectors(self, path: str) -> None:
+        """Takes the vectors of a file in inference; `save_vectors` adds new ones."""
+        self.cache = VectorCache(VectorFile(path))
         self.__dict__["in_training"] = self  # in place of a copy: its weights are those of inference already
-        return self.cache
+
+    def open_store(self) -> None:
+        if self.config.vectors:
+            self.store = VectorFile(self.config.vectors)
+
+    def save_vectors(self) -> None:
+        if self.cache is not None:
+            self.cache.save()
+
+    def read_training_data(self, heads: Iterable[Any], dataset: Any) -> None:
+        """Tells heads of evidence how rare questions are, and fits the words of heads for labels."""
+        from .fit_words import fit_head
+
+        for head in heads:
+            if head.level == EvidenceHead.level:
+                head.count_questions(dataset.questions())
+            elif head.words is not None and dataset.labels is not None:
+                fit_head(head, dataset)
+
+    def after_validation(self, heads: Iterable[Any], sums: Mapping[str, Any]) -> None:
+        """Keeps the best thresholds for evidence in its head."""
+        from .criterion import SUMS, choose
+
+        for head in heads:
+            if head.level == EvidenceHead.level and SUMS[0] in sums:
+                choose({name: sums[name].sum for name in SUMS}, head)
+
+    def check_levels(self, levels: Set[str]) -> None:
+        if EvidenceHead.level in levels and len(levels) > 1:
+            raise ValueError("a head of evidence reads questions before the units, so no other head can be beside it")
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> nn.Module:
         """Builds a head over turns or sentences; ValueError for a head of another level."""
@@ -348,3 +380,8 @@ def forget_vectors(encoder: UnitsEncoder, _: object) -> None:
     encoder.__dict__.pop("in_training", None)
     if encoder.cache is not None:
         encoder.cache.forget()
+
+
+register_encoder("hat_units", UnitsEncoder)
+
+from . import evidence_network as _former  # noqa: E402, F401 - registers its former name

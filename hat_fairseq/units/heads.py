@@ -1,7 +1,7 @@
 """Heads over the units of documents: the label of a document, and the label of each unit.
 
 The label of a document is computed from two means of its units: by the weights of gated attention, and the plain one.
-Beside this network stands a logistic regression over words (`modules.words`), because words and vectors know different
+Beside this network stands a logistic regression over words (`units.words`), because words and vectors know different
 things. The probabilities of a document are the means of those of the two paths. A training computes the loss of the
 network alone: the regression has seen the same documents and gives most of them the right label, so a loss of both
 would leave the network nothing to learn.
@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .gated_attention import GatedAttention
-from .units import SCALE, UnitLayers, UnitSizes, reset_parts
+from .layers import SCALE, UnitLayers, UnitSizes, reset_parts
 from .words import UnitWords, Words
 
 CHANNELS = 64  # of the gate, and of the hidden layer after the pooling
@@ -36,6 +36,7 @@ class DocumentHead(nn.Module):
     """
 
     level = "document"
+    own_init = True  # whatever `init` of the model says
 
     def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
         super().__init__()
@@ -88,6 +89,7 @@ class UnitHead(nn.Module):
     """Logits of the classes of units; `sizes`, `words`: as of `DocumentHead`."""
 
     level = "segment"
+    own_init = True  # whatever `init` of the model says
 
     def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
         super().__init__()

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .attention import FullAttention
-from .batch_layout import BatchLayout
-from .embedding import sines_and_cosines
-from .layers import EncoderLayer, LayerSizes
-from .sliding_window import SlidingWindowAttention
+from ..modules.attention import FullAttention
+from ..modules.batch_layout import BatchLayout
+from ..modules.embedding import sines_and_cosines
+from ..modules.layers import EncoderLayer, LayerSizes
+from ..modules.sliding_window import SlidingWindowAttention
 
 LAYERS = ("N", "D")
 NONE = "none"  # the layout without layers

@@ -19,17 +19,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..data.record import Record
-from ..data.vector_file import VectorFile
+from ..inference.loading import Loaded, load
+from ..inference.rows import encode_documents
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..modules.in_context import Ids, nearby_means
-from ..networks.units import UnitsEncoder
-from ..networks.vector_cache import VectorCache
-from ..scoring.evidence_baselines import Reference
-from ..scoring.evidence_rules import MEANS_WITHIN, chunk_numbers, passages_of
 from ..weights.names import local_paths
-from .loading import Loaded, load
-from .rows import encode_documents
+from .baselines import Reference
+from .network import UnitsEncoder
+from .rules import MEANS_WITHIN, chunk_numbers, passages_of
+from .vector_cache import VectorCache
+from .vector_file import VectorFile
 
 TOGETHER = 32  # documents whose sentences are sorted by length for little padding
 

@@ -29,9 +29,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from ..data.kinds.evidence import OF_DOCUMENT, count_questions_and_units
-from ..modules.evidence import OUTPUTS
-from .labels import LabelCriterion, percent
+from ..criterions.labels import LabelCriterion, percent
+from .evidence import OF_DOCUMENT, count_questions_and_units
+from .evidence_head import OUTPUTS
 
 THRESHOLDS = torch.arange(1, 100) / 100  # probabilities
 MARGINS = torch.arange(1, 61) / 10  # below the log-odds of the question's best unit

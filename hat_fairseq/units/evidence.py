@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS
-from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor
+from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor, register_kind
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
 from hat_fairseq.data.record import Answer, Record, Texts, Turn, as_sentences, roles_of, texts_of
@@ -209,6 +209,7 @@ class EvidenceKind(LabelledKind):
     num_scores = 1
     options = (TEXT, ROWS)
     keeps = "element"
+    verb = "ask"
     prediction_options = EvidenceOptions
 
     def check_texts(self, record: Any) -> None:
@@ -251,6 +252,20 @@ class EvidenceKind(LabelledKind):
             row.streams["label"] = [class_of(*pair, each.number) for pair in pairs for each in in_row]
         return [row]
 
+    def with_letters(self, prepared: Prepared) -> Prepared:
+        """Gives questions, and turns or sentences, the letters of each; roles before a turn have none."""
+        record: Any = prepared.record
+        *questions, document = prepared.texts
+        texts = [
+            text._replace(letters=[letter and (letter[0], number, letter[2]) for letter in text.letters or ()])
+            for number, text in enumerate(questions)
+        ]
+        if record.text is None:
+            units = [(number, len(prefix_of(record, number))) for number in with_text(record)]
+            letters = [letter and after(*units[letter[1] or 0], letter) for letter in document.letters or ()]
+            document = document._replace(letters=letters)
+        return replace(prepared, texts=[*texts, document])
+
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return tuple("with evidence" if each else "without evidence" for each in record.gold_value)
 
@@ -269,6 +284,9 @@ class EvidenceKind(LabelledKind):
 
     def scores(self, logits: Tensor) -> Tensor:
         return logits.sigmoid()
+
+    def target_size(self, tokens: int, markers: int) -> int:
+        return 2 * markers
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """Returns for each question 1 + N pairs: of the document, then of the units, as passage and as line.
@@ -313,6 +331,15 @@ class EvidenceKind(LabelledKind):
             for question, score in zip(questions, scores, strict=True)
         ]
         return EvidencePrediction(record.id, answers)
+
+
+register_kind(EvidenceKind())
+
+
+def after(number: int, prefix: int, letter: tuple[int, int | None, int]) -> tuple[int, int | None, int] | None:
+    """Returns a letter of a unit with its number and place without the prefix; None for one of the prefix."""
+    part, _, at = letter
+    return None if at < prefix else (part, number, at - prefix)
 
 
 def answer_of(record: Any, units: Sequence[Unit], question: str, scores: Array, decision: Decision) -> dict[str, Any]:

@@ -15,30 +15,31 @@ from os.path import exists, isfile  # False for a word that is too long to be a 
 from pathlib import Path
 from typing import BinaryIO
 
-from ..analysis.ask import Asked, ask_page
 from ..data.columns import Columns
 from ..data.files import json_lines, of_type
 from ..data.formats import STDIN
 from ..data.kinds import kind_of
-from ..data.kinds.evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction, raw_text, units_of_row
 from ..data.language import is_other_alphabet
 from ..data.options import Options
 from ..data.outputs import atomic_file, check_outputs
+from ..data.record import Turn
 from ..data.speakers import Said
 from ..data.text import is_blank
 from ..data.transcripts import Transcript, chosen_of, of_record, read_transcript
+from ..inference import command, jobs, reading
+from ..inference.labels import Predictor, refuse_nan
+from ..inference.loaded import Loaded
+from ..inference.loading import load, split_with, verb_of
+from ..inference.rows import encode_documents, logged_changes
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
 from ..options import options_of
 from ..suggestions import did_you_mean, unknown_flag
 from ..weights.names import MEETING_NAME, NAMES
-from . import command, jobs, reading
 from .answers import Answers, Document
+from .ask_page import Asked, ask_page
 from .ask_text import printed
-from .labels import Predictor, refuse_nan
-from .loaded import Loaded
-from .loading import load, split_with, verb_of
-from .rows import encode_documents, logged_changes
+from .evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction, raw_text, units_of_row
 
 WRITES_STDOUT = True  # with --out -
 PASSES_FLAGS_ON = True  # questions after an option, which argparse does not join with those before it
@@ -138,7 +139,7 @@ def main(args: argparse.Namespace) -> int:
     check_files(args)
     options = replace(EvidenceOptions(args.threshold, args.passages), most_passages=None)  # the page has all
     transcript = transcript_of(args)
-    record = transcript.record(args.questions)
+    record = with_questions(transcript, args.questions)
     reading.check_splitter([record], args.splitter)
     print(transcript.describe(), file=sys.stderr)
     if args.model == MEETING_NAME and is_other_alphabet([*args.questions, raw_text(record)]):
@@ -158,6 +159,14 @@ def main(args: argparse.Namespace) -> int:
     else:
         print("\n".join(printed(answers, transcript, args.passages)))
     return 0
+
+
+def with_questions(transcript: Transcript, questions: Sequence[str]) -> Evidence:
+    """Returns a transcript as a record with questions; ValueError for an empty question."""
+    if transcript.text is not None:
+        return Evidence(transcript.name, questions=tuple(questions), text=transcript.text)
+    turns = tuple(Turn(each.text, speaker=each.speaker) for each in transcript.said)
+    return Evidence(transcript.name, questions=tuple(questions), turns=turns)
 
 
 def answers_of(args: argparse.Namespace, record: Evidence, options: EvidenceOptions, transcript: Transcript) -> Answers:

@@ -1,8 +1,8 @@
 """Scores of the turns or sentences of a document for each question: passages, lines, and whether anything answers.
 
-A linear map of what words and vectors say (`modules.unit_features`) is the score with which a training begins. Beside
+A linear map of what words and vectors say (`units.features`) is the score with which a training begins. Beside
 it layers of an encoder read the states of all units for a question: products of the vectors of unit and question, the
-same features, and the place of the unit; the layers are those of `modules.units`. All questions are independent of each
+same features, and the place of the unit; the layers are those of `units.layers`. All questions are independent of each
 other. O(Q N^2).
 
 There are two scores of a unit: is it part of a passage about the question, and is it one of the lines that the answer
@@ -20,12 +20,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import unit_features
-from .batch_layout import BatchLayout
-from .embedding import sines_and_cosines
-from .in_context import Ids, middles_of
-from .unit_features import features_of_vectors, features_of_words, terms_of
-from .units import SCALE, UnitSizes, layers_over_units, places_of_units, reset_parts
+from ..modules.batch_layout import BatchLayout
+from ..modules.embedding import sines_and_cosines
+from ..modules.in_context import Ids, middles_of
+from . import features as unit_features
+from .features import features_of_vectors, features_of_words, terms_of
+from .layers import SCALE, UnitSizes, layers_over_units, places_of_units, reset_parts
 
 OUTPUTS = ("passage", "line")  # the scores of a unit
 RARE = -2.0  # the first bias of the scores: few units are evidence
@@ -62,6 +62,7 @@ class EvidenceHead(nn.Module):
     """
 
     level = "evidence"
+    own_init = True  # whatever `init` of the model says
     rarity: Tensor
     thresholds: Tensor
     relative: Tensor
@@ -121,7 +122,7 @@ class EvidenceHead(nn.Module):
         return torch.cat([self.document_proj(best).unsqueeze(1), scores], dim=1)
 
     def features(self, document: UnitsAndQuestions) -> Tensor:
-        """Computes the (Q, N, F) features of `modules.unit_features`, in fp32 at least, also in an autocast."""
+        """Computes the (Q, N, F) features of `units.features`, in fp32 at least, also in an autocast."""
         sizes, exact = document.sizes, torch.promote_types(document.contexts.dtype, torch.float32)
         questions, units = document.question_vectors.to(exact), document.unit_vectors.to(exact)
         with torch.autocast(sizes.device.type, enabled=False):

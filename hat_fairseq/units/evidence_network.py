@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import nn
 
-from ..modules.evidence import EvidenceHead
+from ..networks import register_encoder
 from ..options import changed, option
-from .units import HatUnitsConfig, UnitsConfig, UnitsEncoder
+from .evidence_head import EvidenceHead
+from .network import HatUnitsConfig, UnitsConfig, UnitsEncoder
 
 
 @dataclass
@@ -38,3 +39,6 @@ class EvidenceEncoder(UnitsEncoder):
         if level != EvidenceHead.level:
             raise ValueError("hat_evidence is for data of --kind evidence; for others use --arch hat_units_*")
         return super().head(num_classes, inner_dim, level)
+
+
+register_encoder("hat_evidence", EvidenceEncoder)

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from hat_fairseq.data.kinds.evidence import (
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.text import EmptyDocumentError
+from hat_fairseq.units.evidence import (
     Evidence,
     EvidenceKind,
     EvidencePrediction,
@@ -21,11 +24,8 @@ from hat_fairseq.data.kinds.evidence import (
     passages,
     units_of,
 )
-from hat_fairseq.data.options import Settings
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.text import EmptyDocumentError
-from hat_fairseq.scoring.evidence import average_precision
-from hat_fairseq.scoring.evidence_rules import RULES, Cosines, Document, QuestionWords, Rule, as_probabilities
+from hat_fairseq.units.rules import RULES, Cosines, Document, QuestionWords, Rule, as_probabilities
+from hat_fairseq.units.scores import average_precision
 
 THRESHOLDS = 200  # that are tried, of each form
 
