@@ -122,39 +122,9 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         adapt_state(state_dict, self)
 
 
-@register_model("hat_roberta")
-class HatRobertaModel(EncoderModel):
-    """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
-
-    encoder_class = ENCODERS["hat_roberta"]
-
-
-@register_model("hat_units")
-class HatUnitsModel(EncoderModel):
-    """RoBERTa over the turns or sentences of documents, and heads over their vectors."""
-
-    encoder_class = ENCODERS["hat_units"]
-
-
-@register_model("hat_evidence")
-class HatEvidenceModel(EncoderModel):
-    """The former name of `hat_units` with a head of evidence."""
-
-    encoder_class = ENCODERS["hat_evidence"]
-
-
-@register_model("ernie_sparse")
-class ErnieSparseModel(EncoderModel):
-    """RoBERTa with representative tokens (Liu et al. 2022)."""
-
-    encoder_class = ENCODERS["ernie_sparse"]
-
-
-@register_model("hierarchical_transformer")
-class HierarchicalTransformerModel(EncoderModel):
-    """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
-
-    encoder_class = ENCODERS["hierarchical_transformer"]
+for _name, _encoder in ENCODERS.items():  # classes of this module, as pickles name them
+    _class = f"{_encoder.__name__.removesuffix('Encoder')}Model"
+    globals()[_class] = register_model(_name)(type(_class, (EncoderModel,), {"encoder_class": _encoder}))
 
 
 def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
