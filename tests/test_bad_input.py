@@ -610,20 +610,6 @@ CHINESE = {"id": "a", "target": "天气很好。"}
 QUESTION = {"id": "a", "question": "?", "text": "Ann", "answers": []}
 ANSWER = {"id": "a", "answer": "x"}
 TRIVIA = [{**QUESTION, "id": name, "meta": {"triviaqa": {"question": "q", "answers": ["x"]}}} for name in "ab"]
-GOLD = {"long_answer": {"start_token": 0, "end_token": 2}, "short_answers": [], "yes_no_answer": "NONE"}
-META = {"candidates": [[0, 2, 0, 2]], "annotations": [GOLD]}
-PAGE = {"id": "1", "question": "?", "paragraphs": ["a b"]}
-NATURAL = {**PAGE, "meta": {"natural_questions": META}}
-TYDI = {**PAGE, "meta": {"tydi_qa": {"language": "thai", **META, "annotations": []}}}
-ANSWERED = {
-    "id": "1",
-    "type": "none",
-    "paragraph": 0,
-    "answer": "",
-    "start": None,
-    "paragraph_score": 0,
-    "answer_score": 0,
-}
 NUMBER = {"id": "a", "question": "?", "text": "x", "answers": [{"text": 3, "start": 0}]}
 IDS = "Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2"
 # Metric, references, hypotheses, more flags, and a part of the message.
@@ -660,13 +646,6 @@ SCORED: list[tuple[str, list[Any], list[Any], str, str]] = [
     ("qa", [{"id": "a", "question": "?", "text": "x"}], [ANSWER], "", "has no answers or annotations"),
     ("triviaqa", [QUESTION], [ANSWER], "", "meta of TriviaQA: expected a JSON object, found None"),
     ("triviaqa", TRIVIA, [ANSWER, {**ANSWER, "id": "b"}], "", "several answers to a question, none with a"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "id": "2"}], "", "h.jsonl lacks 1 of 1 ids, the first is '1'"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "paragraph": -1}], "", "h.jsonl:1: ... paragraph is -1"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "answer_score": "high"}], "", "h.jsonl:1: no prediction"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "paragraph": 5}], "", "h.jsonl:1: no prediction of hat predict for"),
-    ("natural_questions", [TYDI], [ANSWERED], "", "is not from natural_questions"),
-    ("tydi_qa", [TYDI], [ANSWERED], "", "no annotations: answers can be scored only"),
-    ("tydi_qa", [], [ANSWERED], "", "r.jsonl: no questions, so there is nothing to score"),
 ]  # fmt: skip
 SCORES = [
     score("rouge", [TARGET], DEEP, "", "in/h.jsonl: ... nested too deeply",

@@ -15,8 +15,6 @@ from hat_fairseq.scoring import bleu, evidence
 from hat_fairseq.scoring.evidence import Found
 from hat_fairseq.scoring.evidence_baselines import baselines, references_of
 from hat_fairseq.scoring.labels import classification
-from hat_fairseq.scoring.official import PageAnswer
-from hat_fairseq.scoring.page_qa import Prediction, natural_questions, tydi_qa
 from hat_fairseq.scoring.qa import qa, squad, triviaqa
 from hat_fairseq.scoring.report import Signature
 from hat_fairseq.scoring.rouge import rouge
@@ -108,18 +106,6 @@ def test_equal_no_answer_scores_are_taken_in_the_order_that_is_stated() -> None:
     assert squad(right, wrong, no_answer_scores=odds, **PLAIN).scores["best_exact"] == 100
     reverse = squad(right, wrong, no_answer_scores=odds, order=[1, 0], **PLAIN)
     assert reverse.scores["best_exact"] == 50
-
-
-def test_passages_and_short_answers() -> None:
-    right, other = PageAnswer((0, 4), frozenset({(1, 2)})), PageAnswer((5, 9), frozenset(), "yes")
-    predictions = [Prediction(right, 3.0, 2.0), Prediction(right, 1.0, 1.0), None]
-    golds = [[right, right], [other, other], [PageAnswer(None, frozenset())] * 2]
-    report = natural_questions(predictions[:2], golds[:2], **PLAIN)
-    assert report.scores["long"]["precision"] == 100 and report.scores["long"]["recall"] == 50
-    assert report.scores["short"]["f1"].mean == pytest.approx(200 / 3) and report.scores["short"]["threshold"] == 2
-    report = tydi_qa(predictions, golds, ["thai", "english", "thai"], **PLAIN)
-    assert list(report.scores["passage"]["languages"]) == ["english", "thai"]
-    assert report.scores["passage"]["f1"].mean == 100 and str(report.signature).startswith("TyDi QA, primary tasks | ")
 
 
 def test_evidence_of_several_systems() -> None:
