@@ -30,16 +30,15 @@ import benchmark_path  # noqa: F401 finds `study_table`
 import numpy as np
 import torch
 from study_table import series_of
+from vector_rules import RULES, cosines_of
 
 import hat_fairseq
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.vector_file import VectorFile
 from hat_fairseq.inference.labels import Predictor
-from hat_fairseq.inference.unit_vectors import cosines_of
 from hat_fairseq.networks.vector_cache import VectorCache
 from hat_fairseq.scoring.evidence import auroc, average_precision, f1, false_alarms
 from hat_fairseq.scoring.evidence_baselines import Reference, baselines, references_of
-from hat_fairseq.scoring.evidence_rules import RULES
 
 COLUMNS = ("system", "seed", "domain", "document", "figure", "sum", "count")
 OTHERS = 4
@@ -105,7 +104,7 @@ def rules(args: argparse.Namespace) -> Iterator[Row]:
             ):
                 if lines and args.out_of is not None:
                     continue
-                (result,) = baselines([name], own, others, questions=questions, cosines=on)
+                (result,) = baselines([RULES[name]], own, others, questions=questions, cosines=on)
                 print(f"{name}{', lines' * lines}: {result.chosen}", flush=True)
                 for reference, prediction in zip(own, result.predictions, strict=True):
                     yield from rows_of_units(name, "", reference, prediction.questions, lines)

@@ -48,6 +48,7 @@ from ask import COLUMNS, records_of
 from harness import RESULTS, device, peak_memory
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
+from vector_rules import OWN, chunk_numbers
 
 import hat_fairseq
 from hat_fairseq.data.dictionary import BOS, EOS
@@ -55,7 +56,7 @@ from hat_fairseq.inference.embed import Embedder, EmbedOptions
 from hat_fairseq.modules.in_context import means_in_context, nearby_means
 from hat_fairseq.scoring.evidence import average_precision
 from hat_fairseq.scoring.evidence_baselines import Reference, references_of
-from hat_fairseq.scoring.evidence_rules import OWN, Words, chunk_numbers
+from hat_fairseq.scoring.evidence_rules import Words
 
 TURNS, SECTIONS = "QMSum, average precision", "PubMed, nDCG@10"
 WIDTHS = {TURNS: (64, 128, 192, 256, 384, 512, 768, 1024), SECTIONS: (64, 128, 256, 512, 1024, 2048, 4096)}

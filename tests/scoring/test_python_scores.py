@@ -14,6 +14,7 @@ from hat_fairseq.data.kinds.evidence import Evidence
 from hat_fairseq.scoring import bleu, evidence
 from hat_fairseq.scoring.evidence import Found
 from hat_fairseq.scoring.evidence_baselines import baselines, references_of
+from hat_fairseq.scoring.evidence_rules import RULES
 from hat_fairseq.scoring.labels import classification
 from hat_fairseq.scoring.qa import qa, squad, triviaqa
 from hat_fairseq.scoring.report import Signature
@@ -161,7 +162,7 @@ def test_baselines_of_evidence_are_predictions() -> None:
     asked = ("What is the price?", "Which colour is it, yellow?")
     records = [Evidence("a", questions=asked, sentences=texts, evidence=((2,), (1,)))]
     references, skipped = references_of([*records, Evidence("b", questions=("?",), sentences=(" ",))])
-    (words,) = baselines(["bm25"], references, references)
+    (words,) = baselines([RULES["bm25"]], references, references)
     assert skipped == 1 and words.passages and words.passages.f1 == 1
     (prediction,) = words.predictions
     assert [each["passages"][0]["text"] for each in prediction.questions] == [texts[2], texts[1]]

@@ -88,7 +88,7 @@ MISTAKES = [
     ("bleu --tokenize nosuch", "unknown tokenizer 'nosuch'"),
     ("bleu --language nosuch-language", "nosuch-language"),
     ("squad --no-answer-threshold nan", "--no-answer-threshold must be a number"),
-    ("evidence --encoder meeting", "--encoder has no effect without --baselines"),
+    ("evidence --valid x.jsonl", "--valid has no effect without --baselines"),
     ("rouge --seed 1 --bootstrap-samples 0", "--seed has no effect"),
 ]
 
