@@ -1,6 +1,6 @@
 """fairseq's side of the encoder-only models.
 
-They are `hat_roberta`, `hat_units` with its former name `hat_evidence`, `ernie_sparse` and `hierarchical_transformer`.
+They are `hat_roberta`, `hat_units`, `ernie_sparse` and `hierarchical_transformer`.
 
 For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
 `sentence_prediction` and `sentence_ranking`. All start from fairseq's RoBERTa; `hat_roberta` with `--no-hierarchy`
@@ -18,7 +18,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from .adapting import ROBERTA, adapt_heads, adapt_state, config_of, declare, fingerprint, is_roberta, rename_old_layout
+from .adapting import ROBERTA, adapt_heads, adapt_state, declare, fingerprint, is_roberta, rename_old_layout
 from .hat_transformer import vocabulary
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
     @classmethod
     def read_config(cls, args: Namespace) -> Any:
-        """Reads the config from the flags of a run or of a checkpoint; see `config_of`."""
-        return config_of(cls.encoder_class.config_class, args)
+        """Reads the config from the flags of a run or of a checkpoint."""
+        return cls.encoder_class.config_class.from_args(args)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:

@@ -7,7 +7,7 @@ encoder.py      the base of all encoders
 hat.py          HAT, the encoder-decoder
 headed_encoder.py
                 the base of those with heads: what a head reads
-roberta.py, ernie_sparse.py, hierarchical_transformer.py, units.py, evidence.py
+roberta.py, ernie_sparse.py, hierarchical_transformer.py, units.py
                 one encoder-only network each: its config, and its encoder
 vector_cache.py vectors of units that are computed once
 encoder_with_heads.py

@@ -15,7 +15,6 @@ from ..modules.embedding import initialise
 from ..modules.heads import LinearMaskedLMHead, MaskedLMHead
 from .encoder import EncoderOut, Vocabulary
 from .ernie_sparse import ErnieSparseEncoder
-from .evidence import EvidenceEncoder
 from .headed_encoder import HeadedEncoder
 from .hierarchical_transformer import HierarchicalTransformerEncoder
 from .roberta import HatRobertaEncoder
@@ -24,7 +23,6 @@ from .units import UnitsEncoder
 ENCODERS: dict[str, type[HeadedEncoder]] = {
     "hat_roberta": HatRobertaEncoder,
     "hat_units": UnitsEncoder,
-    "hat_evidence": EvidenceEncoder,
     "ernie_sparse": ErnieSparseEncoder,
     "hierarchical_transformer": HierarchicalTransformerEncoder,
 }

@@ -93,7 +93,7 @@ TIED = {"tie_word_embeddings": True}
 HEADS = "heads for other tasks"
 POOLER = f"the pooler, {HEADS}"
 OF_ROBERTA = (*roberta.FLAT, *roberta.SEGMENTS)
-OF_BERT = (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_evidence_minilm", *bert.SEQ2SEQ)
+OF_BERT = (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_units_minilm", *bert.SEQ2SEQ)
 MODERNBERT = rotary.Rotary(
     rotary.MODERNBERT,
     ("hat_modernbert_base", "hat_modernbert_large"),

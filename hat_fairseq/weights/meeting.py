@@ -83,7 +83,7 @@ def write(out: Path, tensors: dict[str, Tensor], tokenizer: TokenizerBpe) -> Non
 
 def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:
     """Returns the tensors of MiniLM under the names of our RoBERTa, and its tokenizer."""
-    config = read_config(folder / "config.json", bert.FIXED, bert.REQUIRED, "hat_evidence")
+    config = read_config(folder / "config.json", bert.FIXED, bert.REQUIRED, "hat_units")
     tokenizer = bert.read_tokenizer(folder, config["vocab_size"])
     named = bert.BERT.named(read_weights(folder), config, tokenizer, [])
     return {own: tensor for own, (_, tensor) in named.items()}, tokenizer
