@@ -15,7 +15,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from harness import Facts, Job, forget_peak, peak_memory, process_of
-from hat_fairseq.data.kinds.evidence import Evidence
 from torch import Tensor
 
 from hat_fairseq.inference.loading import load
@@ -28,6 +27,7 @@ from hat_fairseq.modules.layers import run_layer
 from hat_fairseq.networks import NETWORKS, build
 from hat_fairseq.networks.config import ATTENTIONS, flags_of
 from hat_fairseq.recipes.labels import OF_TRAINING
+from hat_fairseq.units.evidence import Evidence
 
 CHUNK, AROUND = 512, 384  # tokens
 ALONE, CONTEXT, WINDOWED = "alone", "in context", f"context {AROUND}"

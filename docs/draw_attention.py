@@ -30,7 +30,6 @@ PICTURES = {
             "pooling_window": 16,
             "pooling_kernel": 5,
             "pooling_stride": 4,
-            "pooling_cells": "token",
         },
     ),
 }

@@ -8,6 +8,3 @@ hat predict checkpoints/natural_questions/checkpoint_best.pt data-bin/natural_qu
     --out results/natural_questions/valid.jsonl \
     --overwrite \
     --batch-size 4
-hat score natural_questions results/natural_questions/valid.jsonl \
-    --references data-bin/natural_questions/text/valid.jsonl \
-    --out results/natural_questions/valid.score.json

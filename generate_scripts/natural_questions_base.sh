@@ -9,6 +9,3 @@ hat predict checkpoints/natural_questions_base/checkpoint_best.pt data-bin/natur
     --out results/natural_questions_base/valid.jsonl \
     --overwrite \
     --batch-size 4
-hat score natural_questions results/natural_questions_base/valid.jsonl \
-    --references data-bin/natural_questions_base/text/valid.jsonl \
-    --out results/natural_questions_base/valid.score.json

@@ -8,6 +8,3 @@ hat predict checkpoints/tydi_qa/checkpoint_best.pt data-bin/tydi_qa \
     --out results/tydi_qa/valid.jsonl \
     --overwrite \
     --batch-size 4
-hat score tydi_qa results/tydi_qa/valid.jsonl \
-    --references data-bin/tydi_qa/text/valid.jsonl \
-    --out results/tydi_qa/valid.score.json

@@ -7,7 +7,6 @@ the packaged models and the architectures are listed.
 import argparse
 import json
 import math
-import re
 import struct
 import zipfile
 from argparse import Namespace
@@ -22,6 +21,7 @@ from .data.files import check_lfs, json_text, read_json
 from .data.pipeline import FILE_NAME, TextPipeline
 from .fairseq_commands import require_fairseq
 from .model_folder import CARD, ModelFolder, is_model_folder
+from .weights.read_card import Card
 
 MANIFEST = "manifest.json"
 DTYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}  # of weights; fingerprints are whole numbers
@@ -67,10 +67,10 @@ def catalogue() -> dict[str, list[Facts]]:
 
 def packaged(name: str, folder: str, use: str) -> Facts:
     """Returns what the card of a packaged model says, and the command that uses it."""
-    card = Path(__file__).with_name(folder).joinpath(CARD).read_text(encoding="utf-8")
-    architecture, parameters = row_of(card, "architecture, task") or "", row_of(card, "parameters") or ""
-    number = int(parameters.partition(" ")[0].replace(",", ""))
-    return {"name": name, "architecture": architecture.partition(",")[0], "parameters": number, "use": use}
+    facts = Card.read(Path(__file__).with_name(folder) / CARD).facts
+    number = int(facts["parameters"].partition(" ")[0].replace(",", ""))
+    architecture = facts["architecture, task"].partition(",")[0]
+    return {"name": name, "architecture": architecture, "parameters": number, "use": use}
 
 
 def tables_of(known: Mapping[str, Sequence[Facts]]) -> list[str]:
@@ -107,7 +107,7 @@ def folder_facts(path: Path) -> Facts:
     described, sizes = folder.description or {}, Counter[str]()
     for file in sorted(path.glob("*.safetensors")):
         sizes.update(tensors_of(file))
-    card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else ""
+    card = Card.read(path / CARD)
     names = ("max_source_positions", "max_target_positions")
     limits: dict[str, Any] = {name: described[name] for name in names if described.get(name, UNLIMITED) != UNLIMITED}
     return {
@@ -119,8 +119,8 @@ def folder_facts(path: Path) -> Facts:
         **parameters(sizes),
         "updates": folder.origin.record.get("updates"),
         **of_bin(folder.data, limits),
-        "trained on": row_of(card, "trained on"),
-        "licence": field_of(card, "license"),
+        "trained on": card.facts.get("trained on"),
+        "licence": card.fields.get("license"),
         "files": files_of(path),
     }
 
@@ -216,18 +216,6 @@ def files_of(folder: Path) -> dict[str, int]:
     """Returns the sizes of the files of a folder by their names in it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.stat().st_size for path in files}
-
-
-def row_of(card: str, name: str) -> str | None:
-    """Returns a fact of the table of a model card."""
-    match = re.search(rf"^\| {name} \| (.*) \|$", card, re.MULTILINE)
-    return match[1] if match else None
-
-
-def field_of(card: str, name: str) -> str | None:
-    """Returns a field of the front matter of a model card."""
-    match = re.match(rf"---\n(?:.*\n)*?{name}: (.*)\n(?:.*\n)*?---\n", card)
-    return match[1] if match else None
 
 
 def lines_of(facts: Facts) -> list[str]:

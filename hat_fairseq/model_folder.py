@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.dictionary import find_dictionary, read_labels
 from hat_fairseq.data.files import Fields, check_lfs
+from hat_fairseq.former import todays, todays_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,6 +96,8 @@ class ModelFolder:
         if "network" not in stated:
             return None
         description = {name: stated.get(name, default) for name, default in DESCRIPTION.items()}
+        description["settings"] = todays(description["network"], description["settings"])
+        description["network"] = todays_name(description["network"])
         if of_other_class and SAVED_BY_TRANSFORMERS in self.config:  # whose class does not know the description
             heads, classes = Fields(description["heads"], f"{self.config.where}: heads"), len(self._names()) or 2
             description["heads"] = {name: {**heads.get(name, dict), "classes": classes} for name in heads.record}

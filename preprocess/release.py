@@ -99,7 +99,7 @@ def read_table(path: Path, columns: Sequence[str], counts: Counter[str]) -> Iter
 
     Null is an empty text.
     """
-    with opened(path, columns, counts) as file:
+    with opened(path, counts) as file:
         for where, row in file.rows(keep_empty=True):
             if row.keys() != set(columns):
                 raise ValueError(f"{where}: expected {', '.join(columns)}, and this has {', '.join(row) or 'none'}")

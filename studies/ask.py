@@ -30,14 +30,18 @@ import benchmark_path  # noqa: F401 finds `study_table`
 import numpy as np
 import torch
 from study_table import series_of
+from vector_rules import RULES, cosines_of
 
 import hat_fairseq
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.units.baselines import Reference, baselines, references_of
-from hat_fairseq.units.rules import RULES
-from hat_fairseq.units.scores import auroc, average_precision, f1, false_alarms
-from hat_fairseq.units.unit_vectors import cosines_of
+from hat_fairseq.units.scores import (
+    auroc,
+    average_precision,
+    f1,
+    false_alarms,
+)
 from hat_fairseq.units.vector_cache import VectorCache
 from hat_fairseq.units.vector_file import VectorFile
 
@@ -105,7 +109,7 @@ def rules(args: argparse.Namespace) -> Iterator[Row]:
             ):
                 if lines and args.out_of is not None:
                     continue
-                (result,) = baselines([name], own, others, questions=questions, cosines=on)
+                (result,) = baselines([RULES[name]], own, others, questions=questions, cosines=on)
                 print(f"{name}{', lines' * lines}: {result.chosen}", flush=True)
                 for reference, prediction in zip(own, result.predictions, strict=True):
                     yield from rows_of_units(name, "", reference, prediction.questions, lines)

@@ -16,14 +16,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from torch import Tensor, nn
+from vector_rules import OWN, best_of_chunk, chunk_numbers
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.embedding import sines_and_cosines
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import SegmentAttention
-from hat_fairseq.units.criterion import average_precision
-from hat_fairseq.units.rules import OWN, best_of_chunk, chunk_numbers
 
 ALONE, QUESTIONS = "hat_evidence_minilm", "questions"  # names of vectors
 BOS, WIDTH, PARTS, UNREAD, FIRST = 0, 384, 20, -20.0, 512

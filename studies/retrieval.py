@@ -48,13 +48,14 @@ from ask import COLUMNS, records_of
 from harness import RESULTS, device, peak_memory
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
+from vector_rules import OWN, chunk_numbers
 
 import hat_fairseq
 from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.inference.embed import Embedder, EmbedOptions
 from hat_fairseq.modules.in_context import means_in_context, nearby_means
 from hat_fairseq.units.baselines import Reference, references_of
-from hat_fairseq.units.rules import OWN, Words, chunk_numbers
+from hat_fairseq.units.rules import Words
 from hat_fairseq.units.scores import average_precision
 
 TURNS, SECTIONS = "QMSum, average precision", "PubMed, nDCG@10"

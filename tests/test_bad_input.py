@@ -262,21 +262,13 @@ FILES = [
     mlm("train.json", '{\n "id": "a",\n "text": "x"\n}\n{\n "id": 3}', "train.json:5: id must be a string"),
     mlm("train.json", '[{"id": ' + DEEP, "train.json:1, item 1: it is nested too deeply"),
     mlm("train.jsonl", "{'id': 'a', 'text': 'x'}\n", "train.jsonl:1: not a JSON object"),
-    mlm("train.jsonl", '[{"id": "a", "text": "x"}]', "train.jsonl is JSON over several lines, or a list: end its name"),
-    mlm("train.ndjson", '{"id": "a",\n"text": "x"}', "train.ndjson is JSON over several lines, or a list"),
-    mlm("train.csv", '{"id": "a", "text": "x"}\n', "train.csv is JSON: end its name in .jsonl"),
-    mlm("train.csv", 'id,text\na,"a \\"b\\" c"\n', "train.csv:2: a backslash stands before a quotation mark"),
-    mlm("train.tsv", 'id\ttext\na\ta \\"b\\" c\n', "train.tsv:2: a backslash stands before a quotation mark"),
-    *(mlm("train.csv", f"id;text\na;{cell}\n", "the column 'text' has a printed list or object, ")
-      for cell in ("['a', 'b']", "[]", "['a' 'b'\t'c']", "array(['a'], dtype=object)", "[{'a': 1}]", "{'text': []}",
-                   "[1, 2, 3]", "[0.5 1.5]")),
+    mlm("train.jsonl", '[{"id": "a", "text": "x"}]', "train.jsonl:1: expected a JSON object, found [{"),
+    mlm("train.ndjson", '{"id": "a",\n"text": "x"}', "train.ndjson:1: not a JSON object"),
+    mlm("train.csv", '{"id": "a", "text": "x"}\n', "the split train has no documents (read in/train.csv)"),
+    mlm("train.csv", 'id,text\na,"a \\"b\\" c"\n', "train.csv:2: ',' expected after"),
     *(mlm(name, POINTER, f"{name} is a Git LFS pointer, not the file itself: run `git lfs pull`")
       for name in ("train.jsonl", "train.csv", "train.parquet", "train.arrow", "train.json.gz")),
     mlm("train.csv", '\nid;text\na;"x\n\ny"\nb;c;d\n', "train.csv:6: 3 columns instead of 2"),
-    mlm("train.csv", "id,text,\na,b,7\nc,d,x\n",
-        "train.csv:3: the column 'Unnamed: 2' has no name of its own, and 'x' is"),
-    mlm("train.csv", "id,text,\na,b,1\nc,d,0\n",
-        "train.csv:3: the column 'Unnamed: 2' has no name of its own, and '0' is"),
     mlm("train.csv", "article,headline\na,b\n", "renames it (KEY=article) or skips it (=article)"),
     mlm("train.csv", 'id,text\na,"b', "train.csv:2: unexpected end of data"),
     mlm("train.csv", "id,meta,text\na,b\n", "train.csv:2: 2 columns instead of 3"),
@@ -285,24 +277,23 @@ FILES = [
     mlm("train.parquet", "PAR1 id,text", "train.parquet: "),
     mlm("train.txt", "A text of one line.\n", "train.txt is plain text: write JSON lines or a table"),
     mlm("train.vtt", "WEBVTT\n", "train.vtt is WebVTT: write JSON lines or a table"),
-    mlm("train.json", "\x00\x01", "train.json is binary, or UTF-16 without a mark"),
-    mlm("train.docx", "PK\x03\x04", "a name that ends in .docx is of no format that is read, ... save it as text"),
-    mlm("train.xlsx", "PK\x03\x04", "a name that ends in .xlsx is of no format that is read, ... save it as .csv"),
+    mlm("train.jsonl", "\x00\x01", "train.jsonl is binary, or UTF-16 without a mark"),
+    mlm("train.docx", "PK\x03\x04", "a name that ends in .docx is of no format that is read, ... convert other files"),
     mlm("train.xyz", LINE, "a name that ends in .xyz is of no format that is read, which are .jsonl, .ndjson, .json"),
     mlm("train", LINE, "a name without an end is of no format that is read, ... end the name of a plain text in .txt"),
-    mlm("train.csv", "PK\x03\x04", "train.csv is a zip archive or an office document (.docx, .xlsx): unpack it"),
-    mlm("train.json", "<!DOCTYPE html>\n<html>", "train.json is XML or HTML (such as TTML or SAMI)"),
+    mlm("train.csv", "PK\x03\x04\x00", "train.csv is binary, or UTF-16 without a mark: it has null bytes"),
+    mlm("train.json", "<!DOCTYPE html>\n<html>", "train.json:1: not a JSON object"),
     mlm("train.jsonl", (LINE * 99).encode("utf-16"), "UTF-16; convert it"),
-    mlm("train.jsonl", (LINE * 99).encode("utf-16-le"), "UTF-16 without a mark (convert this to UTF-8 with iconv)"),
+    mlm("train.jsonl", (LINE * 99).encode("utf-16-le"), "train.jsonl is binary, or UTF-16 without a mark"),
     mlm("train.jsonl.gz", gzip.compress(LINE.encode() * 99)[:-9], "damaged gzip file"),
     mlm("train.jsonl.xz", lzma.compress(LINE.encode() * 99)[:-9], "damaged xz file"),
     mlm("train.jsonl.bz2", bz2.compress(LINE.encode() * 99)[:-9], "damaged bzip2 file"),
-    mlm("train.jsonl", gzip.compress(LINE.encode()), "is compressed with gzip: end its name in .gz, or unpack it"),
-    mlm("train.jsonl.gz", lzma.compress(LINE.encode()), "is compressed with xz: end its name in .xz, or unpack it"),
-    mlm("train.jsonl.bz2", LINE, "is no bzip2 file, as its name says"),
+    mlm("train.jsonl", gzip.compress(LINE.encode()), "train.jsonl is binary, or UTF-16 without a mark"),
+    mlm("train.jsonl.gz", lzma.compress(LINE.encode()), "train.jsonl.gz: damaged gzip file (Not a gzipped file"),
+    mlm("train.jsonl.bz2", LINE, "train.jsonl.bz2: damaged bzip2 file (Invalid data stream)"),
     mlm("train.jsonl.zst", pyarrow.Codec("zstd").compress(LINE.encode() * 99, asbytes=True)[:-9],
         "damaged Zstandard file"),
-    mlm("train.parquet.gz", gzip.compress(b"PAR1"), "is Parquet inside of gzip: unpack it"),
+    mlm("train.parquet.gz", gzip.compress(b"PAR1"), "train.parquet.gz is Parquet, compressed once more: unpack it"),
 ]  # fmt: skip
 
 # Names of files that are no splits, and what somebody may take for data that are read.
@@ -575,31 +566,18 @@ TRANSCRIPTS = [
         ('[{"text": "a"}, 3]', "expected a JSON object, found 3"),
         ('[{"text": "a"}', "is the file cut off"),
     ]),
-    *(ask(content, f"m.txt is {message}") for content, message in [
-        ('{"text": "Hi."}\n', "JSON: end its name in .jsonl if each line is an object"),
-        ("WEBVTT\n\n00:01.000 --> 00:02.000\nHi.\n", "WebVTT: end its name in .vtt"),
-        ("1\n00:00:01,000 --> 00:00:02,000\nHi.\n", "SubRip: end its name in .srt"),
-        ('\ufeff<?xml version="1.0"?>\n<tt/>', "XML or HTML"), ("<SAMI>\n<BODY>", "XML or HTML"),
-        ('<timedtext format="3">', "XML or HTML"), ("<transcript>\n", "XML or HTML"),
-        ("[Script Info]\nTitle: a\n", "SubStation Alpha: convert it to .srt or .vtt"),
-        ("{0}{25}Hi.\n", "MicroDVD"), ("0:00:00.599,0:00:04.160\n>> ANN: Hi.\n", "YouTube's format .sbv"),
-        ("@UTF8\n@Begin\n*ANN:\thi .\n", "CHAT of TalkBank: write what is said as `Name: text`"),
-        (POINTER, "a Git LFS pointer"),
-    ]),
+    ask(POINTER, "m.txt is a Git LFS pointer"),
     *(ask(content, message, name="m.vtt") for content, message in [
         ('WEBVTT\n\n00:01.000 --> 00:02.000\n{"speakerName": "Ann",\n"spokenText": "Hi."}\n', "the cues are data of"),
         ("WEBVTT\n\n00:01.000 --> 00:02.000\nimg.jpg#xywh=0,0,160,90\n", "the cues are data of programs"),
     ]),
-    *(ask("Hi.\n", f"a name that ends in .{ending} is of no format that is read, ... {advice}", name=f"m.{ending}")
-      for ending, advice in [("sbv", "convert it to .srt"), ("eaf", "export what is said"), ("md", "save it as text"),
-                             ("xyz", "end the name of a plain text in .txt")]),
+    *(ask("Hi.\n", f"a name that ends in .{ending} is of no format that is read, ... the name of a plain text in",
+          name=f"m.{ending}") for ending in ("sbv", "md")),
     row("ask meeting in/m.vtt.gz Why?", {"m.vtt.gz": gzip.compress(b"WEBVTT\n\n" + (b"a" * 999 + b"\n") * 30_000)},
         "m.vtt.gz has more than 20,000,000 characters, and it is read whole"),
     row("ask meeting in/m.txt.xz Why?", {"m.txt.xz": lzma.compress(b"a" * 30_000_000)},
         "m.txt.xz:1: the line has more than 20,000,000 bytes"),
     ask("a\x00b", "it has null bytes"),
-    ask("%PDF-1.7\n1 0 obj\n", "m.txt is a PDF document: save it as text"),
-    ask("{\\rtf1\\ansi Ann: Hi.}", "m.txt is a document of a word processor (RTF): save it as text"),
     ask("Gr\udcfc\udcdfe", "m.txt:1: invalid UTF-8"),
     ask("Ann: Hi.\n", "--id x has no effect: ... m.txt is plain text, one document", "--id x"),
     ask('{"id": "d", "turns": ["Hi."]}', "has no document 'x'; it has d", "--id x", "m.json"),
@@ -610,20 +588,6 @@ CHINESE = {"id": "a", "target": "天气很好。"}
 QUESTION = {"id": "a", "question": "?", "text": "Ann", "answers": []}
 ANSWER = {"id": "a", "answer": "x"}
 TRIVIA = [{**QUESTION, "id": name, "meta": {"triviaqa": {"question": "q", "answers": ["x"]}}} for name in "ab"]
-GOLD = {"long_answer": {"start_token": 0, "end_token": 2}, "short_answers": [], "yes_no_answer": "NONE"}
-META = {"candidates": [[0, 2, 0, 2]], "annotations": [GOLD]}
-PAGE = {"id": "1", "question": "?", "paragraphs": ["a b"]}
-NATURAL = {**PAGE, "meta": {"natural_questions": META}}
-TYDI = {**PAGE, "meta": {"tydi_qa": {"language": "thai", **META, "annotations": []}}}
-ANSWERED = {
-    "id": "1",
-    "type": "none",
-    "paragraph": 0,
-    "answer": "",
-    "start": None,
-    "paragraph_score": 0,
-    "answer_score": 0,
-}
 NUMBER = {"id": "a", "question": "?", "text": "x", "answers": [{"text": 3, "start": 0}]}
 IDS = "Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2"
 # Metric, references, hypotheses, more flags, and a part of the message.
@@ -660,13 +624,6 @@ SCORED: list[tuple[str, list[Any], list[Any], str, str]] = [
     ("qa", [{"id": "a", "question": "?", "text": "x"}], [ANSWER], "", "has no answers or annotations"),
     ("triviaqa", [QUESTION], [ANSWER], "", "meta of TriviaQA: expected a JSON object, found None"),
     ("triviaqa", TRIVIA, [ANSWER, {**ANSWER, "id": "b"}], "", "several answers to a question, none with a"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "id": "2"}], "", "h.jsonl lacks 1 of 1 ids, the first is '1'"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "paragraph": -1}], "", "h.jsonl:1: ... paragraph is -1"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "answer_score": "high"}], "", "h.jsonl:1: no prediction"),
-    ("natural_questions", [NATURAL], [{**ANSWERED, "paragraph": 5}], "", "h.jsonl:1: no prediction of hat predict for"),
-    ("natural_questions", [TYDI], [ANSWERED], "", "is not from natural_questions"),
-    ("tydi_qa", [TYDI], [ANSWERED], "", "no annotations: answers can be scored only"),
-    ("tydi_qa", [], [ANSWERED], "", "r.jsonl: no questions, so there is nothing to score"),
 ]  # fmt: skip
 SCORES = [
     score("rouge", [TARGET], DEEP, "", "in/h.jsonl: ... nested too deeply",

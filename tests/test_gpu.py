@@ -25,7 +25,7 @@ SIZES = {"width": 64, "heads": 4, "layers": 2, "vocabulary": 500, "max_positions
 SIZES |= {f"{part}dropout": 0.0 for part in ("", "attention_", "activation_")}
 SIZES |= {"max_source_positions": 512, "max_target_positions": 128}
 SIZES |= {"activation_fn": "gelu"}  # the gradient of ReLU jumps where rounding changes the sign of an input
-WINDOWS = {"attention_window": 8, "pooling_window": 32, "pooling_cells": "token", "encoder_attention_layers": "1"}
+WINDOWS = {"attention_window": 8, "pooling_window": 32, "encoder_attention_layers": "1"}
 BLOCKS = {"encoder_attention": "block-sparse", "sparse_block": 8, "sparse_random": 1}
 #: One small model of every family and every attention of an encoder: architecture and flags.
 MODELS: list[tuple[str, dict[str, Any]]] = [
@@ -41,7 +41,6 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("poolingformer_tiny", WINDOWS),
     ("hierarchical_transformer_tiny", {}),
     ("hierarchical_transformer_tiny", {"segment_by": "marker", "segment_length": 32}),
-    ("hat_evidence_tiny", {}),
     ("hat_units_tiny", {}),
     ("ernie_sparse_tiny", {}),
     ("ernie_sparse_lra_pathfinder", {"encoder_qkv_dim": 32, **BLOCKS}),
@@ -62,7 +61,7 @@ SEARCHES: list[dict[str, Any]] = [
 def small_model(arch: str, flags: dict[str, Any]) -> Any:
     """A model whose attention is sharp, so that an error anywhere changes the outputs; without dropout."""
     model = model_of(arch, **{**SIZES, **flags})
-    if arch in ("hat_evidence_tiny", "hat_units_tiny"):
+    if arch == "hat_units_tiny":
         model.register_classification_head("evidence", num_classes=1, level="evidence")
         model.classification_heads["evidence"].eval()  # its dropout has no flag
     with torch.no_grad():

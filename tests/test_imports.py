@@ -12,8 +12,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
-    "model_folder": {"data"},
-    "fairseq_fixes": {"kernels", "data", "model_folder", "networks", "options", "suggestions"},
+    "model_folder": {"data", "former"},
+    "fairseq_fixes": {"former", "kernels", "data", "model_folder", "networks", "options", "suggestions"},
     "units": {
         "analysis",
         "criterions",
@@ -34,12 +34,13 @@ MAY_IMPORT = {
     "options": set(),
     "modules": {"kernels", "options"},
     "networks": {"kernels", "modules", "options"},
-    "models": {"kernels", "data", "modules", "networks", "options", "register", "threads"},
+    "models": {"former", "kernels", "data", "modules", "networks", "options", "register", "threads"},
     "criterions": {"kernels", "data", "modules", "networks", "options", "register"},
+    "former": set(),
     "versions": set(),
     "workers": {"versions"},
     "data": {"options", "suggestions", "versions", "workers"},
-    "hf": {"kernels", "modules", "networks", "data", "model_folder", "options"},
+    "hf": {"former", "kernels", "modules", "networks", "data", "model_folder", "options"},
     "scoring": {"data", "threads"},  # the readers of documents and of lines, nothing else
     "generation": {"kernels", "data", "model_folder", "options", "scoring"},
     "analysis": {"modules", "networks", "data"},

@@ -37,7 +37,7 @@ def test_packaged_models_and_architectures_are_listed(capsys: pytest.CaptureFixt
     assert all(each["paper"] for each in known["architectures"])
     assert {each["name"]: each["architecture"] for each in known["models"]}.items() >= {
         ("demo", "hat_transformer_tiny"),
-        ("meeting", "hat_evidence_minilm"),
+        ("meeting", "hat_units_minilm"),
     }
     assert hat("info") == 0
     assert "153,063,513  HAT, Rohde et al. 2021\n" in capsys.readouterr().out

@@ -12,6 +12,9 @@ from commands import USER_DIR
 from fairseq import checkpoint_utils
 from warm import WarmPython
 
+from hat_fairseq import hf, networks
+from hat_fairseq.former import VERSION, todays, todays_name, todays_of_checkpoint
+from hat_fairseq.model_folder import ModelFolder
 from hat_fairseq.register import register
 
 register()
@@ -105,3 +108,37 @@ def test_resuming_gives_the_recorded_losses(
     log = warm.run(["fairseq_cli.train", str(data[name]), *flags.split()], tmp_path, tmp_path / "log")
     losses = [float(json.loads(line)["loss"]) for line in re.findall(r"train_inner \| (\{.*?\})", log)]
     assert losses == pytest.approx(expected[name]["losses"], abs=2e-3)  # logs are rounded to three digits
+
+
+def test_settings_of_0_7_have_their_names_of_today() -> None:
+    """In folders and in checkpoints; of hat_evidence, which is hat_units with a head of evidence."""
+    former = {"evidence_layout": "N", "evidence_dim": 8, "pooling_cells": None, "dropout": 0.2}
+    own = {"unit_dropout": 0.1, "unit_layout": "N", "unit_dim": 8, "dropout": 0.2}
+    assert todays("hat_evidence", former) == own and todays_name("hat_evidence_tiny") == "hat_units_tiny"
+    assert todays("hat_roberta", {"dropout": 0.2, "pooling_cells": "token"}) == {"dropout": 0.2}
+    pooling = {"encoder_attention": "pooling"}
+    assert todays_of_checkpoint("hat_bart", pooling | {"pooling_cells": "token"}).keys() == {*pooling, VERSION}
+    assert todays_of_checkpoint("hat_bart", pooling | {VERSION: 1}) == pooling | {VERSION: 1}
+    for cells in ({}, {"pooling_cells": "document"}, {"pooling_cells": None}):
+        with pytest.raises(ValueError, match=r"pooled keys begin at multiples .* runs with hat_fairseq 0\.5\.0"):
+            todays_of_checkpoint("hat_bart", pooling | cells)
+
+
+def test_a_folder_of_hat_evidence_loads(tmp_path: Path) -> None:
+    heads = {"found": {"level": "evidence", "classes": 1, "inner_dim": None}}
+    sizes = {"encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_layers": 1, "encoder_attention_heads": 4}
+    config = hf.HatConfig("hat_units", sizes | {"unit_dim": 8, "unit_dropout": 0.1}, vocab_size=60, heads=heads)
+    hf.HatForSegmentClassification(config).save_pretrained(tmp_path)
+    record = json.loads((tmp_path / "config.json").read_text())
+    settings = {
+        name.replace("unit_", "evidence_"): value
+        for name, value in record["settings"].items()
+        if name not in ("unit_vectors", "no_words")
+    }
+    record |= {"network": "hat_evidence", "settings": settings | {"pooling_cells": None}}
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    loaded = hf.HatForSegmentClassification.from_pretrained(tmp_path)
+    assert loaded.config.network == "hat_units" and loaded.config.settings == config.settings
+    description = ModelFolder.open(tmp_path).description
+    assert description is not None and description["network"] == "hat_units"
+    networks.build(description)

@@ -242,7 +242,6 @@ NOT_RUN = {  # the beginning of a command, or a part of it -> why no test of pag
     "python examples/make_lra.py": "draws 100,000 sequences; tests/preprocess",
     "qmsum": "needs QMSum; tests/test_meeting_questions.py",
     "checkpoints/tydi_qa": "needs TyDi QA; tests/inference",
-    "hat score tydi_qa": "needs TyDi QA; tests/scoring",
     "hat score squad": "needs SQuAD; tests/scoring",
     "hat train data-bin/mt": "validates with BLEU; tests/tasks",
     "--baselines": "needs a trained model; tests/scoring, and test_tutorials",

@@ -19,7 +19,7 @@ rows.py, ids.py                a `Row`, the tokens of a sample, and the steps to
 places.py                      where the tokens of a row stand in the texts as they were given
 long_input.py                  what stays of a row that is too long; sentences packed to chunks, rows and windows
 binarize.py, dictionary.py     writes what fairseq-preprocess would write
-formats.py, foreign.py         what a file is, by its name; what it holds instead, with the way out
+formats.py                     what a file is, by its name
 files.py, outputs.py           reads files with the place of what is wrong; writes them atomically
 vector_file.py                 vectors of texts that several runs share
 checksums.py, printed.py       compares a folder with its manifest; prints tables

@@ -79,6 +79,10 @@ def lines_of(file: BinaryIO, path: Path, longest: int = MAX_LINE) -> Iterator[tu
                 raise ValueError(
                     f"{path}:{number}: the line has more than {longest:,} bytes; a line is one document: divide it"
                 )
+            if number == 1 and b"\0" in raw and not raw.startswith(UTF_16):
+                raise ValueError(
+                    f"{path} is binary, or UTF-16 without a mark: it has null bytes; convert it to UTF-8 text"
+                )
             line = raw.decode("utf-8").removesuffix("\n")
             yield number, line.removeprefix("\ufeff") if number == 1 else line
             offset += len(raw)

@@ -1,15 +1,14 @@
 """What a file of records, or of what people say, is: the end of its name says it.
 
-Nothing is guessed: a file whose first bytes say something else is refused with the way out, and so is another name. The
-standard input and a pipe have no such names; of these the first characters say whether they are JSON, subtitles or
-text.
+Another name is refused. The standard input and a pipe have no such names; of these the first characters say whether
+they are JSON, subtitles or text.
 """
 
-import csv
+import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,13 +18,12 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from hat_fairseq.data.columns import AS_NAMED, Columns
-from hat_fairseq.data.compression import AT_ONCE, ENDINGS, compression_of, decompressed
+from hat_fairseq.data.compression import AT_ONCE, ENDINGS, decompressed
 from hat_fairseq.data.files import MAX_LINE, json_values, lines_of, note_input, parse_object, without_blank
-from hat_fairseq.data.foreign import ADVICE, JSON_LINES, JSON_OVER_LINES, beginning, foreign, is_object, json_of
-from hat_fairseq.data.tables import TAB, Rows, files_of_dataset, read_arrow, read_csv, read_table
+from hat_fairseq.data.tables import Rows, files_of_dataset, read_arrow, read_csv, read_table
 from hat_fairseq.data.text import is_blank
 
-JSON, CSV, PARQUET, ARROW = "JSON", "CSV", "Parquet", "Arrow"
+JSON, JSON_LINES, CSV, PARQUET, ARROW = "JSON", "JSON lines", "CSV", "Parquet", "Arrow"
 PLAIN_TEXT, SUBRIP, WEBVTT = "plain text", "SubRip", "WebVTT"
 FORMATS = {
     **{"jsonl": JSON_LINES, "ndjson": JSON_LINES, "json": JSON, "csv": CSV, "tsv": CSV},
@@ -38,7 +36,7 @@ CLOCK = r"\d{1,3}(?::\d{1,2})?:\d{1,2}(?:[.,]\d{1,6})?"
 TIMING = re.compile(rf"[ \t]*({CLOCK})[ \t]*-->[ \t]*({CLOCK})(?:[ \t]+(.*))?")  # of a cue
 FIRST = 8  # lines that show something, among which the first cue of SubRip begins
 _VTT_HEAD = re.compile(r"WEBVTT(?:\s|$)")  # the first line
-_SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # the first line that Excel writes and reads
+_JSON = re.compile(r"""\{\s*(".*?"\s*:|\}?\s*$)|\[\s*([{"\]]|$)""", re.MULTILINE)
 
 
 def ending_of(name: str) -> str:
@@ -57,14 +55,14 @@ def format_of_name(path: Path, otherwise: str | None = None) -> str:
     if (form := FORMATS.get(ending := ending_of(path.name), otherwise)) is not None:
         return form
     known = ", ".join(f".{each}" for each in FORMATS)
-    advice = ADVICE.get(ending, "end the name of a plain text in .txt, and convert other files")
     name = f"a name that ends in .{ending}" if ending else "a name without an end"
+    advice = "end the name of a plain text in .txt, and convert other files"
     raise ValueError(f"{path}: {name} is of no format that is read, which are {known}: {advice}")
 
 
 def form_of_text(text: str) -> str:
     """Returns what the beginning of a text is: JSON (of some form), WebVTT, SubRip or plain text."""
-    if json_of(text):
+    if _JSON.match(text):
         return JSON_LINES if is_object(text.partition("\n")[0]) else JSON
     return WEBVTT if _VTT_HEAD.match(text) else SUBRIP if has_cues(text.split("\n")) else PLAIN_TEXT
 
@@ -75,57 +73,17 @@ def has_cues(lines: Iterable[str]) -> bool:
     return any(TIMING.fullmatch(line.removesuffix("\r")) for line in first)
 
 
-def check_content(path: Path, head: bytes, form: str) -> None:
-    """Raises ValueError for a file of this format, by its name, that begins with what is of another one."""
-    if form in (PARQUET, ARROW):
-        return
-    what, seen = foreign(head), form_of_text(text := beginning(head))
-    if what is None and seen in (JSON, JSON_LINES) and form not in (JSON, JSON_LINES):
-        what = "JSON: end its name in .jsonl if each line is an object, else in .json"
-    elif what is None and form == JSON_LINES and json_of(text) == JSON_OVER_LINES:
-        what = "JSON over several lines, or a list: end its name in .json"
-    elif what is None and seen in (SUBRIP, WEBVTT) and form != seen and (form, seen) != (WEBVTT, SUBRIP):
-        what = f"{seen}: end its name in {'.srt' if seen == SUBRIP else '.vtt'}"
-    if what is not None:
-        raise ValueError(f"{path} is {what}")
+def beginning(head: bytes) -> str:
+    """Returns the text of some bytes from the first character on that is no white space."""
+    return head.decode("utf-8", errors="ignore").lstrip("\ufeff\u200b \t\r\n")
 
 
-def form_of_stream(path: Path, head: bytes, keys: Collection[str]) -> str:
-    """Returns the format of the standard input or a pipe; ValueError for tables, which are read from files only."""
-    compression, text = compression_of(head), beginning(head)
-    if what := compression or {b"PAR1": PARQUET, b"ARRO": ARROW, b"\xff" * 4: ARROW}.get(head[:4]):
-        raise ValueError(f"{path} is {what}, which is read from a file only")
-    check_content(path, head, form := form_of_text(text))
-    if form == PLAIN_TEXT and _Header.of(text, keys).known > 1:
-        raise ValueError(f"{path} begins as a table does, which is read from a file only, whose name ends in .csv")
-    return form
-
-
-@dataclass(frozen=True)
-class _Header:
-    """The first line of a table."""
-
-    delimiter: str
-    cells: list[str]
-    known: int  # how many of the cells are names that are expected
-    stated: bool = False  # whether a line above says what the delimiter is
-
-    @classmethod
-    def of(cls, text: str, keys: Collection[str], delimiters: str = DELIMITERS) -> "_Header":
-        """Reads it with the delimiter that the line `sep=` gives, or the one that gives most known names."""
-        first, _, below = text.partition("\n")
-        if stated := _SEPARATOR.fullmatch(first):
-            return cls._read(below, stated[1], keys, True)
-        headers = [cls._read(text, delimiter, keys, False) for delimiter in delimiters]
-        return max(headers, key=lambda header: (header.known, len(header.cells)))
-
-    @classmethod
-    def _read(cls, text: str, delimiter: str, keys: Collection[str], stated: bool) -> "_Header":
-        try:
-            cells = next(csv.reader((line + "\n" for line in text.split("\n")), delimiter=delimiter), [])
-        except csv.Error:
-            cells = []
-        return cls(delimiter, cells, len(set(cells) & set(keys)), stated)
+def is_object(line: str) -> bool:
+    """Tells whether a line is a whole object of JSON."""
+    try:
+        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -154,7 +112,6 @@ class OpenFile:
     """A file, or a saved `datasets` folder, of which some bytes were read."""
 
     path: Path
-    keys: Collection[str]  # names that the columns of a table may have
     file: BufferedReader | None  # of a file
     format: str
     counts: Counter[str] = field(default_factory=Counter)  # of what is skipped
@@ -216,11 +173,11 @@ class OpenFile:
 
     def _table(self) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.format == CSV:
-            delimiters = TAB if ending_of(self.path.name) == "tsv" else DELIMITERS
-            header = _Header.of(beginning(self.head), self.keys, delimiters)
-            return read_csv(self.lines(), self.path, header.delimiter, header.stated)
+            header = beginning(self.head).partition("\n")[0]
+            delimiter = "\t" if ending_of(self.path.name) == "tsv" else max(DELIMITERS, key=header.count)
+            return read_csv(self.lines(), self.path, delimiter)
         if self.path.suffix.lower() in ENDINGS:
-            raise ValueError(f"{self.path} is {self.format} inside of {ENDINGS[self.path.suffix.lower()]}: unpack it")
+            raise ValueError(f"{self.path} is {self.format}, compressed once more: unpack it")
         files = files_of_dataset(self.path) if self.file is None else [(self.path, self.file)]
         return read_arrow(files, self.path)
 
@@ -228,7 +185,6 @@ class OpenFile:
 @contextmanager
 def opened(
     data: Path | DataFile,
-    keys: Collection[str] = (),
     counts: Counter[str] | None = None,
     otherwise: str | None = None,
     most: int | None = None,
@@ -236,7 +192,6 @@ def opened(
     """Opens a file of records, `-` for the standard input, or a saved `datasets` folder.
 
     Args:
-        keys: names that the columns of a table may have.
         counts: what is skipped is added to them.
         otherwise: the format of a path with another name, which is refused if this is None.
         most: bytes of a text, unpacked; ValueError for a longer one.
@@ -245,17 +200,13 @@ def opened(
     path, more = data.path, (Counter() if counts is None else counts, most)
     if path == STDIN:
         path, file = Path("standard input"), cast(BufferedReader, sys.stdin.buffer)
-        yield OpenFile(path, keys, file, form_of_stream(path, file.peek(AT_ONCE), keys), *more)
+        yield OpenFile(path, file, form_of_text(beginning(file.peek(AT_ONCE))), *more)
     elif path.is_dir():
-        yield OpenFile(path, keys, None, ARROW, *more)
+        yield OpenFile(path, None, ARROW, *more)
     else:
         note_input(path)
         with decompressed(path) as file:
-            if (form := data.format) is None:
-                form = form_of_stream(path, file.peek(AT_ONCE), keys)
-            else:
-                check_content(path, file.peek(AT_ONCE), form)
-            yield OpenFile(path, keys, file, form, *more)
+            yield OpenFile(path, file, data.format or form_of_text(beginning(file.peek(AT_ONCE))), *more)
 
 
 def limited(lines: Iterable[tuple[int, str]], path: Path, most: int) -> Iterator[tuple[int, str]]:

@@ -47,7 +47,7 @@ def read_files(
     """Reads the records of the files of a split one after another, as `read_records`."""
     kind, earlier = kind_of(kind), dict[str, int]()
     for each in files:
-        with opened(each, keys_of(kind, columns), counts) as file:
+        with opened(each, counts) as file:
             yield from records_in(file, kind, columns, split, earlier)
 
 
@@ -72,12 +72,6 @@ def records_of(
         if (before := earlier.setdefault(record.id, number)) != number:
             raise ValueError(f"{where}: document id {record.id!r} was used before, in record {before}")
         yield record
-
-
-def keys_of(kind: str | Kind, columns: Columns = AS_NAMED) -> set[str]:
-    """Returns the names that columns of a table with records of a kind may have."""
-    record: Any = (kind := kind_of(kind)).record
-    return {*_written(record), *columns.key_of, *([SUMMARY, SOURCE] if kind.has_target else [])}
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text", way_out: str = "") -> Record:

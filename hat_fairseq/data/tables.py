@@ -4,7 +4,6 @@ The columns of tables are keys of records.
 """
 
 import csv
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,16 +15,10 @@ from hat_fairseq.data.compression import decompressed
 from hat_fairseq.data.files import MAX_LINE, Fields, note_input
 from hat_fairseq.data.text import is_blank
 
-logger = logging.getLogger(__name__)
-
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
-UNQUOTED = "if the table does not quote cells, these are several rows: double its quotation marks, or write JSON lines"
 STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
 
-TAB = "\t"
-_PRINTED = re.compile(r"""(array\()?\[+\s*([bu]?['"{]|array\(|np\.)|\{\s*['"]""")  # how a printed list or object begins
-_NUMBERS = re.compile(r"\[\s*-?\d[\d.]*(?:[\s,]+-?\d[\d.]*)+\s*\]")
 _UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # pandas' names of columns without one, and of the index
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
@@ -34,12 +27,11 @@ Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its ce
 def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
     """Yields the rows without the index, and with None for empty cells; rows of nothing else are skipped and counted.
 
-    The cell of a single column is what a row is about: an empty one is an empty text. ValueError for a column without a
-    name that is no index.
+    The cell of a single column is what a row is about: an empty one is an empty text.
     """
     blank = 0  # rows since the last one that is not blank
     for where, row in _without_index(rows, counts):
-        _check_printed(row, where)
+        counts["cells_with_a_printed_list"] += sum(map(is_printed, row.values()))
         cells = {key: None if isinstance(cell, str) and is_blank(cell) else cell for key, cell in row.items()}
         if len(row) == 1 and None not in row.values():
             cells = {key: "" if cell is None else cell for key, cell in cells.items()}
@@ -52,86 +44,42 @@ def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str])
     counts["blank_rows_skipped"] += blank
 
 
-def _check_printed(row: dict[str, Any], where: str) -> None:
-    """Raises ValueError for a cell with a list or an object, which pandas, datasets or numpy printed as a text."""
-    for name, cell in row.items():
-        if isinstance(cell, str) and cell[:1] in ("[", "{", "a") and is_printed(cell.strip()):
-            raise ValueError(
-                f"{where}: the column {name!r} has a printed list or object, {cell!r:.60}, and a cell is a text: "
-                "write JSON lines, in pandas with .to_json(PATH, orient='records', lines=True), or Parquet"
-            )
-
-
-def is_printed(text: str) -> bool:
-    """Tells whether a text is `['a', 'b']`, `["a"]`, `['a' 'b']`, `array([...])`, `[{'a': 1}]`, `{'a': 1}` or `[]`."""
-    if text == "[]" or _NUMBERS.fullmatch(text):
-        return True
-    ends = text.endswith(("']", '"]', "]]", "}]", ")]", "])", "dtype=object)")) or (text[0] == "{" and text[-1] == "}")
-    return ends and _PRINTED.match(text) is not None
+def is_printed(cell: object) -> bool:
+    """Tells whether a cell looks like a list or an object, which is a text here, as pandas or datasets print them."""
+    return isinstance(cell, str) and (cell[:1], cell[-1:]) in (("[", "]"), ("{", "}"))
 
 
 def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
-    """Leaves out columns without a name that are empty or hold growing whole numbers, such as those of the rows."""
-    names: list[str] | None = None
-    last: dict[str, int] = {}
-    for where, row in rows:
-        if names is None:
-            names = list(filter(_UNNAMED.fullmatch, row))
-            counts["unnamed_columns_left_out"] += len(names)
-        for name in names:
-            cell = row.pop(name)
-            if cell in (None, ""):
-                continue
-            if not re.fullmatch(r"\d{1,18}", str(cell)) or int(cell) <= last.get(name, -1):
-                raise ValueError(
-                    f"{where}: the column {name!r} has no name of its own, and {str(cell)!r:.60} is no number of a "
-                    f"row above the last one: give it a name, or remove it"
-                )
-            last[name] = int(cell)
-        yield where, row
+    """Leaves out columns without a name, such as the index of pandas."""
+    for number, (where, row) in enumerate(rows):
+        names = list(filter(_UNNAMED.fullmatch, row))
+        counts["unnamed_columns_left_out"] += 0 if number else len(names)
+        yield where, {name: cell for name, cell in row.items() if name not in names}
 
 
-def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",", below_separator: bool = False) -> Rows:
+def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",") -> Rows:
     """Yields place and cells of each row, None for those of a blank line. The names of columns are in the first one.
 
-    `below_separator`: the first line that is not blank only says what the delimiter is. ValueError with file and line
-    if the table is damaged.
+    ValueError with file and line if the table is damaged.
     """
     csv.field_size_limit(LONGEST_CELL)
-    escaped = re.compile(rf'\\"(?!["\r\n{re.escape(delimiter)}]|$)')
-    rows = csv.reader(_without_backslashes(lines, path, escaped), delimiter=delimiter, strict=True)
+    rows = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
     header: list[str] = []
-    last, is_said = 0, False
+    last = 0
     try:
         for row in rows:
             place, last = f"{path}:{last + 1}", rows.line_num  # the first line: cells may have line breaks
             blank = all(map(is_blank, row))
             if header and len(row) != len(header) and not blank:
                 raise ValueError(f"{place}: {len(row)} columns instead of {len(header)}")
-            if delimiter == TAB and not is_said and any(TAB in cell and "\n" in cell for cell in row):
-                is_said = True
-                logger.warning("%s: a cell in quotation marks has tabs and line breaks; %s", place, UNQUOTED)
             if header:
                 yield place, dict(zip(header, row, strict=True)) if len(row) == len(header) else dict.fromkeys(header)
-            elif below_separator and not blank:
-                below_separator = False
             elif not blank:
                 header = [name or f"Unnamed: {number}" for number, name in enumerate(row)]
                 _check_names(header, path)
     except csv.Error as error:
         quotes = "a cell that begins with a quotation mark ends with one, and those inside are doubled"
         raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV? ({quotes})") from error
-
-
-def _without_backslashes(lines: Iterable[tuple[int, str]], path: Path, escaped: re.Pattern[str]) -> Iterator[str]:
-    """Yields lines of CSV; ValueError for a backslash before a quotation mark inside a cell, which CSV doubles."""
-    for number, line in lines:
-        if '\\"' in line and escaped.search(line):
-            raise ValueError(
-                f"{path}:{number}: a backslash stands before a quotation mark, as Spark writes it, and CSV doubles the "
-                'mark: write it so (in Spark .option("escape", "\\"")), or write JSON lines'
-            )
-        yield line + "\n"
 
 
 def read_arrow(files: Iterable[tuple[Path, BufferedReader]], whole: Path) -> Rows:

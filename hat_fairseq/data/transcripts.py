@@ -119,7 +119,7 @@ def read_transcript(
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
-    with opened(path, (*TURN_KEYS, *columns.key_of), most=MOST) as file:
+    with opened(path, most=MOST) as file:
         return transcript_in(file, number_of, running, has_turns, columns)
 
 

@@ -17,16 +17,10 @@ import torch.utils.data._utils.signal_handling
 from fairseq import checkpoint_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.file_io import PathManager
-from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.logging import progress_bar
-from fairseq.models.bart.hub_interface import BARTHubInterface
-from fairseq.models.ema.ema import EMA
-from fairseq.models.roberta.hub_interface import RobertaHubInterface
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
-from fairseq.search import Sampling
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
@@ -43,13 +37,11 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "load_checkpoint", resuming.load_checkpoint),
     (checkpoint_utils, "load_model_ensemble_and_task", checkpoints.load_model_ensemble_and_task),
     (checkpoint_utils, "load_checkpoint_to_cpu", resuming.load_checkpoint_to_cpu),
-    (checkpoint_utils, "load_ema_from_checkpoint", checkpoints.load_averages),
     (checkpoint_utils, "_upgrade_state_dict", trust.upgrade_state_dict),
     (PathManager, "isfile", checkpoints.is_file_or_folder),
     (fairseq.file_utils, "load_archive_file", trust.load_archive_file),
     # writing one
     (checkpoint_utils, "verify_checkpoint_directory", checkpoints.verify_directory),
-    (checkpoint_utils, "save_checkpoint", best.save_checkpoint),
     (Trainer, "save_checkpoint", best.save_state),
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),
     (PathManager, "copy", checkpoints.copy),
@@ -70,17 +62,8 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (FairseqOptimizer, "load_state_dict", optimizer.load_state_dict),
     (Trainer, "train_step", data.train_step),
     (FairseqTask, "train_step", settings.train_step),
-    (EMA, "_step_internal", checkpoints.update_averages),
     (Trainer, "valid_step", signals.valid_step),
     (progress_bar, "progress_bar", log.make_progress_bar),
-    # generation
-    (Sampling, "step", data.sampling_step),
-    (NGramRepeatBlock, "_no_repeat_ngram", data.no_repeat_ngram),
-    *(
-        (interface, name, data.refuse_text)
-        for interface in (GeneratorHubInterface, BARTHubInterface, RobertaHubInterface)
-        for name in ("encode", "decode")
-    ),
 )
 
 

@@ -1,22 +1,18 @@
-"""The figure that chooses the best checkpoint: its direction and its name are checked, and `--keep-best-checkpoints N`.
+"""The figure that chooses the best checkpoint: its direction and its name are checked.
 
 A resumed training also goes on counting for `--patience`; fairseq begins to count anew.
 
 A resumed training compares with the best figure of its checkpoint only if the metric and the validation data are the
-same. fairseq keeps a checkpoint only if it is better than one of those that are kept, also while they are fewer than N.
+same.
 """
 
 import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import fairseq.checkpoint_utils
-import numpy as np
-from fairseq.data import data_utils
-from fairseq.file_io import PathManager
 
 from .trust import CheckpointError
 
@@ -100,17 +96,3 @@ def forget_if_other_metric(saved: Any, settings: Any) -> None:
         before, now = getattr(saved, name, None), getattr(settings, name)
         if before is not None and before != now:
             return forget(f"{flag} is {now}, and was {before} in the checkpoint")
-
-
-def save_checkpoint(original: Callable[..., Any], settings: Any, trainer: Any, epoch_itr: Any, value: Any) -> Any:
-    """Saves also as one of the best while there are fewer than `--keep-best-checkpoints`, as fairseq's should."""
-    saved, keep = original(settings, trainer, epoch_itr, value), settings.keep_best_checkpoints
-    if not saved or value is None or keep <= 0:
-        return saved
-    metric, suffix = settings.best_checkpoint_metric, trainer.checkpoint_suffix
-    with data_utils.numpy_seed(epoch_itr.epoch, trainer.get_num_updates(), value):  # as fairseq resolves ties
-        name = f"checkpoint.best_{metric}_{value:.3f}{np.random.randint(0, keep)}{suffix}.pt"
-    path = Path(settings.save_dir) / name
-    if not path.exists() and len([*path.parent.glob(f"checkpoint.best_{metric}_*{suffix}.pt")]) < keep:
-        PathManager.copy(saved, str(path), overwrite=True)
-    return saved

@@ -1,6 +1,6 @@
 """Checkpoint files: replaced atomically, and read as `trust.py` says.
 
-A folder of `hat export` is read like a checkpoint. `--store-ema` adds the exponential moving average of the weights.
+A folder of `hat export` is read like a checkpoint.
 """
 
 import argparse
@@ -113,33 +113,3 @@ def _settings_of(folder: ModelFolder) -> dict[str, Any]:
     sections.setdefault("task", {})["data"] = str(folder.data)
     namespaces = sections.keys() & config.texts("namespaces")
     return sections | {name: argparse.Namespace(**sections[name]) for name in namespaces}
-
-
-@torch.no_grad()
-def update_averages(original: Callable[..., Any], self: Any, new_model: Any, updates: int | None = None) -> None:
-    """Averages each weight once, and copies integers.
-
-    In fairseq integers, such as fingerprints of dictionaries, end in an error, and weights that several modules share,
-    such as embeddings, are averaged once for each of their names.
-    Patch of fairseq: `EMA._step_internal` copies what is no parameter, and looks at each tensor once.
-    """
-    stored = self.model.state_dict()  # the tensors themselves
-    averages = self.fp32_params if self.config.ema_fp32 else stored
-    averaged, buffers = set[int](), dict(new_model.named_buffers())  # a buffer is copied, such as a threshold
-    for name, weights in new_model.state_dict().items():
-        average = averages[name]
-        if not weights.is_floating_point() or name in self.skip_keys or name in buffers:
-            average.copy_(weights)
-        elif average.data_ptr() not in averaged:
-            average.lerp_(weights.to(average.dtype), 1 - self.decay)
-            averaged.add(average.data_ptr())
-        stored[name].copy_(average)
-
-
-def load_averages(original: Callable[..., Any], path: str) -> dict[str, Any]:
-    """Loads averages as weights by `load_checkpoint_to_cpu`, as fairseq's should; CheckpointError if there are none."""
-    state: dict[str, Any] = fairseq.checkpoint_utils.load_checkpoint_to_cpu(path)
-    averages = (state.get("extra_state") or {}).get("ema")
-    if averages is None:
-        raise CheckpointError(f"{path} has no averages of weights: it was trained without --store-ema")
-    return state | {"model": {name: x.float() if x.dtype == torch.float16 else x for name, x in averages.items()}}

@@ -1,34 +1,28 @@
 """Data: damaged files are refused, each sample counts once in an epoch, and padding and empty batches do not count.
 
-fairseq drops a last batch that does not fill up to `--required-batch-size-multiple`, also in validation and generation,
-and with `--grouped-shuffling` the batches that are not one for each process. Random choices differ from epoch to epoch,
-numpy 2 works, and threads that prepare batches end.
+fairseq drops a last batch that does not fill up to `--required-batch-size-multiple`, also in validation and generation.
+Random choices differ from epoch to epoch, numpy 2 works, and threads that prepare batches end.
 """
 
 import atexit
-import contextlib
 import inspect
-import logging
 import math
 import os
 import struct
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import fairseq.data.data_utils
 import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import numpy as np
-import torch
 from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
 
 from ..data.files import check_lfs
 
-logger = logging.getLogger(__name__)
-LEAST_LOG_PROBABILITY = -80.0  # exp of less is inexact in fp32
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
 _ROW = 4 + 8
@@ -118,19 +112,9 @@ def batch_by_size(original: Callable[..., Any], indices: Any, *args: Any, **kwar
 
 
 def ordered_batches(original: Callable[..., Any], self: Any, epoch: int, fix_to_gpus: bool, shuffle: bool) -> list[Any]:
-    """Orders the batches of one process; with `--grouped-shuffling` an incomplete group is the last one.
-
-    `rest` of an iterator (`position.py`): an epoch and the batches that it has in place of its own.
-    Patch of fairseq: `shuffle_batches` adds the batches after the last whole group.
-    """
-    if (rest := getattr(self, "rest", None)) is not None and rest[0] == epoch:
-        return list(rest[1])
-    my_batches = original(self, epoch, fix_to_gpus, shuffle)
-    number = len(self.frozen_batches)
-    first = number - number % self.num_shards
-    if shuffle and self.grouped_shuffling and first < number and len(my_batches) * self.num_shards == first:
-        return [*my_batches, self.frozen_batches[first + self.shard_id] if first + self.shard_id < number else []]
-    return my_batches
+    """Orders the batches of one process; `rest` (`position.py`) takes the place of those of its epoch."""
+    rest = getattr(self, "rest", None)
+    return list(rest[1]) if rest and rest[0] == epoch else original(self, epoch, fix_to_gpus, shuffle)
 
 
 def start_workers_anew(iterator: Any, task: Any) -> None:
@@ -197,10 +181,8 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
     Patch of fairseq: `Trainer.train_step` leaves out empty samples, and raises for memory with several processes.
     """
     samples = [sample for sample in samples if sample] or samples[:1]
-    _warn_of_zero(self)
     try:
-        with _nothing_to_cuda(self.cuda):
-            return original(self, samples, raise_oom or self.data_parallel_world_size > 1)
+        return original(self, samples, raise_oom or self.data_parallel_world_size > 1)
     except Exception as error:
         cause = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(cause, FloatingPointError):
@@ -210,56 +192,3 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], rais
             f"update {self.get_num_updates() + 1}: {cause}; sample ids {', '.join(ids)}; the checkpoints are of "
             "earlier updates. Try a lower --lr, more --warmup-updates or --clip-norm 1"
         ) from None
-
-
-def _warn_of_zero(trainer: Any) -> None:
-    """Logs once that a schedule has ended: the learning rate is 0, and further updates change nothing."""
-    updates, schedule = trainer.get_num_updates(), trainer.cfg.lr_scheduler
-    is_over = updates and trainer.get_lr() == 0 and max(trainer.cfg.optimization.lr) > 0
-    if is_over and trainer.is_data_parallel_master and not hasattr(trainer, "warned_of_zero"):
-        trainer.warned_of_zero = True
-        logger.warning(
-            "--lr-scheduler %s: the learning rate is 0 after update %d, so further updates change nothing; end with "
-            "--max-update %d, or give a longer schedule", schedule._name, updates, updates,
-        )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _nothing_to_cuda(has_cuda: bool) -> Iterator[None]:
-    """Leaves tensors where they are: at an overflow of `--fp16` fairseq's trainer lacks `if self.cuda`."""
-    if has_cuda:
-        yield
-        return
-    torch.Tensor.cuda = lambda tensor: tensor  # type: ignore[method-assign,assignment,misc]
-    try:
-        yield
-    finally:
-        del torch.Tensor.cuda  # that of its base is there again
-
-
-def sampling_step(original: Callable[..., Any], self: Any, step: int, lprobs: Any, *args: Any, **kwargs: Any) -> Any:
-    """Draws also where all words that may follow have probabilities that are zero in fp32.
-
-    That happens where a low temperature gives all probability to a word that is forbidden, such as `</s>` at first.
-    Patch of fairseq: `Sampling.step` subtracts the maximum before `exp_`.
-    """
-    best = lprobs.amax(dim=-1, keepdim=True)
-    shift = best.where((best < LEAST_LOG_PROBABILITY) & best.isfinite(), best.new_zeros(()))
-    scores, *others = original(self, step, lprobs - shift, *args, **kwargs)
-    return (scores + (shift[:, :1] if step == 0 else shift).squeeze(-1), *others)
-
-
-def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
-    """Compares n-grams of `tokens[:, : step + 1]`, as `_no_repeat_ngram` should; it also compares padding."""
-    step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
-    return original(self, tokens[:, : step + 1], *args, **kwargs)
-
-
-def refuse_text(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Refuses text in what `from_pretrained` returns: fairseq leaves out the pipeline of the data."""
-    if getattr(self.task, "pipeline", None) is not None:
-        raise ValueError(
-            "fairseq's from_pretrained applies neither the BPE nor the sentence markers of this model: use "
-            "hat_fairseq.load(CHECKPOINT, data=BIN), which takes and returns text"
-        )
-    return original(self, *args, **kwargs)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
-from fairseq.dataclass.configs import EMAConfig, FairseqConfig
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
@@ -29,15 +29,11 @@ RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions",
 #: Flags of fairseq's commands that cannot be followed, and why.
 IMPOSSIBLE = {
     "--tpu": "hat_fairseq runs on GPUs and CPUs",
+    "--store-ema": "fairseq's averages of weights fail on integers; hat average averages checkpoints",
     "--use-plasma-view": "it needs Plasma, which pyarrow no longer has",
 }
 #: Section and name of settings without effect on a training, and why.
 WITHOUT_EFFECT = {("checkpoint", "write_checkpoints_asynchronously"): "it waits until a checkpoint is written"}
-WITHOUT_AVERAGES = {
-    ("ema", name): "there is no average without --store-ema"
-    for name in EMAConfig.__dataclass_fields__
-    if name.startswith("ema_")
-}
 
 
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
@@ -172,18 +168,17 @@ def impossible_flag(argv: Sequence[str]) -> str:
     if not torch.cuda.is_available():
         reasons["--profile"] = "it records what a GPU does, and there is none"
     for flag in (word.split("=")[0].replace("_", "-") for word in argv):
-        if flag in reasons:
-            return f"{flag}: {reasons[flag]}; remove it"
+        if reason := reasons.get("--store-ema" if flag.startswith("--ema-") else flag):
+            return f"{flag}: {reason}; remove it"
     return ""
 
 
 def adapt(cfg: Any, on_cpu: bool) -> None:
     """Checks the settings of a training, and changes those for its device; ValueError for one without effect.
 
-    `--fp16` on a CPU trains without fairseq's flat copy of the weights, which only GPUs can have; the result is the
-    same. `--amp` is there autocast to bf16, see `train_step`.
+    `--fp16` is for GPUs; a CPU trains in fp32. `--amp` is there autocast to bf16, see `train_step`.
     """
-    for (section, name), reason in (WITHOUT_EFFECT | ({} if cfg.ema.store_ema else WITHOUT_AVERAGES)).items():
+    for (section, name), reason in WITHOUT_EFFECT.items():
         if cfg[section][name] != getattr(getattr(FairseqConfig, section), name):
             raise ValueError(f"--{name.replace('_', '-')} has no effect on a training: {reason}; remove it")
     for flag, is_without, reason in (
@@ -205,7 +200,8 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
     if on_cpu and cfg.common.amp and choose_precision(AUTO, "cpu") != "bf16":
         logger.warning("--amp: this CPU has no instructions for bf16, so training is slower than in fp32; remove it")
     if on_cpu and cfg.common.fp16:
-        cfg.common.fp16_no_flatten_grads = True
+        logger.warning("--fp16 is for GPUs: this CPU trains in fp32")
+        cfg.common.fp16 = False
 
 
 def _check_numbers(cfg: Any) -> None:

@@ -16,7 +16,7 @@ import re
 import typing
 import zipfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from ..former import todays_name, todays_of_checkpoint
 from ..networks import NETWORKS
 from ..options import OptionError
 
@@ -123,6 +124,8 @@ def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
     """
     if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
         raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
+    for section in (state.get("args"), (state.get("cfg") or {}).get("model")):
+        _rename(section)
     args, cfg = plain(state.get("args")), plain(state.get("cfg") or {})
     if not isinstance(cfg, dict):
         raise CheckpointError("its settings are no dictionary")
@@ -140,6 +143,23 @@ def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
             if kind == "model" and trusted.isdisjoint(map(str, names)):
                 _check_values(section)
     return original(state)
+
+
+def _rename(section: Any) -> None:
+    """Gives the settings of a model, in place, their names of today; CheckpointError for one that no longer runs."""
+    values = vars(section) if isinstance(section, Namespace) else section
+    if not isinstance(values, MutableMapping):
+        return
+    former = dict(plain(values))
+    try:
+        own = todays_of_checkpoint(str(former.get("_name") or former.get("arch")), former)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
+    with open_dict(section) if isinstance(section, DictConfig) else contextlib.nullcontext():
+        for name in former.keys() - own.keys():
+            del values[name]
+        values.update({name: own[name] for name in own.keys() - former.keys()})
+        values.update({key: todays_name(former[key]) for key in ("arch", "_name") if isinstance(former.get(key), str)})
 
 
 def plain(settings: Any) -> Any:

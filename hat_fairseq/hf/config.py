@@ -10,6 +10,7 @@ from transformers import PretrainedConfig
 
 from ..data.dictionary import EOS, SPECIAL, SPECIAL_IDS
 from ..data.files import Fields, at
+from ..former import todays, todays_name
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..networks import NETWORKS
 from ..networks.config import Head, Sizes
@@ -105,10 +106,14 @@ class HatConfig(HasLoader, PretrainedConfig):
         Settings of a training are left out: a folder of somebody else must not choose a file that is written.
         """
         refuse_untied(kwargs)
-        dropped = getattr(NETWORKS.get(str(config_dict.get("network"))), "training_only", ())
+        former = str(config_dict.get("network"))
+        network = todays_name(former)
+        dropped = getattr(NETWORKS.get(network), "training_only", ())
         stated = {name: value for name, value in config_dict.items() if name not in dropped}
         if isinstance(settings := stated.get("settings"), Mapping):
+            settings = todays(former, settings)
             stated["settings"] = {name: value for name, value in settings.items() if name not in dropped}
+            stated["network"] = network
         return super().from_dict({**stated, "tie_word_embeddings": True}, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

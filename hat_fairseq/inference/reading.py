@@ -16,7 +16,7 @@ from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..data.records_json import keys_of, read_records, record_from_json, records_in
+from ..data.records_json import read_records, record_from_json, records_in
 from ..data.text import EmptyDocumentError
 from ..data.transcripts import MOST, transcript_in
 from ..options import OptionError
@@ -132,7 +132,7 @@ def _records_of_file(
     Plain text has turns where its lines begin with names, if the model was trained on turns or sentences. A model of
     running text reads all of it.
     """
-    with opened(path, keys_of(kind, columns), counts) as file:
+    with opened(path, counts) as file:
         if file.is_text and not file.head.strip():
             return
         if not (file.is_text and kind.has_running_text and kind.record.one_of):

@@ -12,9 +12,9 @@ fingerprints.
 
 import logging
 import re
-from argparse import ArgumentError, ArgumentParser, Namespace
+from argparse import ArgumentError, ArgumentParser
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -24,13 +24,9 @@ from ..data.dictionary import LABELS_FINGERPRINT
 from ..data.dictionary import fingerprint as words_of_fingerprint
 from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
-from ..modules.pooling_attention import OWN_CELLS
-from ..networks.config import EncoderConfig
 from ..options import options_of
 
 logger = logging.getLogger(__name__)
-
-Config = TypeVar("Config", bound=EncoderConfig)
 
 ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 SOURCE = "encoder.dictionary_fingerprint"
@@ -50,27 +46,6 @@ def declare(parser: ArgumentParser, config_class: type) -> None:
     for each in options_of(config_class).values():
         with suppress(ArgumentError):
             each.add_to(parser)
-
-
-def config_of(config_class: type[Config], args: Namespace) -> Config:
-    """Reads the config of a model from the flags of a run, or from those that a checkpoint has recorded.
-
-    Raises:
-        ValueError: values that a flag cannot have; a model of an older version with pooled keys of the document.
-    """
-    if not hasattr(args, "pooling_cells"):
-        args.pooling_cells = None  # not recorded, so not those of today
-    return config_class.from_args(args)
-
-
-def record_cells(args: Namespace) -> None:
-    """Records where the pooled keys of a new model begin, so that a checkpoint without a record is known to be older.
-
-    fairseq calls an architecture also for the flags of a checkpoint, which have a `_name`.
-    """
-    is_new = not hasattr(args, "_name") and getattr(args, "pooling_cells", None) is None
-    if is_new and getattr(args, "encoder_attention", None) == "pooling":
-        args.pooling_cells = OWN_CELLS
 
 
 def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:

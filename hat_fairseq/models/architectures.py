@@ -17,11 +17,11 @@ from typing import Any
 
 from fairseq.models import register_model_architecture
 
+from ..former import VERSION
 from ..networks import NETWORKS
 from ..networks.config import ATTENTIONS, flags_of
 from ..networks.roberta import DEFAULT_POSITIONS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
-from .adapting import record_cells
 
 Sizes = dict[str, Any]
 
@@ -167,10 +167,6 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         "hat_units_minilm": ROBERTA_MINILM,
         "hat_units_tiny": ROBERTA_TINY | {"segment_length": 32},
     },
-    "hat_evidence": {
-        "hat_evidence_minilm": ROBERTA_MINILM,
-        "hat_evidence_tiny": ROBERTA_TINY | {"segment_length": 32},
-    },
     "ernie_sparse": {
         "ernie_sparse_base": ROBERTA_BASE
         | ernie_sparse_flags("shared")
@@ -203,12 +199,13 @@ def _sizes_for(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
 def _register(model: str, name: str, sizes: Sizes) -> None:
     def architecture(args: Namespace) -> None:
         defaults = _sizes_for(sizes, model, getattr(args, "encoder_attention", None))
-        if model in ("hat_roberta", "hat_units", "hat_evidence", "ernie_sparse"):
+        if model in ("hat_roberta", "hat_units", "ernie_sparse"):
             defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or DEFAULT_POSITIONS)
         for flag, value in defaults.items():
             if getattr(args, flag, None) is None:
                 setattr(args, flag, value)
-        record_cells(args)
+        if not hasattr(args, "_name"):  # not the flags of a checkpoint, of which fairseq also calls this
+            setattr(args, VERSION, 1)
 
     register_model_architecture(model, name)(architecture)
 

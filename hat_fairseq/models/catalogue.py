@@ -11,7 +11,6 @@ from .architectures import ARCHITECTURES, LRA_MODELS
 
 SYMBOLS, SYMBOLS_OF_LRA = 50_265, 260  # of RoBERTa's dictionary; bytes and special symbols
 PAPERS = {  # by how the names of architectures begin
-    "hat_evidence": "network of hat ask",
     "hat_units": "layers over sentences or turns, of this package",
     "hat_": "HAT, Rohde et al. 2021",
     "poolingformer": "Poolingformer, Zhang et al. 2021",

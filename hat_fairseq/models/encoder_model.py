@@ -1,6 +1,6 @@
 """fairseq's side of the encoder-only models.
 
-They are `hat_roberta`, `hat_units` with its former name `hat_evidence`, `ernie_sparse` and `hierarchical_transformer`.
+They are `hat_roberta`, `hat_units`, `ernie_sparse` and `hierarchical_transformer`.
 
 For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
 `sentence_prediction` and `sentence_ranking`. All start from fairseq's RoBERTa; `hat_roberta` with `--no-hierarchy`
@@ -18,7 +18,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from .adapting import ROBERTA, adapt_heads, adapt_state, config_of, declare, fingerprint, is_roberta, rename_old_layout
+from .adapting import ROBERTA, adapt_heads, adapt_state, declare, fingerprint, is_roberta, rename_old_layout
 from .hat_transformer import vocabulary
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
     @classmethod
     def read_config(cls, args: Namespace) -> Any:
-        """Reads the config from the flags of a run or of a checkpoint; see `config_of`."""
-        return config_of(cls.encoder_class.config_class, args)
+        """Reads the config from the flags of a run or of a checkpoint."""
+        return cls.encoder_class.config_class.from_args(args)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
@@ -122,39 +122,9 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         adapt_state(state_dict, self)
 
 
-@register_model("hat_roberta")
-class HatRobertaModel(EncoderModel):
-    """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
-
-    encoder_class = ENCODERS["hat_roberta"]
-
-
-@register_model("hat_units")
-class HatUnitsModel(EncoderModel):
-    """RoBERTa over the turns or sentences of documents, and heads over their vectors."""
-
-    encoder_class = ENCODERS["hat_units"]
-
-
-@register_model("hat_evidence")
-class HatEvidenceModel(EncoderModel):
-    """The former name of `hat_units` with a head of evidence."""
-
-    encoder_class = ENCODERS["hat_evidence"]
-
-
-@register_model("ernie_sparse")
-class ErnieSparseModel(EncoderModel):
-    """RoBERTa with representative tokens (Liu et al. 2022)."""
-
-    encoder_class = ENCODERS["ernie_sparse"]
-
-
-@register_model("hierarchical_transformer")
-class HierarchicalTransformerModel(EncoderModel):
-    """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
-
-    encoder_class = ENCODERS["hierarchical_transformer"]
+for _name, _encoder in ENCODERS.items():  # classes of this module, as pickles name them
+    _class = f"{_encoder.__name__.removesuffix('Encoder')}Model"
+    globals()[_class] = register_model(_name)(type(_class, (EncoderModel,), {"encoder_class": _encoder}))
 
 
 def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..kernels import set_precision
 from ..networks.encoder import EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, Decoder, HatConfig, HatEncoder, build_parts
-from .adapting import adapt_state, config_of, declare, fingerprint, is_roberta, start_encoder_from_roberta
+from .adapting import adapt_state, declare, fingerprint, is_roberta, start_encoder_from_roberta
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
@@ -122,8 +122,8 @@ class HatTransformerModel(base.FairseqEncoderDecoderModel):
 
     @classmethod
     def read_config(cls, args: Namespace) -> HatConfig:
-        """Reads the config from the flags of a run or of a checkpoint; see `config_of`."""
-        return config_of(ENCODER_DECODERS[cls.network], args)
+        """Reads the config from the flags of a run or of a checkpoint."""
+        return ENCODER_DECODERS[cls.network].from_args(args)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "HatTransformerModel":

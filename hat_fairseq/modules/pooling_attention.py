@@ -26,7 +26,6 @@ from .pooling import CELL_POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, WINDOW, SlidingWindowAttention
 
 VARIANTS = ("mix", "share-weights")
-OWN_CELLS = "token"
 
 
 @dataclass(frozen=True)
@@ -68,21 +67,11 @@ class PoolingFlags:
         "pooling: let the second level read the layer's input (mix), or share the first level's projections",
         choices=VARIANTS,
     )
-    pooling_cells: str | None = unstated(
-        OWN_CELLS, "pooling: begin pooled keys in the token's own window, as in the paper; token is the only value"
-    )
 
     def second_level(self) -> SecondLevel:
         """Returns the second level; ValueError for flags that contradict each other."""
         sizes = stated(window=self.pooling_window, kernel=self.pooling_kernel, stride=self.pooling_stride)
         return SecondLevel(**sizes, **stated(pooling=self.key_pooling, variant=self.pooling_variant))
-
-
-def check_cells(cells: str | None) -> None:
-    """Raises ValueError for a model of an older version, whose pooled keys begin elsewhere; None: it does not say."""
-    if cells != OWN_CELLS:
-        text = "{pooling_cells}: pooled keys begin in the token's own window; a model that has them at multiples of "
-        raise OptionError(f"{text}the stride runs with hat_fairseq 0.5.0", pooling_cells=cells or "document")
 
 
 class Phase(NamedTuple):

@@ -21,7 +21,7 @@ from ..modules.attention import FullAttention, Projections, WidthFlags
 from ..modules.block_sparse import BlockSparseAttention, SparseFlags
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.layers import LayerSizes
-from ..modules.pooling_attention import OWN_CELLS, PoolingAttention, PoolingFlags, check_cells
+from ..modules.pooling_attention import PoolingAttention, PoolingFlags
 from ..modules.segments import SegmentAttention, SegmentFlags
 from ..modules.sliding_window import SlidingWindowAttention, WindowFlags
 from ..options import OptionError, check_effects, no_effect, option, read_options, stated
@@ -183,8 +183,6 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
         config = read_options(cls, args)
-        if config.encoder_attention == "pooling":
-            check_cells(getattr(args, "pooling_cells", OWN_CELLS))
         config.check()
         return config
 

@@ -47,11 +47,11 @@ class EncoderOut:
     """The output of an encoder: one row for each document, which all its hypotheses share.
 
     Attributes:
-        tokens: (B, T, C); the states of padding have no meaning. Of `hat_evidence`, which has none, the spans.
+        tokens: (B, T, C); the states of padding have no meaning. Of `hat_units`, which has none, the spans.
         tokens_padding: (B, T) True = padding, no row all padding; None when nothing is padded.
         spans: (B, S, C) states of sentences, segments or blocks; None without spans.
         spans_padding: (B, S) True = no such span; None when every document has S.
-        layout: that of the batch; None after `select`, and of `hat_evidence`.
+        layout: that of the batch; None after `select`, and of `hat_units`.
     """
 
     tokens: Tensor

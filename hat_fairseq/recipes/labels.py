@@ -49,7 +49,7 @@ def decisive(results: Path) -> Iterator[str]:
 def words_of_ids(root: str) -> list[str]:
     """Returns the flag that numbers documents, if the first one of the training data has no id."""
     for path in sorted(Path(root).glob("train.*")):
-        with suppress(ValueError, OSError), opened(path, ("id", "text", "label", "segments", "labels")) as file:
+        with suppress(ValueError, OSError), opened(path) as file:
             first = next((row for _, row in file.rows()), {})
             return [] if first.get("id") is not None else ["--number-ids"]
     return []  # which hat preprocess refuses with its reasons

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from hat_fairseq.data.language import base_language, has_spaces, language_of_texts, parse_code
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.text import is_blank, join_sentences, shown, visible_characters
+from hat_fairseq.data.text import join_sentences, shown, visible_characters
 from hat_fairseq.scoring.files import DocumentTexts, Summary, read_hypotheses, read_references
-from hat_fairseq.scoring.marks import MARK, notes_on_marks, split_at_marks, without_marks
+from hat_fairseq.scoring.marks import notes_on_marks
 from hat_fairseq.scoring.report import Output, Report, Signature, check_counts, is_alone, least_p_value
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
@@ -142,26 +142,17 @@ def compare(
 
 
 def _translation(document: Summary | Translation, language: str) -> Translation:
-    """A document without marks between its sentences (`marks.py`)."""
+    if isinstance(document, Translation):
+        return document
     if isinstance(document, str):
-        document = Translation(document, None)
-    elif not isinstance(document, Translation):
-        document = Translation(join_sentences(document, language), document)
-    segments = None if document.segments is None else list(map(without_marks, document.segments))
-    return Translation(without_marks(document.text), segments)
+        return Translation(document, None)
+    return Translation(join_sentences(document, language), document)
 
 
 def _segments_of(references: str | Sequence[Summary]) -> list[Sequence[str]]:
-    """The segments of each reference of a document; in a text a mark (`marks.py`) ends a segment, as a line does."""
+    """The segments of each reference of a document."""
     texts = [references] if isinstance(references, str) else references
-    return [_lines_of(text) if isinstance(text, str) else list(map(without_marks, text)) for text in texts]
-
-
-def _lines_of(text: str) -> list[str]:
-    lines = text.split("\n")
-    if not MARK.search(text):
-        return lines
-    return [part.strip() for line in lines for part in split_at_marks(line) if not is_blank(part)]
+    return [text.split("\n") if isinstance(text, str) else text for text in texts]
 
 
 def _compare(
@@ -329,7 +320,7 @@ def score(args: argparse.Namespace) -> Output:
     rows += [[path, *_row(report, tested)] for path, report in reports.items()]
     signatures = {name: each for report in reports.values() for name, each in report.signature.settings.items()}
     lines = [f"{metric}: {signature}" for metric, signature in signatures.items()]
-    notes = notes_on_marks(references.path, (text for texts in references.texts for text in texts))
+    notes = notes_on_marks(references.path, (text for texts in references.texts for text in texts), False)
     notes += [note for path in systems for note in _notes(path, reports[path], systems[path])]
     rest = {path: {n: value for n, value in asdict(r).items() if n != "signature"} for path, r in reports.items()}
     return Output(rows, lines, [reason] * bool(reason), notes, {"systems": rest, "signatures": signatures})
@@ -369,7 +360,7 @@ def _row(report: BleuReport, tested: bool) -> list[str]:
 
 def _notes(path: str, report: BleuReport, documents: Sequence[Translation]) -> Iterator[str]:
     """What changes a score unexpectedly. sacrebleu warns of tokenised text only from 100 documents on."""
-    yield from notes_on_marks(path, (document.text for document in documents))
+    yield from notes_on_marks(path, (document.text for document in documents), False)
     if report.empty_hypotheses:
         yield f"{path}: {report.empty_hypotheses} of {report.documents} hypotheses are empty"
     if report.same_as_first:

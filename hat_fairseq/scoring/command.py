@@ -9,7 +9,7 @@ from typing import Any
 
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
-from hat_fairseq.scoring import bleu, label_baselines, labels, page_qa, qa, rouge
+from hat_fairseq.scoring import bleu, label_baselines, labels, qa, rouge
 from hat_fairseq.scoring.report import Output
 from hat_fairseq.units import score as evidence_score
 
@@ -82,18 +82,6 @@ METRICS = {
         check=qa.check_threshold,
     ),
     "triviaqa": Metric("compute exact match and F1 of answers as in TriviaQA (Wikipedia)", qa.score_triviaqa),
-    "natural_questions": Metric(
-        "compute F1 of long and short answers as in Natural Questions",
-        page_qa.score_natural_questions,
-        page_qa.add_arguments,
-        check=page_qa.check,
-    ),
-    "tydi_qa": Metric(
-        "compute F1 of passages and minimal answers as in TyDi QA",
-        page_qa.score_tydi_qa,
-        page_qa.add_arguments,
-        check=page_qa.check,
-    ),
 }
 
 

@@ -16,7 +16,6 @@ T = TypeVar("T")
 
 HYPOTHESIS_KEYS = ("text",)
 REFERENCE_KEYS = ("target", "summary")
-LABEL_KEYS = ("label", "labels", "answer")
 
 
 def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
@@ -24,7 +23,7 @@ def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
 
     An empty cell of a table is None.
     """
-    with opened(Path(path), ("id", *LABEL_KEYS)) as file:
+    with opened(Path(path)) as file:
         return _by_id((Fields(record, where) for where, record in file.rows(keep_empty=True)), path, parse)
 
 
@@ -77,7 +76,7 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     strings is several texts of the document. ValueError with file and line.
     """
     path = str(path)
-    with opened(Path(path), ("id", *keys), otherwise=PLAIN_TEXT) as file:
+    with opened(Path(path), otherwise=PLAIN_TEXT) as file:
         if file.format == PLAIN_TEXT:
             return DocumentTexts(path, [[line] for _, line in file.lines()], None, is_plain=True)
         rows = (Fields(record, where) for where, record in file.rows(keep_empty=True))

@@ -33,7 +33,7 @@ def without_marks(text: str) -> str:
     return " ".join(part.strip() for part in parts).strip() if len(parts := split_at_marks(text)) > 1 else text
 
 
-def notes_on_marks(path: str, texts: Iterable[str | Sequence[str]]) -> list[str]:
+def notes_on_marks(path: str, texts: Iterable[str | Sequence[str]], left_out: bool = True) -> list[str]:
     """Returns a line about the marks in the texts of a file, and one about what only looks like a mark."""
     known, unknown = Counter[str](), Counter[str]()
     for text in texts:
@@ -41,7 +41,7 @@ def notes_on_marks(path: str, texts: Iterable[str | Sequence[str]]) -> list[str]
         known.update(dict.fromkeys(MARK.findall(whole), 1))
         unknown.update(dict.fromkeys(UNKNOWN.findall(MARK.sub(" ", whole)), 1))
     notes: list[tuple[Counter[str], Callable[[str], str]]] = [
-        (known, "{}: marks between sentences, which are not compared as words".format),
+        (known, f"{{}}: marks between sentences, which are {'not ' * left_out}compared as words".format),
         (unknown, "{}: compared as words; remove what is no text from all files".format),
     ]
     return [f"{path}: {text(_listed(counts))}" for counts, text in notes if counts]

@@ -36,11 +36,6 @@ class PageAnswer(NamedTuple):
     spans: Spans  # short answers, in tokens or in bytes
     yes_no: str = "none"
 
-    @property
-    def has_short(self) -> bool:
-        """Returns whether there is a short answer, a yes or no among them."""
-        return bool(self.spans) or self.yes_no != "none"
-
 
 def official_files(kind: str, record: Record) -> list[str]:
     """Lists the files that official scorers read, for predictions of a kind of data on records such as this one."""
@@ -60,32 +55,6 @@ def meta_of(dataset: str, record: Record) -> Fields:
     if meta is None or record.elements is None or not record.id.lstrip("-").isdecimal():
         raise ValueError(f"{record.name} is not from {dataset}, or not from its development part")
     return Fields(meta, f"{record.name}: meta")
-
-
-def gold_answers(dataset: str, record: Record) -> list[PageAnswer]:
-    """Returns the answers of all annotators; ValueError if there are none."""
-    annotations = meta_of(dataset, record).objects("annotations")
-    if not annotations:
-        raise ValueError(f"{record.name}: no annotations: answers can be scored only where the gold answers are known")
-    return [_gold_answer(dataset, annotation) for annotation in annotations]
-
-
-def _gold_answer(dataset: str, annotation: Fields) -> PageAnswer:
-    def part(name: str) -> Fields:
-        return Fields(annotation.get(name, dict), annotation.where)
-
-    def numbers(fields: Fields, *names: str) -> tuple[int, ...]:
-        return tuple(fields.get(name, int) for name in names)
-
-    if dataset == "natural_questions":
-        tokens = "start_token", "end_token"
-        passage = numbers(part("long_answer"), *tokens)
-        spans = [numbers(each, *tokens) for each in annotation.objects("short_answers")]
-    else:
-        passage = numbers(part("passage_answer"), "candidate_index")
-        spans = [numbers(part("minimal_answer"), "plaintext_start_byte", "plaintext_end_byte")]
-    answers = frozenset(span for span in spans if span[0] >= 0)
-    return PageAnswer(passage if passage[0] >= 0 else None, answers, annotation.text("yes_no_answer").lower())
 
 
 def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> PageAnswer:

@@ -32,7 +32,7 @@ from hat_fairseq.data.kinds.document_questions import DocumentQuestion, Document
 from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records_json import keys_of, read_records, records_of
+from hat_fairseq.data.records_json import read_records, records_of
 from hat_fairseq.data.text import is_blank, shown
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Report, Signature, bootstrap_mean, check_counts, resampling
@@ -104,7 +104,7 @@ class Gold:
 
 def read_golds(path: str) -> dict[str, Gold]:
     """Reads the gold answers of each question; ValueError for other files, and where answers are not known."""
-    with opened(Path(path), {"id", *keys_of(DocumentQuestionKind.name), *keys_of(QuestionKind.name)}) as file:
+    with opened(Path(path)) as file:
         rows = file.rows(keep_empty=True)
         if (first := next(rows, None)) is None:
             raise ValueError(f"{path} is empty: nothing to score")

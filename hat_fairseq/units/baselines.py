@@ -24,7 +24,7 @@ from hat_fairseq.units.evidence import (
     passages,
     units_of,
 )
-from hat_fairseq.units.rules import RULES, Cosines, Document, QuestionWords, Rule, as_probabilities
+from hat_fairseq.units.rules import Document, QuestionWords, Rule, as_probabilities
 from hat_fairseq.units.scores import average_precision
 
 THRESHOLDS = 200  # that are tried, of each form
@@ -184,7 +184,7 @@ def _f1s(scores: np.ndarray, right: np.ndarray, values: np.ndarray) -> np.ndarra
 
 
 def documents_of(
-    references: Sequence[Reference], weights: QuestionWords | None, cosines: Sequence[Cosines] | None
+    references: Sequence[Reference], weights: QuestionWords | None, cosines: Sequence[Any] | None = None
 ) -> list[Document]:
     """Returns what the rules know of references."""
     return [
@@ -220,17 +220,16 @@ class Baseline:
 
 
 def baselines(
-    names: Sequence[str],
+    rules: Sequence[Rule],
     references: Sequence[Reference],
     valid: Sequence[Reference],
     *,
     questions: Iterable[str] | None = None,
-    cosines: tuple[Sequence[Cosines], Sequence[Cosines]] | None = None,
+    cosines: tuple[Sequence[Any], Sequence[Any]] | None = None,
 ) -> list[Baseline]:
     """Predicts references by rules.
 
     Args:
-        names: of `RULES`.
         valid: documents on which settings and thresholds are chosen.
         questions: those whose words say how rare a word is in questions, other ones than those of the references; None
             to weight all words of a question alike.
@@ -243,7 +242,7 @@ def baselines(
         documents_of(each, weights, None if cosines is None else cosines[place])
         for place, each in enumerate((references, valid))
     )
-    return [_baseline(RULES[name], (references, test), (valid, chosen_on)) for name in names]
+    return [_baseline(rule, (references, test), (valid, chosen_on)) for rule in rules]
 
 
 Both = tuple[Sequence[Reference], Sequence[Document]]

@@ -26,33 +26,29 @@ from .words import UnitWords, Words
 CHANNELS = 64  # of the gate, and of the hidden layer after the pooling
 
 
-class DocumentHead(nn.Module):
-    """Logits of the classes of documents.
+class HeadOverUnits(nn.Module):
+    """A network over the vectors of units, and beside it a regression over words.
 
     Args:
         num_classes: K; 1 for a number.
-        sizes: of the layers over units before the pooling, which may be none.
-        words: whether the linear path over words stands beside the network; a single class has none.
+        sizes: of the layers over units, which may be none.
+        words: the linear path; None: there is none.
     """
 
-    level = "document"
+    level: str
     own_init = True  # whatever `init` of the model says
 
-    def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
+    def __init__(self, vector_dim: int, sizes: UnitSizes, words: nn.Module | None) -> None:
         super().__init__()
-        width = sizes.dim if sizes.letters else vector_dim
         self.units = UnitLayers(vector_dim, sizes) if sizes.letters else None
-        self.attention = GatedAttention(width, CHANNELS)
-        self.dense, self.out_proj = nn.Linear(2 * width, CHANNELS), nn.Linear(CHANNELS, num_classes)
-        self.dropout = nn.Dropout(sizes.vector_dropout)
-        self.words = Words(num_classes) if words and num_classes > 1 else None
+        self.dropout, self.words = nn.Dropout(sizes.vector_dropout), words
 
     def reset_parameters(self) -> None:
         """Initialises everything as the constructor does."""
         reset_parts(self)
 
     def forward(self, vectors: Tensor, padding: Tensor, tokens: Tensor) -> Tensor:
-        """Computes (B, K) logits; in evaluation, with words, logarithms of the means of both probabilities.
+        """Computes (B, K) or (B, N, K) logits; in evaluation, with words, logarithms of means of both probabilities.
 
         Args:
             vectors, padding: (B, N, E) of the units, and the mask, in which no row is all True.
@@ -62,6 +58,22 @@ class DocumentHead(nn.Module):
         if self.words is None or self.training or not self.words.has_weights:
             return logits
         return mean_of_probabilities(logits.float(), self.words(tokens)).to(logits)
+
+    def network(self, vectors: Tensor, padding: Tensor) -> Tensor:
+        """Computes the logits of the network alone."""
+        raise NotImplementedError
+
+
+class DocumentHead(HeadOverUnits):
+    """Logits of the classes of documents; a single class has no words."""
+
+    level = "document"
+
+    def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
+        super().__init__(vector_dim, sizes, Words(num_classes) if words and num_classes > 1 else None)
+        width = sizes.dim if sizes.letters else vector_dim
+        self.attention = GatedAttention(width, CHANNELS)
+        self.dense, self.out_proj = nn.Linear(2 * width, CHANNELS), nn.Linear(CHANNELS, num_classes)
 
     def network(self, vectors: Tensor, padding: Tensor) -> Tensor:
         """Computes the (B, K) logits of the network alone."""
@@ -85,42 +97,26 @@ def mean_of_probabilities(first: Tensor, second: Tensor) -> Tensor:
     return torch.logaddexp(first.log_softmax(dim=-1), second.log_softmax(dim=-1)) - math.log(2)
 
 
-class UnitHead(nn.Module):
-    """Logits of the classes of units; `sizes`, `words`: as of `DocumentHead`."""
+class UnitHead(HeadOverUnits):
+    """Logits of the classes of units."""
 
     level = "segment"
-    own_init = True  # whatever `init` of the model says
 
     def __init__(self, vector_dim: int, num_classes: int, sizes: UnitSizes, words: bool = True) -> None:
-        super().__init__()
-        self.linear = nn.Linear(vector_dim, num_classes)
-        self.units = UnitLayers(vector_dim, sizes) if sizes.letters else None
+        linear = nn.Linear(vector_dim, num_classes)  # drawn first, so that a seed gives the same head
+        super().__init__(vector_dim, sizes, UnitWords(num_classes) if words and num_classes > 1 else None)
+        self.linear = linear
         self.out_proj = nn.Linear(sizes.dim, num_classes) if sizes.letters else None
-        self.dropout = nn.Dropout(sizes.vector_dropout)
-        self.words = UnitWords(num_classes) if words and num_classes > 1 else None
         self._begin_with_equal_classes()
 
     def reset_parameters(self) -> None:
-        """Initialises everything as the constructor does."""
-        reset_parts(self)
+        super().reset_parameters()
         self._begin_with_equal_classes()
 
     def _begin_with_equal_classes(self) -> None:
         for linear in filter(None, (self.linear, self.out_proj)):
             nn.init.zeros_(linear.weight)
             nn.init.zeros_(linear.bias)
-
-    def forward(self, vectors: Tensor, padding: Tensor, tokens: Tensor) -> Tensor:
-        """Computes (B, N, K) logits; in evaluation, with words, logarithms of the means of both probabilities.
-
-        Args:
-            vectors, padding: (B, N, E) of the units, and the mask, in which no row is all True.
-            tokens: (B, T) ids.
-        """
-        logits = self.network(vectors, padding)
-        if self.words is None or self.training or not self.words.has_weights:
-            return logits
-        return mean_of_probabilities(logits.float(), self.words(tokens)).to(logits)
 
     def network(self, vectors: Tensor, padding: Tensor) -> Tensor:
         """Computes the (B, N, K) logits of the network alone."""

@@ -17,7 +17,7 @@ from ..data.outputs import atomic_directory, waiting
 from ..data.pipeline import BPE_FILES
 from ..data.tokenizer_bpe import TokenizerBpe
 from ..model_folder import BIN, MANIFEST, WEIGHTS, check_files, read_tensors
-from ..weights import bert, minilm, roberta
+from ..weights import bert, minilm
 from ..weights.hugging_face import read_config, read_weights, write_weights
 from .evidence import EvidenceKind
 
@@ -83,10 +83,7 @@ def write(out: Path, tensors: dict[str, Tensor], tokenizer: TokenizerBpe) -> Non
 
 def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:
     """Returns the tensors of MiniLM under the names of our RoBERTa, and its tokenizer."""
-    config = read_config(folder / "config.json", bert.FIXED, bert.REQUIRED, "hat_evidence")
+    config = read_config(folder / "config.json", bert.FIXED, bert.REQUIRED, "hat_units")
     tokenizer = bert.read_tokenizer(folder, config["vocab_size"])
-    weights, _, _ = bert.as_roberta(read_weights(folder), config, tokenizer)
-    weights = {
-        name: x for name, x in weights.items() if name != roberta.TYPES and not name.endswith(roberta.NO_WEIGHTS)
-    }
-    return {roberta.TABLE.own_name(name): x for name, x in weights.items()}, tokenizer
+    named = bert.BERT.named(read_weights(folder), config, tokenizer, [])
+    return {own: tensor for own, (_, tensor) in named.items()}, tokenizer

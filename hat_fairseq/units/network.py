@@ -50,8 +50,8 @@ NO_CHOICES = (
 
 
 @dataclass
-class UnitsConfig(RobertaConfig):
-    """A RoBERTa over turns or sentences; a network adds the sizes of the layers over these."""
+class HatUnitsConfig(RobertaConfig):
+    """A RoBERTa over turns or sentences, and heads over their vectors."""
 
     no_hierarchy: bool = changed(RobertaConfig, "no_hierarchy", True)
     segment_length: int = option(
@@ -72,34 +72,6 @@ class UnitsConfig(RobertaConfig):
     vectors: str | None = option(
         None, "with --freeze-encoder: keep the vectors for other trainings in this file (.npz)", needs="freeze_encoder"
     )
-    own_options = ("segment_length",)
-    unlimited = True  # documents have any length
-    training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
-    of_heads: ClassVar[str]  # how the settings begin that no vector depends on
-
-    def check(self) -> None:
-        super().check()
-        self.unit_sizes()
-        for name in ("pooler_dropout", "pooler_activation_fn", "pooler_inner_dim"):
-            if (each := options_of(RobertaConfig)[name]).is_set(value := getattr(self, name)):
-                logger.warning("%s has no effect in a network over units", each.typed(value))
-        if not self.no_hierarchy:
-            raise self.error("a network over units has its hierarchy in the layers over these: give {no_hierarchy}")
-        if self.freeze_layers > self.encoder_layers:
-            raise self.error(f"{{freeze_layers}}: the encoder has {self.encoder_layers} layers")
-        if self.max_positions is not None and self.segment_length > self.max_positions:
-            raise self.error("{segment_length} is more than {max_positions}")
-
-    def unit_sizes(self, layout: str = "N|D") -> UnitSizes:
-        """Returns the sizes of the layers over turns or sentences; `layout`: where no setting says another one."""
-        stated = {item.name: getattr(self, f"{self.of_heads}{item.name}") for item in fields(UnitSizes)}
-        return UnitSizes(**stated | {"layout": stated["layout"] or layout})
-
-
-@dataclass
-class HatUnitsConfig(UnitsConfig):
-    """A RoBERTa over turns or sentences, and heads over their vectors."""
-
     unit_vectors: str = option(
         "alone",
         "labels: read the vector of each sentence alone, or in the context of its document, or both; evidence has both",
@@ -118,20 +90,40 @@ class HatUnitsConfig(UnitsConfig):
         0.15, "the dropout of these layers; that of the vectors is twice as much", least=0, most=1
     )
     no_words: bool = option(False, "labels: no regression over words beside the network")
-    of_heads = "unit_"
+    own_options = ("segment_length",)
+    unlimited = True  # documents have any length
+    training_only: ClassVar[tuple[str, ...]] = ("freeze_encoder", "freeze_layers", "vectors")
+
+    def check(self) -> None:
+        super().check()
+        self.unit_sizes()
+        for name in ("pooler_dropout", "pooler_activation_fn", "pooler_inner_dim"):
+            if (each := options_of(RobertaConfig)[name]).is_set(value := getattr(self, name)):
+                logger.warning("%s has no effect in a network over units", each.typed(value))
+        if not self.no_hierarchy:
+            raise self.error("a network over units has its hierarchy in the layers over these: give {no_hierarchy}")
+        if self.freeze_layers > self.encoder_layers:
+            raise self.error(f"{{freeze_layers}}: the encoder has {self.encoder_layers} layers")
+        if self.max_positions is not None and self.segment_length > self.max_positions:
+            raise self.error("{segment_length} is more than {max_positions}")
+
+    def unit_sizes(self, layout: str = "N|D") -> UnitSizes:
+        """Returns the sizes of the layers over turns or sentences; `layout`: where no setting says another one."""
+        stated = {item.name: getattr(self, f"unit_{item.name}") for item in fields(UnitSizes)}
+        return UnitSizes(**stated | {"layout": stated["layout"] or layout})
 
 
 class UnitsEncoder(RobertaEncoder):
     """Encodes the turns or sentences of documents, and questions on them."""
 
-    config_class: ClassVar[type[UnitsConfig]] = HatUnitsConfig
+    config_class: ClassVar[type[HatUnitsConfig]] = HatUnitsConfig
     has_questions: Any = False  # before the first `</s>` of a row, which a head of evidence says
     has_masked_lm = False
     reads_first_token = False
     of_units, no_choices = True, NO_CHOICES
-    config: UnitsConfig
+    config: HatUnitsConfig
 
-    def __init__(self, config: UnitsConfig, vocabulary: Vocabulary) -> None:
+    def __init__(self, config: HatUnitsConfig, vocabulary: Vocabulary) -> None:
         sizes, attentions = config.encoder_sizes(), build_attentions(config, config.encoder_layers)
         super().__init__(config, vocabulary, [EncoderLayer(sizes, attention) for attention in attentions])
         self.max_tokens, self.longest = UNLIMITED, config.segment_length - 2  # without <s> and </s>
@@ -201,7 +193,6 @@ class UnitsEncoder(RobertaEncoder):
         self.has_questions = level == EvidenceHead.level
         if self.has_questions:
             return EvidenceHead(width, self.vocabulary.size, config.unit_sizes())
-        assert isinstance(config, HatUnitsConfig)
         width *= 1 + (config.unit_vectors == "both")
         if level == DocumentHead.level:
             return DocumentHead(width, num_classes, config.unit_sizes(NONE), words=not config.no_words)
@@ -266,7 +257,6 @@ class UnitsEncoder(RobertaEncoder):
         rows = [list(self.units(row)) for row in ids]
         if not all(rows):
             raise ValueError("a row has no <s>, which marks each sentence or segment")
-        assert isinstance(self.config, HatUnitsConfig)
         chosen, parts = self.config.unit_vectors, list[Sequence[Tensor]]()
         if chosen != "context":
             parts.append(self.alone([unit for row in rows for unit in row]).split([*map(len, rows)]))
@@ -383,5 +373,3 @@ def forget_vectors(encoder: UnitsEncoder, _: object) -> None:
 
 
 register_encoder("hat_units", UnitsEncoder)
-
-from . import evidence_network as _former  # noqa: E402, F401 - registers its former name

@@ -2,33 +2,25 @@
 
 Words: BM25 (Robertson and Zaragoza 2009, equation 3.15), in which a unit counts as a document. Questions share words
 such as `what` and `discuss` that say nothing about where the answer is, so a rule may weight each word of a question by
-its squared inverse document frequency among other questions. Vectors: cosines of a question and a unit, a chunk, a
-passage, or all tokens near a unit. Sums are of z scores over the units of the document.
+its squared inverse document frequency among other questions. Scores are z scores over the units of the document. Rules
+of vectors are in `studies/vector_rules.py`.
 
-Sizes for vectors are tokens, those for words are words, so that the rules of words need no model.
-
-Legend: Q questions, N units, V words of all questions, P passages.
+Legend: Q questions, N units, V words of all questions.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from hat_fairseq.data.language import words_of
 
 K1, B = 1.2, 0.75  # of BM25
-CHUNK = 512  # tokens
-PASSAGE = 256  # tokens; passages overlap by half
-OWN = 1e-3  # share of a unit's own score in that of its chunk: it decides the order within the chunk
 WORDS_WITHIN = (0, 24, 48, 128, 256, 512)  # words: standard deviations of the Gaussian over scores of words; 0: none
-BEST_WITHIN = (128, 256)  # tokens on either side in which the greatest cosine is taken
-MEANS_WITHIN = (64, 128, 192, 256, 384, 512)  # tokens on either side whose states are averaged
-WEIGHTS = (0.5, 1.0, 2.0)  # of a summand, the first of which has 1
 ROWS = 256  # units whose surroundings are computed together
 
 Settings = Mapping[str, Any]
@@ -76,30 +68,6 @@ class Words:
         return np.asarray((self.asked * own) @ self.scores)
 
 
-class Cosines(Protocol):
-    """Cosines of the questions of a document, which may be computed when a rule needs them."""
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Returns the (N,) tokens of the units."""
-
-    @property
-    def alone(self) -> np.ndarray:
-        """Returns (Q, N) with each unit, encoded by itself."""
-
-    @property
-    def chunks(self) -> np.ndarray:
-        """Returns (Q, N) with the chunk of each unit; see `chunk_numbers`."""
-
-    @property
-    def nearby(self) -> Mapping[int, np.ndarray]:
-        """Returns (Q, N) with the mean state of all tokens within `MEANS_WITHIN` of each unit, by this number."""
-
-    @property
-    def passages(self) -> np.ndarray:
-        """Returns (Q, P) with each passage; see `passages_of`."""
-
-
 @dataclass
 class Document:
     """What the rules know of a document with its questions.
@@ -113,7 +81,7 @@ class Document:
     questions: Sequence[str]
     units: Sequence[str]
     weights: QuestionWords | None = None
-    cosines: Cosines | None = None
+    cosines: Any = None  # of rules of vectors
     computed: dict[Any, np.ndarray] = field(default_factory=dict)
 
     @cached_property
@@ -125,11 +93,6 @@ class Document:
         if key not in self.computed:
             self.computed[key] = compute()
         return self.computed[key]
-
-    @property
-    def of_vectors(self) -> Cosines:
-        assert self.cosines is not None, "a rule of vectors needs cosines"
-        return self.cosines
 
 
 def middles_of(sizes: np.ndarray) -> np.ndarray:
@@ -154,61 +117,9 @@ def smoothed(scores: np.ndarray, middles: np.ndarray, width: float) -> np.ndarra
     return np.concatenate(parts, axis=1)
 
 
-def best_nearby(scores: np.ndarray, middles: np.ndarray, width: float) -> np.ndarray:
-    """Takes the greatest of the (Q, N) scores of units whose middles are at most `width` away."""
-    first, last = (np.searchsorted(middles, middles - width), np.searchsorted(middles, middles + width, side="right"))
-    return np.stack([scores[:, a:b].max(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
-
-
-def chunk_numbers(sizes: np.ndarray) -> np.ndarray:
-    """Returns the number of each unit's chunk of about `CHUNK` tokens: the one in which its last token is."""
-    return np.asarray(np.maximum(np.cumsum(sizes) - 1, 0) // CHUNK)
-
-
-def best_of_chunk(scores: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Returns for each unit the best of the (Q, N) scores in its chunk."""
-    best = np.zeros_like(scores)
-    for number in np.unique(numbers):
-        own = numbers == number
-        best[:, own] = scores[:, own].max(axis=1, keepdims=True)
-    return best
-
-
-def passages_of(tokens: int) -> list[tuple[int, int]]:
-    """Returns first and last token, exclusive, of half-overlapping passages of a document with so many tokens."""
-    count = 1 + max(0, -(-(tokens - PASSAGE) // (PASSAGE // 2)))
-    return [(begin, min(tokens, begin + PASSAGE)) for begin in range(0, count * PASSAGE // 2, PASSAGE // 2)]
-
-
-def from_passages(scores: np.ndarray, sizes: np.ndarray, best: bool) -> np.ndarray:
-    """Returns for each unit the mean, or the best, of the (Q, P) scores of the passages that its middle is in."""
-    passages, columns = passages_of(int(sizes.sum())), []
-    for middle in middles_of(sizes):
-        own = [number for number, (begin, end) in enumerate(passages) if begin <= middle <= end]
-        columns.append(scores[:, own].max(axis=1) if best else scores[:, own].mean(axis=1))
-    return np.stack(columns, axis=1)
-
-
 def _random(document: Document) -> np.ndarray:
     generator = np.random.default_rng([0, document.number])
     return generator.random((len(document.questions), len(document.units)))
-
-
-def _alone(document: Document) -> np.ndarray:
-    return document.of_vectors.alone
-
-
-def _best_of_chunk(document: Document) -> np.ndarray:
-    own = document.of_vectors
-    return best_of_chunk(own.alone, chunk_numbers(own.sizes)) + OWN * own.alone
-
-
-def _chunk(document: Document) -> np.ndarray:
-    return document.of_vectors.chunks + OWN * document.of_vectors.alone
-
-
-def _late(document: Document, nearby: int) -> np.ndarray:
-    return document.of_vectors.nearby[nearby]
 
 
 def _bm25(document: Document, words: str, within: int) -> np.ndarray:
@@ -219,37 +130,8 @@ def _bm25(document: Document, words: str, within: int) -> np.ndarray:
     return document.once("words", words, within, compute=compute)
 
 
-def _passages(document: Document, passages: str) -> np.ndarray:
-    own, best = document.of_vectors, passages == "best"
-    return document.once("passages", passages, compute=lambda: from_passages(own.passages, own.sizes, best))
-
-
-def _best(document: Document, best_within: int) -> np.ndarray:
-    own = document.of_vectors
-    nearby = partial(best_nearby, own.alone, middles_of(own.sizes), best_within)
-    return document.once("best", best_within, compute=lambda: standardised(nearby()))
-
-
-def _passages_bm25(document: Document, passages: str, words: str, within: int, words_weight: float) -> np.ndarray:
-    own = document.once("z", passages, compute=lambda: standardised(_passages(document, passages)))
-    return own + words_weight * _bm25(document, words, within)
-
-
-def _late_bm25(document: Document, nearby: int, words: str, within: int, words_weight: float) -> np.ndarray:
-    own = document.once("z", nearby, compute=lambda: standardised(document.of_vectors.nearby[nearby]))
-    return own + words_weight * _bm25(document, words, within)
-
-
-def _hybrid(document: Document, best_within: int, best_weight: float, **settings: Any) -> np.ndarray:
-    return _passages_bm25(document, **settings) + best_weight * _best(document, best_within)
-
-
 ALL, WEIGHTED = "all", "weighted"
 OF_WORDS = {"words": (ALL, WEIGHTED), "within": WORDS_WITHIN}
-OF_PASSAGES = {"passages": ("mean", "best")}
-OF_NEARBY = {"nearby": MEANS_WITHIN}
-WITH_WORDS = {**OF_WORDS, "words_weight": WEIGHTS}
-OF_SUM = {**OF_PASSAGES, **WITH_WORDS}
 
 
 @dataclass(frozen=True)
@@ -265,7 +147,6 @@ class Rule:
     title: str
     scores: Callable[..., np.ndarray]
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    needs_vectors: bool = True
 
     def choices(self, weighted: bool) -> Iterator[Settings]:
         """Yields all settings; without weights of words if none are known."""
@@ -276,18 +157,8 @@ class Rule:
 
 
 RULES = {  # by the name of the option
-    "random": Rule("random", _random, needs_vectors=False),
-    "bm25": Rule("BM25", _bm25, OF_WORDS, needs_vectors=False),
-    "alone": Rule("cosine of the unit", _alone),
-    "best_of_chunk": Rule(f"cosine of the best unit of a chunk of {CHUNK} tokens", _best_of_chunk),
-    "chunk": Rule(f"cosine of the chunk of {CHUNK} tokens", _chunk),
-    "late": Rule("cosine of all tokens nearby (windowed late chunking)", _late, OF_NEARBY),
-    "passages": Rule(f"cosine of passages of {PASSAGE} tokens", _passages, OF_PASSAGES),
-    "late_bm25": Rule("all tokens nearby + BM25", _late_bm25, {**OF_NEARBY, **WITH_WORDS}),
-    "passages_bm25": Rule("passages + BM25", _passages_bm25, OF_SUM),
-    "hybrid": Rule(
-        "passages + BM25 + best unit nearby", _hybrid, {**OF_SUM, "best_within": BEST_WITHIN, "best_weight": WEIGHTS}
-    ),
+    "random": Rule("random", _random),
+    "bm25": Rule("BM25", _bm25, OF_WORDS),
 }
 
 

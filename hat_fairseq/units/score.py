@@ -3,7 +3,6 @@
 import argparse
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,7 @@ from hat_fairseq.units.evidence import EvidenceKind, evidence_of, lines_of
 from hat_fairseq.units.rules import RULES
 from hat_fairseq.units.scores import EvidenceReport, Found, System, compare
 
-VECTORS = "hat_fairseq.units.unit_vectors"  # which needs torch, and imports this part of the package
 DOMAIN = "domain"  # a key of meta
-OF_VECTORS = tuple(name for name, rule in RULES.items() if rule.needs_vectors)
 
 
 def read_references(path: str) -> tuple[dict[str, Reference], int]:
@@ -109,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         choices=RULES,
         metavar="NAME",
-        help="also score rules without training (default: all that can be computed): "
+        help="also score rules without training (default: all): "
         + "; ".join(name if name == rule.title else f"{name}: {rule.title}" for name, rule in RULES.items()),
     )
     parser.add_argument(
@@ -123,12 +120,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="BM25: weight the words of questions by how rare they are in the questions of these records (default: of "
         "--valid)",
-    )
-    parser.add_argument(
-        "--encoder",
-        metavar="MODEL",
-        help="take the vectors of the baselines from this model: meeting, a folder of hat export, or a checkpoint of "
-        "hat_units, whose data are in the folder bin beside that of the references",
     )
 
 
@@ -144,7 +135,7 @@ def score(args: argparse.Namespace) -> Output:
     references, skipped = read_references(wanted)
     check_gold(references.values(), wanted)
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
-    rules = rules_of(args, names, references, wanted)
+    rules = rules_of(args, names, references)
     systems |= {rule.title: _system_of_rule(rule, references) for rule in rules}
     reports = reports_of(systems, list(references.values()), args)
     signature = next(iter(reports.values())).signature
@@ -175,17 +166,10 @@ def _system_of_rule(rule: Baseline, references: Mapping[str, Reference]) -> dict
 def names_of(args: argparse.Namespace) -> list[str]:
     """Returns the names of the rules to compute; ValueError for options without effect."""
     asked = args.baselines
-    for option in ("valid", "train", "encoder"):
+    for option in ("valid", "train"):
         if getattr(args, option) and asked is None:
             raise ValueError(f"--{option} has no effect without --baselines: remove it")
-    if asked == []:
-        return [name for name, rule in RULES.items() if args.encoder or not rule.needs_vectors]
-    names = list(dict.fromkeys(asked or ()))
-    needing = [name for name in names if RULES[name].needs_vectors]
-    if needing and not args.encoder:
-        raise ValueError(f"--baselines {needing[0]} needs vectors: give --encoder, such as --encoder meeting")
-    if args.encoder and not needing:
-        raise ValueError("--encoder has no effect without a baseline of vectors: remove it")
+    names = list(RULES) if asked == [] else list(dict.fromkeys(asked or ()))
     if args.train and not any("words" in RULES[name].settings for name in names):
         raise ValueError("--train has no effect without a baseline with BM25: remove it")
     return names
@@ -205,23 +189,15 @@ def check_gold(references: Collection[Reference], wanted: str) -> None:
         raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
 
 
-def rules_of(
-    args: argparse.Namespace, names: Sequence[str], references: Mapping[str, Reference], wanted: str
-) -> list[Baseline]:
-    """Computes the rules, for whose vectors each document is encoded once."""
+def rules_of(args: argparse.Namespace, names: Sequence[str], references: Mapping[str, Reference]) -> list[Baseline]:
+    """Computes the rules."""
     if not names:
         return []
     test = list(references.values())
     valid = list(read_references(args.valid)[0].values()) if args.valid else test
     asked = list(read_references(args.train)[0].values()) if args.train else valid if args.valid else None
     questions = None if asked is None else [question for each in asked for question in each.record.questions]
-    cosines = None
-    if any(RULES[name].needs_vectors for name in names):
-        vectors = import_module(VECTORS)
-        loaded = vectors.load_encoder(args.encoder, references=wanted)
-        of_test = vectors.cosines_of(loaded, test)
-        cosines = of_test, of_test if valid is test else vectors.cosines_of(loaded, valid)
-    return baselines(names, test, valid, questions=questions, cosines=cosines)
+    return baselines([RULES[name] for name in names], test, valid, questions=questions)
 
 
 def reports_of(
@@ -274,7 +250,6 @@ def _chosen_on(args: argparse.Namespace, wanted: str) -> str:
     """What the rules depend on, for the signature."""
     parts = [f"chosen on {args.valid or wanted}"]
     parts += [f"rare words of the questions of {args.train or args.valid}"] if args.train or args.valid else []
-    parts += [f"vectors of {args.encoder}"] if args.encoder else []
     return ", ".join(parts)
 
 
@@ -293,8 +268,6 @@ def _notes(
         notes.append(
             "settings and thresholds of the baselines are the best for the references, which favours them: give --valid"
         )
-    if args.baselines == [] and not args.encoder:
-        notes.append(f"without --encoder these baselines are not computed: {', '.join(OF_VECTORS)}")
     if skipped:
         notes.append(f"{skipped} documents have no text and are skipped")
     return notes

@@ -1,33 +1,21 @@
-"""Cosines of questions with turns or sentences, their chunks, passages and surroundings, by the encoder of a model.
+"""Vectors of sentences by the encoder of a model of the network `hat_units`, without its layers over units.
 
-The encoder is that of the network `hat_units` without its layers over units, such as the frozen MiniLM of `meeting`.
-A document is encoded once for each of these that a rule needs: for passages that overlap twice.
-
-Legend: Q questions, E channels.
+Legend: N sentences, E channels.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
-from itertools import chain, groupby
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from ..data.record import Record
 from ..inference.loading import Loaded, load
 from ..inference.rows import encode_documents
 from ..kernels import AUTO
 from ..model_folder import is_model_folder
-from ..modules.in_context import Ids, nearby_means
 from ..weights.names import local_paths
-from .baselines import Reference
 from .network import UnitsEncoder
-from .rules import MEANS_WITHIN, chunk_numbers, passages_of
 from .vector_cache import VectorCache
 from .vector_file import VectorFile
 
@@ -55,80 +43,8 @@ def encoder_of(loaded: Loaded) -> UnitsEncoder:
     encoder = getattr(loaded.models[0], "core", None)
     if len(loaded.models) > 1 or not isinstance(encoder, UnitsEncoder):
         what = "an ensemble" if len(loaded.models) > 1 else loaded.architecture
-        raise ValueError(f"{loaded.paths[0]} is {what}; rules of vectors need one model with the network hat_units")
+        raise ValueError(f"{loaded.paths[0]} is {what}; vectors need one model with the network hat_units")
     return encoder
-
-
-def cosines_of(loaded: Loaded, references: Iterable[Reference]) -> list["UnitCosines"]:
-    """Returns the cosines of each document; ValueError for one whose units the model does not read all."""
-    encoder = encoder_of(loaded)
-    return [UnitCosines(encoder, *_tokens(loaded, encoder, reference)) for reference in references]
-
-
-def _tokens(loaded: Loaded, encoder: UnitsEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:
-    """Returns the ids of each question and of each unit."""
-    record = replace(reference.record.without_gold(), turns=None, text=None, sentences=tuple(reference.texts))
-    [[encoded]] = encode_documents([record], loaded)
-    questions, units = encoder.parts(encoded.tokens.tolist())
-    if len(units) != len(reference.units):
-        raise ValueError(
-            f"{reference.record.name}: {loaded.paths[0]} reads {len(units)} of its {len(reference.units)} turns or "
-            "sentences, because its data are truncated: take another encoder, such as meeting"
-        )
-    return questions, units
-
-
-class UnitCosines:
-    """Cosines of the questions of a document, as `evidence_rules.Cosines`; each kind is computed when it is needed.
-
-    Args:
-        questions, units: ids of each.
-    """
-
-    def __init__(self, encoder: UnitsEncoder, questions: list[Ids], units: list[Ids]) -> None:
-        self.encoder, self.questions, self.units = encoder, questions, units
-        self.sizes = np.array(list(map(len, units)))
-
-    @cached_property
-    def asked(self) -> Tensor:
-        return self.vectors(self.questions)
-
-    @cached_property
-    def alone(self) -> np.ndarray:
-        return self.cosines(self.vectors(self.units))
-
-    @cached_property
-    def chunks(self) -> np.ndarray:
-        numbers = chunk_numbers(self.sizes).tolist()
-        chunks = [list(chain(*own)) for own in self.units_of_chunks(numbers)]
-        return self.cosines(self.vectors(chunks))[:, np.unique(numbers, return_inverse=True)[1]]
-
-    @cached_property
-    @torch.no_grad()
-    def nearby(self) -> dict[int, np.ndarray]:
-        (means,) = self.encoder.encode_in_context([self.units])
-        sizes = torch.from_numpy(self.sizes).to(means.device)
-        return {width: self.cosines(nearby_means(means, sizes, width)) for width in MEANS_WITHIN}
-
-    @cached_property
-    def passages(self) -> np.ndarray:
-        tokens = list(chain(*self.units))
-        return self.cosines(self.vectors([tokens[begin:end] for begin, end in passages_of(len(tokens))]))
-
-    def units_of_chunks(self, numbers: Sequence[int]) -> Iterator[list[Ids]]:
-        """Yields the units of each chunk."""
-        for _, own in groupby(zip(numbers, self.units, strict=True), key=lambda pair: pair[0]):
-            yield [unit for _, unit in own]
-
-    @torch.no_grad()
-    def vectors(self, texts: Sequence[Ids]) -> Tensor:
-        """Encodes texts, each by itself: (number, E)."""
-        return torch.cat(list(self.encoder.encode([[text] for text in texts])))
-
-    def cosines(self, others: Tensor) -> np.ndarray:
-        """Computes the (Q, number) cosines of the questions and other vectors."""
-        cosines: Any = F.normalize(self.asked, dim=1) @ F.normalize(others, dim=1).T
-        return np.asarray(cosines.double().cpu().numpy())
 
 
 @torch.no_grad()

@@ -106,9 +106,7 @@ def digest_of(encoder: FrozenEncoder) -> bytes:
     settings = {
         name: value
         for name, value in sorted(vars(config).items())
-        if name not in {*config.training_only, "no_words"}
-        and not name.startswith(config.of_heads)
-        and "dropout" not in name
+        if name not in {*config.training_only, "no_words"} and not name.startswith("unit_") and "dropout" not in name
     }
     digest = hashlib.sha256(repr(settings).encode())
     for name, tensor in encoder.state_dict().items():

@@ -13,7 +13,8 @@ from torch import Tensor
 from ..data.dictionary import SPECIAL_IDS
 from ..data.tokenizer_bpe import TokenizerBpe
 from .hugging_face import PLAIN
-from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
+from .rename import Converted, meta_model, nearest_architecture
+from .tables import Table, by_table, fit
 
 # What fairseq's BART fixes; older config.json files spell some of these out.
 OFF = ("scale_embedding", "normalize_before", "add_final_layer_norm", "static_position_embeddings")
@@ -28,8 +29,10 @@ SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # 
 }
 REQUIRED = (*SIZES.values(), "vocab_size", "max_position_embeddings")
 EMBEDDING = "encoder.embed_tokens.weight"
-COPIES = dict.fromkeys(("shared.weight", EMBEDDING, "decoder.embed_tokens.weight", "lm_head.weight"), EMBEDDING)
-TABLE = RenameTable({}, COPIES)
+TABLE = Table(
+    {"shared": "encoder.embed_tokens", "lm_head": "decoder.output_projection"}, prefixes=("model.",), strict=False
+)
+TABLES = ("shared.weight", EMBEDDING, "decoder.embed_tokens.weight", "lm_head.weight")  # of tokens
 # Settings with which transformers' BART computes the same.
 SAME = PLAIN | {
     "decoder_learned_pos": True,
@@ -47,7 +50,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     if bias is not None and bool(bias.ne(0).any()):
         raise ValueError("final_logits_bias is not zero, and fairseq's BART has no bias on its output")
     flags, rows = architecture_flags(config), config["vocab_size"]
-    state = rename_state(weights, TABLE, meta_model([*flags, "--no-hierarchy"], weights, rows))
+    state = fit(by_table(weights, TABLE, []), TABLE, meta_model([*flags, "--no-hierarchy"], weights, rows))
     for side in ("encoder", "decoder"):
         state[f"{side}.version"] = torch.tensor([3.0])  # the layout that fairseq writes since 2018; none means 1
     note = f"embedding rows: {rows} (the dictionary of the data must have {rows} entries, or {rows - 1} without <mask>)"
@@ -57,7 +60,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
 def mbart(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
     """Returns mBART under fairseq's names; the rows of tokens are in the order of the dictionary."""
     rows = [row for row in tokenizer.rows if row is not None]
-    tables = {name for name in weights if name.removeprefix("model.") in COPIES}
+    tables = {name for name in weights if name.removeprefix("model.") in TABLES}
     weights = {name: tensor[rows] if name in tables else tensor for name, tensor in weights.items()}
     if (name := config.get("activation_function")) not in ("gelu", "relu"):
         raise ValueError(f"activation_function is {name!r:.80}, only gelu or relu can be converted")

@@ -13,37 +13,36 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from ..data.dictionary import SPECIAL, fingerprint
-from ..data.tokenizer_bpe import MASK, TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
+from ..data.dictionary import SPECIAL
+from ..data.tokenizer_bpe import TOKENIZER, VOCABULARY, TokenizerBpe, find_tokenizer
 from ..networks import NETWORKS
 from . import roberta
-from .rename import Converted, nearest_architecture
+from .rename import nearest_architecture
+from .tables import Table
 
 FIXED: dict[str, Any] = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
 FIXED |= {"is_decoder": False, "add_cross_attention": False}
 DEFAULTS = roberta.DEFAULTS | {"type_vocab_size": 2}
 REQUIRED = (*roberta.REQUIRED, "type_vocab_size")
-WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
-LEFT_OUT = {
-    "pooler.": "the pooler, which fairseq's RoBERTa does not have",
-    "cls.seq_relationship.": "next-sentence prediction",
-}
-LM_HEAD = {  # of BERT -> of transformers' RoBERTa; of the tensors of old folders first
-    "cls.predictions.transform.dense.": "lm_head.dense.",
-    "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
-    "cls.predictions.": "lm_head.",
-}
-OF_WORDS = ("lm_head.bias", "lm_head.decoder.bias", "lm_head.decoder.weight")  # besides the embedding
-OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer norms in folders of 2019
+TABLE = Table(
+    roberta.TABLE.rules,
+    prefixes=("bert.",),
+    renamed={
+        r"LayerNorm\.gamma$": "LayerNorm.weight",  # in folders of 2019
+        r"LayerNorm\.beta$": "LayerNorm.bias",
+        r"^cls\.predictions\.(transform\.)?": "lm_head.",
+        r"^lm_head\.LayerNorm": "lm_head.layer_norm",
+    },
+    left_out={
+        r"pooler\.": "the pooler, which fairseq's RoBERTa does not have",
+        r"cls\.seq_relationship\.": "next-sentence prediction",
+    },
+)
 FLAT, SEGMENTS = (*roberta.FLAT, "hat_roberta_minilm"), (*roberta.SEGMENTS, "hierarchical_transformer_minilm")
 SEQ2SEQ = ("hat_bart_base", "hat_bart_large", "hat_bart_minilm")
 POOLED_LAYERS = {12: "6-8", 24: "15-20"}  # of the paper, by the number of layers
 WINDOW = 256  # tokens on either side in a folder for long documents: as in Longformer
 LONGEST = 4096  # tokens of the starts for long documents
-SOURCE = "encoder.dictionary_fingerprint"  # as `models/adapting.py` compares it with the dictionary of the data
 MOST_UNUSED = 127  # rows beyond the vocabulary: tables are filled up to a multiple of 128 at most
 
 
@@ -63,52 +62,6 @@ def read_tokenizer(directory: Path, vocab_size: int, may_lack: Container[str] = 
     if not longest <= vocab_size <= longest + MOST_UNUSED:
         raise ValueError(f"{path} has {longest} rows, and the embedding {vocab_size}: the vocabulary of another model")
     return tokenizer
-
-
-def convert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
-    """Returns BERT under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor."""
-    weights, config, report = as_roberta(weights, config, tokenizer)
-    converted = roberta.convert(weights, config, start_flags(config))
-    model = converted.model | {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
-    return Converted(model, converted.starts, [*report, *converted.report])
-
-
-def as_roberta(
-    weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe
-) -> tuple[dict[str, Tensor], dict[str, Any], list[str]]:
-    """Returns BERT's weights and settings as those of transformers' RoBERTa, and lines that say what is skipped."""
-    report = []
-    weights = {_name(name): tensor for name, tensor in weights.items()}
-    for prefix, what in LEFT_OUT.items():
-        if names := sorted(name for name in weights if name.startswith(prefix)):
-            report.append(f"skipped, {what}: {', '.join(names)}")
-            weights = {name: tensor for name, tensor in weights.items() if name not in names}
-    width, types = config["hidden_size"], config["type_vocab_size"]
-    sizes = {WORDS: config["vocab_size"], POSITIONS: config["max_position_embeddings"], TYPES: types}
-    for name, rows in sizes.items():
-        if name not in weights or weights[name].shape != (rows, width):
-            raise ValueError(f"{name} is missing or is not {rows} rows of {width}, as config.json says")
-    if types > 1:
-        report.append("skipped, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
-    weights, lines = in_order(weights, config["vocab_size"], tokenizer)
-    report += lines
-    table = weights[POSITIONS] + weights[TYPES][0]
-    if weights[TYPES][0].any():
-        report.append("the row of the first token type was added to every position")
-    weights[POSITIONS] = torch.cat([table.new_zeros(roberta.UNUSED_POSITIONS, width), table])
-    weights[TYPES] = table.new_zeros(1, width)
-    positions = config["max_position_embeddings"] + roberta.UNUSED_POSITIONS
-    return weights, config | {"vocab_size": len(tokenizer.rows), "max_position_embeddings": positions}, report
-
-
-def in_order(
-    weights: dict[str, Tensor], vocab_size: int, tokenizer: TokenizerBpe
-) -> tuple[dict[str, Tensor], list[str]]:
-    """Returns weights whose rows of tokens are in the order of the dictionary, and lines that say what is skipped."""
-    rows = [row for row in tokenizer.rows if row is not None]
-    unused = vocab_size - len(rows)
-    lines = [f"skipped, {unused} rows of the embedding for which the vocabulary has no entry"] if unused else []
-    return weights | {name: weights[name][rows] for name in (WORDS, *OF_WORDS) if name in weights}, lines
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:
@@ -153,13 +106,4 @@ def package_flags(flat: list[str], own: int, longest: int | None) -> list[str]:
     return [*flat, *(windows if (longest or own) > own else []), "--max-positions", str(longest or own)]
 
 
-def _name(name: str) -> str:
-    """Returns the name that transformers' RoBERTa has for a tensor of BERT."""
-    name = name.removeprefix("bert.")
-    for ending, new in OLD_NAMES.items():
-        if name.endswith(f"LayerNorm{ending}"):
-            name = name.removesuffix(ending) + new
-    for prefix, new in LM_HEAD.items():
-        if name.startswith(prefix):
-            return new + name.removeprefix(prefix)
-    return name
+BERT = roberta.Learned(TABLE, start_flags, unused=0)

@@ -1,7 +1,6 @@
 """The model card of a folder, README.md, with the front matter that the Hugging Face Hub reads."""
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,11 @@ from ..data.options import Settings
 from ..data.pipeline import TextPipeline
 from ..model_folder import CARD
 from ..networks.encoder import UNLIMITED
+from .read_card import TABLE, Card
 from .trained import Trained
 
-TABLE = "| | |\n|---|---|\n"  # the head of that of the facts
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
+KEPT = ("trained on", "trained with")  # rows of an earlier card that this command cannot know
 FLAGS = {  # of fairseq-train in the model card, with the place of each in the settings of a training
     "criterion": ("criterion", "_name"),
     "optimizer": ("optimizer", "_name"),
@@ -54,7 +54,7 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
         scores: what `hat score --out` wrote.
     """
     model, cfg, pipeline = trained.model, trained.cfg, TextPipeline.load(trained.data)
-    earlier = EarlierCard.read(trained.folder.path / CARD) if trained.folder else EarlierCard()
+    earlier = Card.read(trained.folder.path / CARD) if trained.folder else Card()
     longest = "longest input and output" if pipeline.kind.has_target else "longest input"
     names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
     facts = {
@@ -67,7 +67,7 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
         **({} if languages_of(pipeline) else dict.fromkeys(("source language", "target language"))),
         "trained on": trained_on(trained.data.resolve().with_name("manifest.json")),
         "trained with": trained_with(cfg),
-        **earlier.facts,
+        **{what: value for what, value in earlier.facts.items() if what in KEPT},
         "written by": f"hat_fairseq {hat_fairseq.__version__}",
     }
     rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items() if value is not None)
@@ -76,30 +76,6 @@ def card(name: str, trained: Trained, half: bool, chosen: dict[str, Any], scores
     front = front_matter(pipeline, [trained.network, cfg["task"]._name], earlier.fields | chosen)
     parts = [f"{front}# {name}\n\n{use}\n\n{TABLE}{rows}", earlier.text, "" if scores is None else scores_of(scores)]
     return "\n".join(filter(None, parts))
-
-
-@dataclass(frozen=True)
-class EarlierCard:
-    """What stays of the card of a folder that is written again."""
-
-    fields: dict[str, Any] = field(default_factory=dict)  # of the front matter
-    facts: dict[str, str] = field(default_factory=dict)  # about the training
-    text: str = ""  # below the facts: scores, and what somebody has written
-
-    @classmethod
-    def read(cls, path: Path) -> "EarlierCard":
-        """Reads a card; of one that `hat export` has not written the whole text stays. ValueError for broken YAML."""
-        content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        front, text = re.match(r"(?:---\n(.*?)^---\n)?(.*)", content, re.DOTALL | re.MULTILINE).groups()  # type: ignore[union-attr]
-        try:
-            fields = dict(yaml.safe_load(front or "") or {})
-        except (yaml.YAMLError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: the front matter is not YAML with names and values: {error}") from error
-        before, table, after = text.partition(TABLE)
-        rows, _, below = after.partition("\n\n")
-        facts = dict(re.findall(r"^\| (trained on|trained with) \| (.*) \|$", rows, re.MULTILINE))
-        below = (below if table else before).strip()
-        return cls(fields, facts, f"{below}\n" if below else "")
 
 
 def words_of(model: Any) -> str | None:

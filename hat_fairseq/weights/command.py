@@ -24,7 +24,7 @@ from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from ..data.tokenizer_bpe import CASE, TOKENIZER, TokenizerBpe
 from ..model_folder import BIN, bare_checkpoint
-from . import bert, like_bert, minilm
+from . import bert, minilm
 from .families import MINILM, RELEASES, Release, check_code, family_of, listing
 from .hugging_face import MASK, read_config, read_weights
 from .rename import Converted, parse_flags
@@ -187,7 +187,7 @@ def release_of(args: argparse.Namespace) -> Release:
     has_pieces = args.release == "xlm_roberta" and (args.directory / MODEL).is_file()
     if has_pieces or (args.release == "roberta" and args.package is None):
         return release
-    return replace(release, convert=like_bert.with_tokenizer, tokenizer=bert.read_tokenizer)
+    return replace(release, tokenizer=bert.read_tokenizer)
 
 
 def lacks_mask(symbols: list[str], size: int) -> bool:

@@ -93,7 +93,7 @@ TIED = {"tie_word_embeddings": True}
 HEADS = "heads for other tasks"
 POOLER = f"the pooler, {HEADS}"
 OF_ROBERTA = (*roberta.FLAT, *roberta.SEGMENTS)
-OF_BERT = (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_evidence_minilm", *bert.SEQ2SEQ)
+OF_BERT = (*bert.FLAT, *bert.SEGMENTS, "poolingformer_base", "ernie_sparse_base", "hat_units_minilm", *bert.SEQ2SEQ)
 MODERNBERT = rotary.Rotary(
     rotary.MODERNBERT,
     ("hat_modernbert_base", "hat_modernbert_large"),
@@ -174,7 +174,7 @@ RELEASES = {
         "fairseq's XLM-RoBERTa",
         roberta.FIXED_XLM,
         roberta.REQUIRED,
-        roberta.convert,
+        roberta.ROBERTA.convert,
         "XLM-RoBERTa, bge-m3, multilingual-e5, snowflake-arctic-embed-l-v2.0",
         POOLER,
         OF_ROBERTA,
@@ -191,7 +191,7 @@ RELEASES = {
             if name not in ("model_type", "bos_token_id", "eos_token_id")
         },
         roberta.REQUIRED,
-        like_bert.with_tokenizer,
+        roberta.ROBERTA.convert,
         "camembert-base and -large, sentence-camembert",
         POOLER,
         OF_ROBERTA,
@@ -204,7 +204,7 @@ RELEASES = {
         "fairseq's RoBERTa",
         roberta.FIXED,
         roberta.REQUIRED,
-        roberta.convert,
+        roberta.ROBERTA.convert,
         "RoBERTa, all-distilroberta, e5 of RoBERTa",
         POOLER,
         OF_ROBERTA,
@@ -215,7 +215,7 @@ RELEASES = {
         "hat_roberta",
         bert.FIXED,
         bert.REQUIRED,
-        bert.convert,
+        bert.BERT.convert,
         "BERT, MiniLM, LegalBERT, SciBERT, BioBERT, bge v1.5, e5, gte (v1), snowflake-arctic-embed xs, s, m and l",
         "the pooler, next-sentence prediction, the second token type",
         OF_BERT,
@@ -228,7 +228,7 @@ RELEASES = {
         "hat_roberta",
         {"hidden_act": "gelu"},
         roberta.REQUIRED,
-        like_bert.distilbert,
+        like_bert.DISTILBERT.convert,
         "DistilBERT, multilingual DistilBERT, msmarco-distilbert",
         HEADS,
         OF_BERT,

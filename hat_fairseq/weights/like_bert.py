@@ -7,58 +7,53 @@ DistilBERT (Sanh et al. 2019) has no token types, ELECTRA (Clark et al. 2020) an
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from ..data.dictionary import SPECIAL, fingerprint
-from ..data.tokenizer_bpe import MASK, TokenizerBpe
+from ..data.tokenizer_bpe import TokenizerBpe
 from . import bert, roberta
-from .bert import SOURCE, TYPES, WORDS
 from .rename import Converted
-from .tables import Table, by_table
+from .tables import ENCODER, LM_HEAD, TYPE, Table
 
-MLM, LAYER = "cls.predictions", "encoder.layer.{}."
-TRANSFORM = f"{MLM}.transform"
-EMBEDDINGS = ("embeddings.word_embeddings", "embeddings.position_embeddings", "embeddings.LayerNorm")
-DISTILBERT = Table(
-    {name: name for name in EMBEDDINGS}
-    | {
-        f"transformer.layer.{{}}.attention.{part[0]}_lin": f"{LAYER}attention.self.{part}"
-        for part in ("query", "key", "value")
-    }
-    | {
-        "transformer.layer.{}.attention.out_lin": f"{LAYER}attention.output.dense",
-        "transformer.layer.{}.sa_layer_norm": f"{LAYER}attention.output.LayerNorm",
-        "transformer.layer.{}.ffn.lin1": f"{LAYER}intermediate.dense",
-        "transformer.layer.{}.ffn.lin2": f"{LAYER}output.dense",
-        "transformer.layer.{}.output_layer_norm": f"{LAYER}output.LayerNorm",
-        "vocab_transform": f"{TRANSFORM}.dense",
-        "vocab_layer_norm": f"{TRANSFORM}.LayerNorm",
-        "vocab_projector": f"{MLM}.decoder",
-    },
-    prefixes=("distilbert.",),
-    left_out={r"(pre_classifier|classifier|qa_outputs)\.": "heads for other tasks"},
+LAYER, OURS = "transformer.layer.{}.", f"{ENCODER}layers.{{}}."
+WITHOUT_TYPES = {name: own for name, own in roberta.EMBEDDINGS.items() if own != TYPE}
+DISTILBERT = roberta.Learned(
+    Table(
+        WITHOUT_TYPES
+        | {f"{LAYER}attention.{part}_lin": f"{OURS}self_attn.{part}_proj" for part in ("q", "k", "v", "out")}
+        | {
+            f"{LAYER}sa_layer_norm": f"{OURS}self_attn_layer_norm",
+            f"{LAYER}ffn.lin1": f"{OURS}fc1",
+            f"{LAYER}ffn.lin2": f"{OURS}fc2",
+            f"{LAYER}output_layer_norm": f"{OURS}final_layer_norm",
+            "vocab_transform": f"{LM_HEAD}.dense",
+            "vocab_layer_norm": f"{LM_HEAD}.layer_norm",
+            "vocab_projector": LM_HEAD,
+        },
+        prefixes=("distilbert.",),
+        left_out={r"(pre_classifier|classifier|qa_outputs)\.": "heads for other tasks"},
+    ),
+    bert.start_flags,
+    unused=0,
+    has_types=False,
 )
-ELECTRA = Table(
-    {name: name for name in (*EMBEDDINGS, "embeddings.token_type_embeddings")}
-    | {f"{LAYER}{name}": f"{LAYER}{name}" for name in roberta.LAYER}
-    | {
-        "generator_predictions.dense": f"{TRANSFORM}.dense",
-        "generator_predictions.LayerNorm": f"{TRANSFORM}.LayerNorm",
-        "generator_lm_head": f"{MLM}.decoder",
-    },
-    prefixes=("electra.",),
-    left_out={
-        r"discriminator_predictions\.": "the discriminator",
-        r"(classifier|qa_outputs)\.": "heads for other tasks",
-    },
+ELECTRA = roberta.Learned(
+    Table(
+        roberta.EMBEDDINGS
+        | roberta.LAYERS
+        | {
+            "generator_predictions.dense": f"{LM_HEAD}.dense",
+            "generator_predictions.LayerNorm": f"{LM_HEAD}.layer_norm",
+            "generator_lm_head": LM_HEAD,
+        },
+        prefixes=("electra.",),
+        left_out={
+            r"discriminator_predictions\.": "the discriminator",
+            r"(classifier|qa_outputs)\.": "heads for other tasks",
+        },
+    ),
+    bert.start_flags,
+    unused=0,
 )
-
-
-def distilbert(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
-    """Returns DistilBERT under fairseq's names; see `bert.convert`."""
-    none = torch.zeros(1, config["hidden_size"])
-    return _as_bert(weights, config | {"type_vocab_size": 1}, tokenizer, DISTILBERT, {TYPES: none})
 
 
 def electra(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
@@ -68,20 +63,7 @@ def electra(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: Token
             f"embedding_size is {config['embedding_size']}, and the layers have {config['hidden_size']} channels: only "
             "an ELECTRA without a map between them can be converted, such as base and large"
         )
-    return _as_bert(weights, config, tokenizer, ELECTRA, {})
-
-
-def _as_bert(
-    weights: dict[str, Tensor],
-    config: dict[str, Any],
-    tokenizer: TokenizerBpe,
-    table: Table,
-    more: Mapping[str, Tensor],
-) -> Converted:
-    report: list[str] = []
-    named = by_table(weights, table, report)
-    converted = bert.convert({name: tensor for name, (_, tensor) in named.items()} | dict(more), config, tokenizer)
-    return Converted(converted.model, converted.starts, [*report, *converted.report])
+    return ELECTRA.convert(weights, config, tokenizer)
 
 
 def names_of_distilbert(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,14 +71,3 @@ def names_of_distilbert(record: Mapping[str, Any]) -> dict[str, Any]:
     names = {"dim": "hidden_size", "hidden_dim": "intermediate_size", "n_heads": "num_attention_heads"}
     names |= {"n_layers": "num_hidden_layers", "activation": "hidden_act"}
     return {names.get(name, name): value for name, value in record.items()} | {"layer_norm_eps": 1e-12}
-
-
-def with_tokenizer(weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe) -> Converted:
-    """Returns a RoBERTa under fairseq's names, whose rows are in the order of the dictionary of its tokenizer."""
-    weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
-    if WORDS not in weights or len(weights[WORDS]) != config["vocab_size"]:
-        raise ValueError(f"{WORDS} is missing or has not the {config['vocab_size']} rows that config.json says")
-    weights, report = bert.in_order(weights, config["vocab_size"], tokenizer)
-    converted = roberta.convert(weights, config | {"vocab_size": len(tokenizer.rows)})
-    model = converted.model | {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
-    return Converted(model, converted.starts, [*report, *converted.report])

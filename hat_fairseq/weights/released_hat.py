@@ -14,7 +14,8 @@ from torch import Tensor
 from ..data.dictionary import LABELS_FINGERPRINT, PAD, fingerprint_of_labels
 from ..model_folder import OTHER_PROBLEMS
 from . import roberta
-from .rename import Converted, RenameTable, meta_model, rename_state
+from .rename import Converted, meta_model
+from .tables import Table, by_table, fit
 
 ARCHITECTURE = "hierarchical_transformer"
 FIELDS = roberta.SIZES | {  # of the release -> own
@@ -30,7 +31,7 @@ PARTS = {"sentence_encoder": "S", "document_encoder": "D"}
 HEAD = "sentence_classification_head"  # what fairseq's sentence_prediction calls its head
 PREFIX = "hi_transformer."  # of every model with a head; the bare one has none
 KINDS = {"sentence_encoder": "segment_wise", "document_encoder": "cross_segment"}
-MODULES = roberta.LM_HEAD | {
+MODULES = roberta.OF_LM_HEAD | {
     "embeddings.word_embeddings": "encoder.embed_tokens",
     "embeddings.position_embeddings": "encoder.embed_positions",
     "embeddings.token_type_embeddings": "encoder.embed_token_type",
@@ -45,20 +46,19 @@ for other, own in roberta.LAYER.items():
 POSITIONS = "embeddings.position_embeddings.weight"
 HEAD_PARTS = ("classifier.", "pooler.", "sentencizer.")
 REPEATED = re.compile(r"encoder\.layer\.\d+\.position_embeddings\.weight")
-COPIES = {"lm_head.decoder.weight": "encoder.embed_tokens.weight", "lm_head.decoder.bias": "encoder.lm_head.bias"}
 
 
-def table(pooled: bool) -> RenameTable:
+def table_of(pooled: bool) -> Table:
     """Returns the names of all tensors; `pooled`: the classification head reads a document, not each segment."""
     dense = "pooler.dense" if pooled else "sentencizer.dense"
-    return RenameTable(MODULES | {dense: f"classification_heads.{HEAD}.dense"}, COPIES)
+    return Table(MODULES | {dense: f"classification_heads.{HEAD}.dense"}, prefixes=(PREFIX,))
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_positions: str = "none") -> Converted:
     """Returns a release under our names, with the flags that compute what its weights were trained to compute.
 
     `segment_positions`: `add` keeps the table of segment positions, which the code that the released weights were
-    trained with did not use. ValueError as `rename_state`.
+    trained with did not use. ValueError as `tables.fit`.
     """
     weights = {name.removeprefix(PREFIX): tensor for name, tensor in weights.items()}
     weights.pop("embeddings.position_ids", None)  # consecutive numbers, no weights
@@ -80,7 +80,8 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
         classes, level = len(weights["classifier.weight"]), "segment" if segments else "document"
         with torch.device("meta"):
             model.register_classification_head(HEAD, num_classes=classes, level=level)
-    state = rename_state(weights, table(pooled=not segments), model, optional="encoder.lm_head.")
+    table = table_of(pooled=not segments)
+    state = fit(by_table(weights, table, report), table, model, "encoder.lm_head.")
     if head.get("pooling", "attentive") != "attentive":
         report.append(f"--pooling {head['pooling']} is the authors' default; the files do not say how the head pools")
     if head and head["task"] != "multiple_choice":

@@ -1,10 +1,8 @@
-"""Renames the weights of a release for a fairseq model, by a table of names, and checks them against the model.
+"""The model that flags of fairseq-train build, on the meta device: it has names and shapes and needs no memory.
 
-The model is built from the flags that `hat import` prints, on the meta device: it has names and shapes and needs no
-memory. fairseq is imported when it is built: help texts and most refusals do not wait for it.
+fairseq is imported when it is built: help texts and most refusals do not wait for it.
 """
 
-import re
 import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +10,6 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
-
-LAYER_NUMBER = re.compile(r"\.(\d+)\.")
 
 
 @dataclass
@@ -23,59 +19,6 @@ class Converted:
     model: dict[str, Tensor]  # state under our names
     starts: list[list[str]]  # flags of fairseq-train that build a model for it; each list is one way to start
     report: list[str] = field(default_factory=list)  # further lines for the user
-
-
-@dataclass(frozen=True)
-class RenameTable:
-    """Names of modules in a release and here."""
-
-    modules: Mapping[str, str]  # of the release -> here; `{}` stands for the number of a layer
-    copies: Mapping[str, str]  # tensors that the release stores a second time -> the tensor here
-
-    def own_name(self, name: str) -> str:
-        """Returns our name of a tensor; a name that is not in the table stays as it is."""
-        return self.copies.get(name) or _rename(self.modules, name) or name
-
-    def other_name(self, name: str) -> str | None:
-        """Returns the release's name of a tensor; None if it is not in the table."""
-        modules = {own: other for other, own in self.modules.items() if ("{}" in other) == ("{}" in own)}
-        return _rename(modules, name)
-
-
-def _rename(modules: Mapping[str, str], name: str) -> str | None:
-    module, _, kind = name.rpartition(".")
-    number = LAYER_NUMBER.search(module)
-    template = modules.get(LAYER_NUMBER.sub(".{}.", module, count=1))
-    return None if template is None else f"{template.format(number[1] if number else '')}.{kind}"
-
-
-def rename_state(
-    weights: Mapping[str, Tensor], table: RenameTable, model: nn.Module, optional: str | None = None
-) -> dict[str, Tensor]:
-    """Renames `weights` for a `model` on the meta device; a tied parameter is there under each of its names.
-
-    `optional`: a prefix of our names that may be missing altogether. ValueError for a tensor that is unknown, missing
-    or of another shape, or copies of one tensor that differ.
-    """
-    expected = dict(model.named_parameters(remove_duplicate=False))
-    if unknown := [name for name in weights if table.own_name(name) not in expected]:
-        raise ValueError(f"{listed(unknown, 'unknown')}; a head for another task is not converted, save without it")
-    sources: dict[str, str] = {}
-    for other, tensor in weights.items():
-        own = table.own_name(other)
-        if tensor.shape != (shape := expected[own].shape):
-            raise ValueError(f"{other} has shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
-        first = sources.setdefault(own, other)
-        if not torch.equal(weights[first], tensor):
-            raise ValueError(f"{other} differs from {first}, and the converted model has one tensor for both")
-    if optional is not None and not any(name.startswith(optional) for name in sources):
-        expected = {name: parameter for name, parameter in expected.items() if not name.startswith(optional)}
-    by_parameter = {id(expected[own]): weights[other] for own, other in sources.items()}
-    if missing := [
-        table.other_name(name) or name for name, parameter in expected.items() if id(parameter) not in by_parameter
-    ]:
-        raise ValueError(listed(missing, "missing"))
-    return {name: by_parameter[id(parameter)] for name, parameter in expected.items()}
 
 
 def listed(names: list[str], state: str) -> str:

@@ -7,13 +7,30 @@ none, so the row is added to all positions (in published weights it is zero). Th
 `hierarchical_transformer` start from, each with its own rules (`models/encoder_model.py`).
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..data.dictionary import SPECIAL_IDS
+from ..data.tokenizer_bpe import TokenizerBpe
 from .hugging_face import PLAIN
-from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
+from .rename import Converted, meta_model, nearest_architecture
+from .tables import (
+    EMBEDDING,
+    ENCODER,
+    LM_HEAD,
+    TYPE,
+    Named,
+    Table,
+    by_table,
+    fingerprint_of,
+    fit,
+    other_name,
+    rows_of_tokenizer,
+)
 
 BERT: dict[str, Any] = {"hidden_act": "gelu", "type_vocab_size": 1, "position_embedding_type": "absolute"} | SPECIAL_IDS
 FIXED = {"model_type": "roberta"} | BERT | {"is_decoder": False, "add_cross_attention": False}
@@ -38,22 +55,20 @@ LAYER = {  # of a layer of BERT's family -> fairseq's
     "output.dense": "fc2",
     "output.LayerNorm": "final_layer_norm",
 }
-LM_HEAD = {name: f"encoder.{name}" for name in ("lm_head.dense", "lm_head.layer_norm", "lm_head")}
-ENCODER = "encoder.sentence_encoder."
-EMBEDDING, POSITIONS = f"{ENCODER}embed_tokens.weight", f"{ENCODER}embed_positions.weight"
-NO_WEIGHTS = (".position_ids", ".token_type_ids")  # consecutive numbers
-TYPES = "embeddings.token_type_embeddings.weight"
-COPIES = dict.fromkeys(("embeddings.word_embeddings.weight", "lm_head.decoder.weight"), EMBEDDING)
-COPIES["lm_head.decoder.bias"] = "encoder.lm_head.bias"
-TABLE = RenameTable(
-    LM_HEAD
-    | {
-        "embeddings.word_embeddings": f"{ENCODER}embed_tokens",
-        "embeddings.position_embeddings": f"{ENCODER}embed_positions",
-        "embeddings.LayerNorm": f"{ENCODER}layernorm_embedding",
-    }
-    | {f"encoder.layer.{{}}.{other}": f"{ENCODER}layers.{{}}.{own}" for other, own in LAYER.items()},
-    COPIES,
+POSITIONS = f"{ENCODER}embed_positions.weight"
+OF_LM_HEAD = {name: f"encoder.{name}" for name in ("lm_head", "lm_head.dense", "lm_head.layer_norm")}
+OF_LM_HEAD |= {"lm_head.decoder": LM_HEAD}
+EMBEDDINGS = {
+    "embeddings.word_embeddings": EMBEDDING,
+    "embeddings.position_embeddings": f"{ENCODER}embed_positions",
+    "embeddings.token_type_embeddings": TYPE,
+    "embeddings.LayerNorm": f"{ENCODER}layernorm_embedding",
+}
+LAYERS = {f"encoder.layer.{{}}.{other}": f"{ENCODER}layers.{{}}.{own}" for other, own in LAYER.items()}
+TABLE = Table(
+    EMBEDDINGS | LAYERS | OF_LM_HEAD,
+    prefixes=("roberta.",),
+    left_out={r"pooler\.": "the pooler, which fairseq's RoBERTa does not have"},
 )
 # Settings with which transformers' RoBERTa computes the same.
 SAME = PLAIN | {
@@ -65,29 +80,59 @@ SAME = PLAIN | {
 }
 
 
-def convert(weights: dict[str, Tensor], config: dict[str, Any], starts: list[list[str]] | None = None) -> Converted:
-    """Returns RoBERTa under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor.
+@dataclass(frozen=True)
+class Learned:
+    """A family with learned positions: its table, and how its settings become flags.
 
-    `starts`: ways to start from it, the first with a `hat_roberta`; None: `start_flags`.
+    Attributes:
+        starts: makes of the settings ways to start, the first with a `hat_roberta`.
+        unused: rows of its table of positions before that of the first token.
+        has_types: it has token types, of which every token has the first one here.
     """
-    report = []
-    weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
-    if pooler := sorted(name for name in weights if name.startswith("pooler.")):
-        report.append(f"skipped, fairseq's RoBERTa has no pooler: {', '.join(pooler)}")
-    weights = {name: t for name, t in weights.items() if name not in pooler and not name.endswith(NO_WEIGHTS)}
-    types = weights.pop(TYPES, None)
-    if types is None or types.shape != (1, config["hidden_size"]):
-        raise ValueError(f"{TYPES} is missing or is not one row of {config['hidden_size']}")
-    starts = starts or start_flags(config)
-    model = meta_model([*starts[0], "--no-hierarchy"], weights, config["vocab_size"])
-    state = rename_state(weights, TABLE, model, optional="encoder.lm_head.")
-    if types.any():
-        state[POSITIONS] = state[POSITIONS] + types
-        report.append("the token type's row is not zero: it was added to every position")
-    if "encoder.lm_head.weight" not in state:
-        report.append("no lm_head in the folder: a masked-LM head will be newly initialised")
-    report.append("the parameters of the hierarchy are initialised when a training starts, and its log lists them")
-    return Converted(state, starts, report)
+
+    table: Table
+    starts: Callable[[dict[str, Any]], list[list[str]]]
+    unused: int = UNUSED_POSITIONS
+    has_types: bool = True
+
+    def convert(
+        self, weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe | None = None
+    ) -> Converted:
+        """Returns the encoder under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor.
+
+        `tokenizer`: whose order its rows have; None: they are in the order of the dictionary.
+        """
+        report: list[str] = []
+        named = self.named(weights, config, tokenizer, report)
+        starts = self.starts(config | {"max_position_embeddings": len(named[POSITIONS][1])})
+        rows = config["vocab_size"] if tokenizer is None else len(tokenizer.rows)
+        state = fit(named, self.table, meta_model([*starts[0], "--no-hierarchy"], weights, rows), f"{LM_HEAD}.")
+        if f"{LM_HEAD}.weight" not in state:
+            report.append("no lm_head in the folder: a masked-LM head will be newly initialised")
+        report.append("the parameters of the hierarchy are initialised when a training starts, and its log lists them")
+        return Converted(state if tokenizer is None else state | fingerprint_of(tokenizer), starts, report)
+
+    def named(
+        self, weights: dict[str, Tensor], config: dict[str, Any], tokenizer: TokenizerBpe | None, report: list[str]
+    ) -> Named:
+        """Returns the tensors by our names; the row of the first token type is added to all positions."""
+        named, width, types = by_table(weights, self.table, report), config["hidden_size"], f"{TYPE}.weight"
+        sizes = {f"{EMBEDDING}.weight": config["vocab_size"], POSITIONS: config["max_position_embeddings"]}
+        sizes |= {types: config.get("type_vocab_size", 1)} if self.has_types else {}
+        for own, rows in sizes.items():
+            if own not in named or named[own][1].shape != (rows, width):
+                name = other_name(own, self.table.rules)
+                raise ValueError(f"{name} is missing or is not {rows} rows of {width}, as config.json says")
+        if sizes.get(types, 1) > 1:
+            report.append("skipped, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
+        if tokenizer is not None:
+            rows_of_tokenizer(named, config["vocab_size"], tokenizer, report)
+        origin, table = named[POSITIONS]
+        if self.has_types and (first := named.pop(types)[1][0]).any():
+            table = table + first
+            report.append("the row of the first token type was added to every position")
+        named[POSITIONS] = origin, torch.cat([table.new_zeros(UNUSED_POSITIONS - self.unused, width), table])
+        return named
 
 
 def encoder_sizes(config: dict[str, Any]) -> dict[str, Any]:
@@ -116,8 +161,8 @@ def written_name(own: str) -> str:
     """Returns the name of a tensor in a RobertaForMaskedLM or RobertaForSequenceClassification."""
     if own.startswith("classification_heads."):
         return "classifier." + own.split(".", 2)[2]
-    other = TABLE.other_name(own)
-    assert other is not None, own
+    other = other_name(own, TABLE.rules)
+    assert other != own, own
     return other if other.startswith("lm_head.") else f"roberta.{other}"
 
 
@@ -135,3 +180,6 @@ def written_config(settings: dict[str, Any], purpose: str) -> dict[str, Any]:
         "max_position_embeddings": settings["max_positions"] + UNUSED_POSITIONS,
         "type_vocab_size": 1,
     }
+
+
+ROBERTA = Learned(TABLE, start_flags)

@@ -11,19 +11,27 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from ..data.dictionary import SPECIAL, fingerprint
-from ..data.tokenizer_bpe import MASK, TokenizerBpe
+from ..data.tokenizer_bpe import TokenizerBpe
 from .rename import Converted, meta_model, nearest_architecture
-from .tables import Modules, Table, by_table, fit
+from .tables import (
+    EMBEDDING,
+    ENCODER,
+    LM_HEAD,
+    TYPE,
+    Modules,
+    Named,
+    Table,
+    by_table,
+    fingerprint_of,
+    fit,
+    rows_of_tokenizer,
+)
 
 Settings = dict[str, Any]
-ENCODER, LM_HEAD, SOURCE = "encoder.sentence_encoder.", "encoder.lm_head", "encoder.dictionary_fingerprint"
 LAYER, ATTENTION = f"{ENCODER}layers.{{}}.", f"{ENCODER}layers.{{}}.self_attn."
 QKV = tuple(f"{ATTENTION}{part}_proj" for part in "qkv")
-EMBEDDING, TYPE = f"{ENCODER}embed_tokens", f"{ENCODER}embed_token_type"
 # Biases that a masked-LM head of a family without biases lacks; ModernBERT has the last one.
 HEAD_ZEROS = ("lm_head.dense.bias", "lm_head.layer_norm.bias", "lm_head.bias")
 SEPARATE: dict[Modules, Modules] = {f"layers.{{}}.self_attn.{part}_proj": f"{ATTENTION}{part}_proj" for part in "qkv"}
@@ -164,10 +172,9 @@ class Rotary:
         if f"{LM_HEAD}.weight" not in state:
             report.append("no masked-LM head: one will be newly initialised")
         report.append("the parameters of the hierarchy are initialised when a training starts, and its log lists them")
-        state |= {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
-        return Converted(state, starts, report)
+        return Converted(state | fingerprint_of(tokenizer), starts, report)
 
-    def fit_head(self, named: dict[str, tuple[str, Tensor]], config: Settings, report: list[str]) -> None:
+    def fit_head(self, named: Named, config: Settings, report: list[str]) -> None:
         """Leaves out a head that is no masked-LM head of ours; a projection that is tied there gets a table here."""
         table, head = f"{EMBEDDING}.weight", f"{LM_HEAD}.weight"
         if config.get("tie_word_embeddings") and table in named and self.read(config).get("untie_weights_roberta"):
@@ -207,7 +214,7 @@ OF_FLAT = {"encoder_layers", "max_positions", "layernorm_embedding", "no_scale_e
 OF_FLAT |= {"encoder_attention", "encoder_attention_layers", "attention_window"}
 
 
-def without_head(named: dict[str, tuple[str, Tensor]], what: str, report: list[str]) -> None:
+def without_head(named: Named, what: str, report: list[str]) -> None:
     """Leaves out the masked-LM head, if there is one."""
     if names := [name for name in named if name.startswith(f"{LM_HEAD}.")]:
         report.append(f"skipped, {what}: {', '.join(sorted(named[name][0] for name in names))}")
@@ -215,7 +222,7 @@ def without_head(named: dict[str, tuple[str, Tensor]], what: str, report: list[s
             del named[name]
 
 
-def one_type(named: dict[str, tuple[str, Tensor]], types: Any, report: list[str]) -> None:
+def one_type(named: Named, types: Any, report: list[str]) -> None:
     """Keeps the first token type, which every token has here."""
     name = f"{TYPE}.weight"
     if name in named and len(named[name][1]) > 1:
@@ -224,23 +231,6 @@ def one_type(named: dict[str, tuple[str, Tensor]], types: Any, report: list[str]
             raise ValueError(f"{origin} has {len(table)} rows, config.json says {types!r:.80}")
         named[name] = origin, table[:1]
         report.append("skipped, the token types beyond the first: a pair of texts is told apart by </s> </s> alone")
-
-
-def rows_of_tokenizer(
-    named: dict[str, tuple[str, Tensor]], vocab_size: int, tokenizer: TokenizerBpe, report: list[str]
-) -> None:
-    """Puts the rows of tokens into the order of the dictionary; a special symbol without a row gets zeros."""
-    rows = [vocab_size if row is None else row for row in tokenizer.rows]
-    for own in (f"{EMBEDDING}.weight", f"{LM_HEAD}.weight", f"{LM_HEAD}.bias"):
-        if own in named:
-            origin, table = named[own]
-            if len(table) != vocab_size:
-                raise ValueError(f"{origin} has {len(table)} rows, config.json says {vocab_size}")
-            named[own] = origin, torch.cat([table, torch.zeros_like(table[:1])])[rows]
-    if unused := vocab_size - len({*rows} - {vocab_size}):
-        report.append(f"skipped, {unused} rows of the embedding for which the vocabulary has no entry")
-    if missing := [SPECIAL[place] for place, row in enumerate(tokenizer.rows) if row is None]:
-        report.append(f"the vocabulary has no {' and no '.join(missing)}: their rows are zeros")
 
 
 def sizes_of(config: Settings, epsilon: str = "layer_norm_eps") -> Settings:

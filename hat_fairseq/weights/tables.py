@@ -14,9 +14,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .rename import LAYER_NUMBER, listed
+from ..data.dictionary import SPECIAL, fingerprint
+from ..data.tokenizer_bpe import MASK, TokenizerBpe
+from .rename import listed
 
 Modules = str | tuple[str, ...]
+Named = dict[str, tuple[str, Tensor]]  # our name -> what a release calls the tensor, and the tensor
+LAYER_NUMBER = re.compile(r"\.(\d+)\.")
+ENCODER, LM_HEAD = "encoder.sentence_encoder.", "encoder.lm_head"
+EMBEDDING, TYPE = f"{ENCODER}embed_tokens", f"{ENCODER}embed_token_type"
+SOURCE = "encoder.dictionary_fingerprint"
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Table:
         left_out: regular expressions of names that have no place here, and what these are.
         zeros: ends of our names, of tensors that a release need not have and that are zeros then.
         numbers: ends of names that are no weights.
+        strict: a tensor of no rule is an error; otherwise it keeps its name.
     """
 
     rules: Mapping[Any, Modules]
@@ -40,11 +48,12 @@ class Table:
     left_out: Mapping[str, str] = field(default_factory=dict)
     zeros: tuple[str, ...] = ()
     numbers: tuple[str, ...] = (".position_ids", ".token_type_ids", "inv_freq")
+    strict: bool = True
 
 
-def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> dict[str, tuple[str, Tensor]]:
+def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> Named:
     """Returns for each of our names the tensor, and what the release calls it; adds lines on what is skipped."""
-    by_name: dict[str, tuple[str, Tensor]] = {}
+    by_name: Named = {}
     left_out: dict[str, list[str]] = {}
     for name, tensor in weights.items():
         if name.endswith(table.numbers):
@@ -59,15 +68,16 @@ def by_table(weights: Mapping[str, Tensor], table: Table, report: list[str]) -> 
         else:
             by_name[own] = name, tensor
     report += [f"skipped, {what}: {_some(names)}" for what, names in left_out.items()]
-    return apply(apply(by_name, table.published, strict=False), table.rules, strict=True)
+    return apply(apply(by_name, table.published, strict=False), table.rules, table.strict)
 
 
-def apply(
-    named: Mapping[str, tuple[str, Tensor]], rules: Mapping[Any, Modules], strict: bool
-) -> dict[str, tuple[str, Tensor]]:
-    """Applies rules; with `strict` ValueError for a tensor of no rule, otherwise it keeps its name."""
+def apply(named: Named, rules: Mapping[Any, Modules], strict: bool) -> Named:
+    """Applies rules; with `strict` ValueError for a tensor of no rule, otherwise it keeps its name.
+
+    ValueError for two tensors that differ and have one name here.
+    """
     rule_of = {source: (_tuple(sources), _tuple(rules[sources])) for sources in rules for source in _tuple(sources)}
-    out: dict[str, tuple[str, Tensor]] = {}
+    out: Named = {}
     used: set[str] = set()
     unknown = []
     for name, (origin, tensor) in named.items():
@@ -76,7 +86,7 @@ def apply(
             continue
         if template not in rule_of:
             unknown.append(origin)
-            out[name] = origin, tensor
+            _add(out, name, origin, tensor)
             continue
         sources, targets = rule_of[template]
         names = [f"{source.format(number)}.{kind}" for source in sources]
@@ -88,15 +98,39 @@ def apply(
         if len(joined) % len(targets):
             raise ValueError(f"{origin} has shape {tuple(joined.shape)}, and is divided by {len(targets)} here")
         for target, part in zip(targets, joined.chunk(len(targets)), strict=True):
-            out[f"{target.format(number)}.{kind}"] = origin, part
+            _add(out, f"{target.format(number)}.{kind}", origin, part)
     if strict and unknown:
         raise ValueError(f"{listed(unknown, 'unknown')}; a head for another task is not converted, save without it")
     return out
 
 
-def fit(
-    named: Mapping[str, tuple[str, Tensor]], table: Table, model: nn.Module, optional: str | None = None
-) -> dict[str, Tensor]:
+def _add(named: Named, name: str, origin: str, tensor: Tensor) -> None:
+    first, other = named.setdefault(name, (origin, tensor))
+    if not torch.equal(tensor, other):
+        raise ValueError(f"{origin} differs from {first}, and the converted model has one tensor for both")
+
+
+def rows_of_tokenizer(named: Named, vocab_size: int, tokenizer: TokenizerBpe, report: list[str]) -> None:
+    """Puts the rows of tokens into the order of the dictionary; a special symbol without a row gets zeros."""
+    rows = [vocab_size if row is None else row for row in tokenizer.rows]
+    for own in (f"{EMBEDDING}.weight", f"{LM_HEAD}.weight", f"{LM_HEAD}.bias"):
+        if own in named:
+            origin, table = named[own]
+            if len(table) != vocab_size:
+                raise ValueError(f"{origin} has {len(table)} rows, config.json says {vocab_size}")
+            named[own] = origin, torch.cat([table, torch.zeros_like(table[:1])])[rows]
+    if unused := vocab_size - len({*rows} - {vocab_size}):
+        report.append(f"skipped, {unused} rows of the embedding for which the vocabulary has no entry")
+    if missing := [SPECIAL[place] for place, row in enumerate(tokenizer.rows) if row is None]:
+        report.append(f"the vocabulary has no {' and no '.join(missing)}: their rows are zeros")
+
+
+def fingerprint_of(tokenizer: TokenizerBpe) -> dict[str, Tensor]:
+    """Returns the fingerprint of the dictionary that a tokenizer makes, as `models/adapting.py` compares it."""
+    return {SOURCE: torch.tensor(fingerprint([*SPECIAL, *tokenizer.symbols, MASK]))}
+
+
+def fit(named: Named, table: Table, model: nn.Module, optional: str | None = None) -> dict[str, Tensor]:
     """Returns the state of a `model` on the meta device; a tied parameter is there under each of its names.
 
     `optional`: the beginning of our names that may be missing altogether. ValueError for a tensor that the model does
@@ -108,7 +142,7 @@ def fit(
     tensors: dict[int, tuple[str, Tensor]] = {}
     for own, (origin, tensor) in named.items():
         if tensor.shape != (shape := expected[own].shape):
-            raise ValueError(f"{origin} makes a tensor of shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
+            raise ValueError(f"{origin} has shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
         first, other = tensors.setdefault(id(expected[own]), (origin, tensor))
         if not torch.equal(tensor, other):
             raise ValueError(f"{origin} differs from {first}, and the converted model has one tensor for both")
@@ -119,7 +153,7 @@ def fit(
         if id(parameter) not in tensors and own.endswith(table.zeros):
             tensors[id(parameter)] = own, torch.zeros(parameter.shape, dtype=dtype)
     if missing := [own for own, parameter in expected.items() if id(parameter) not in tensors]:
-        raise ValueError(listed([*{_other_name(own, table.rules) for own in missing}], "missing"))
+        raise ValueError(listed([*{other_name(own, table.rules) for own in missing}], "missing"))
     return {name: tensors[id(parameter)][1] for name, parameter in expected.items()}
 
 
@@ -135,11 +169,11 @@ def _divided(name: str) -> tuple[str, str, str]:
     return template, number[1] if number else "", kind
 
 
-def _other_name(own: str, rules: Mapping[Any, Modules]) -> str:
-    """What the release calls a tensor."""
+def other_name(own: str, rules: Mapping[Any, Modules]) -> str:
+    """Returns what the release calls a tensor; our name where it has none of its own."""
     template, number, kind = _divided(own)
     for sources, targets in rules.items():
-        if template in _tuple(targets):
+        if template in _tuple(targets) and ("{}" in template) == ("{}" in _tuple(sources)[0]):
             return " and ".join(f"{source.format(number)}.{kind}" for source in _tuple(sources))
     return own
 

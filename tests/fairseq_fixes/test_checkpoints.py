@@ -50,9 +50,9 @@ def test_settings_of_a_training_are_dropped(form: str, tmp_path: Path) -> None:
     settings = {"vectors": str(tmp_path / "written.npz"), "freeze_encoder": True, "encoder_layers": 2}
     state = bare_checkpoint({"weight": torch.zeros(1)})
     if form == "args":
-        state["args"] = Namespace(arch="hat_evidence_tiny", task="document_evidence", criterion="evidence", **settings)
+        state["args"] = Namespace(arch="hat_units_tiny", task="document_evidence", criterion="evidence", **settings)
     else:
-        model = {"_name": "hat_evidence_tiny", **settings}
+        model = {"_name": "hat_units_tiny", **settings}
         parts = {"task": {"_name": "document_evidence"}, "criterion": {"_name": "evidence"}}
         state["cfg"] = {**parts, "model": Namespace(**model) if form == "namespace" else model}
     loaded = without_training(as_loaded(state), {})

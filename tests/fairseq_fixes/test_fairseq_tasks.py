@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import USER_DIR
-from fairseq.data import ListDataset, data_utils
-from fairseq.data.iterators import EpochBatchIterator
+from fairseq.data import data_utils
 
 from hat_fairseq.register import register
 
@@ -144,20 +143,6 @@ def test_a_multiple_that_was_asked_for_holds_for_full_batches(trained) -> None:
 
 def test_batches_of_no_samples() -> None:
     assert data_utils.batch_by_size(np.array([], np.int64), len, max_tokens=8, required_batch_size_multiple=8) == []
-
-
-@pytest.mark.parametrize("processes", [2, 3, 4])
-def test_grouped_batches_of_several_processes_are_all_the_batches(processes: int) -> None:
-    """With --grouped-shuffling, whose groups have one batch for each process."""
-    dataset = ListDataset(list(range(11)), [1] * 11)
-    seen: list[list[int]] = []
-    for process in range(processes):
-        batches = [[number] for number in range(11)]
-        options = {"num_shards": processes, "shard_id": process, "grouped_shuffling": True}
-        own = EpochBatchIterator(dataset, list, batches, **options)
-        assert len(own) == len(own.ordered_batches(1, False, True)) == -(-11 // processes)
-        seen += own.ordered_batches(1, False, True)
-    assert sorted(number for batch in seen for number in batch) == list(range(11))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Corrections that need at most one training run; the others are tested in tests/tasks/test_training.py."""
 
-import math
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,7 @@ import pytest
 import torch
 from commands import run_command, training_words
 from fairseq import options
-from fairseq.data import Dictionary, ListDataset, TokenBlockDataset
-from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.search import Sampling
+from fairseq.data import ListDataset, TokenBlockDataset
 
 from hat_fairseq.fairseq_fixes import REPLACED
 from hat_fairseq.register import register
@@ -32,29 +29,6 @@ def test_rows_as_samples_work_with_numpy_2() -> None:
     dataset = TokenBlockDataset(ListDataset(rows, sizes), sizes, 512, pad=1, eos=2, break_mode="eos")
     assert [len(dataset[index]) for index in range(3)] == sizes
     assert hasattr(np, "compat") == (np.lib.NumpyVersion(np.__version__) < "2.0.0")
-
-
-def test_ngrams_are_looked_for_in_the_tokens_not_in_the_padding() -> None:
-    tokens = torch.tensor([[2, 5, 6, 7, 5, 6, 1, 1]])  # "5 6" comes again: 7 must not follow
-    scores = torch.zeros(1, 9)
-    NGramRepeatBlock(3)(tokens, scores, bsz=1, beam_size=1, step=5)
-    assert scores[0].isinf().nonzero().flatten().tolist() == [7]
-
-
-@pytest.mark.parametrize("step", [0, 3])
-@pytest.mark.parametrize("options", [{}, {"sampling_topk": 2}, {"sampling_topp": 0.9}], ids=str)
-def test_words_are_drawn_where_a_forbidden_one_has_all_probability(step: int, options: dict) -> None:
-    """As at a low temperature; other draws are fairseq's, to the bit."""
-    search, scores = Sampling(Dictionary(), **options), torch.zeros(2, 3, 5)
-    log_probs = torch.tensor([-math.inf, -2e5, -1e5, -3e5]).expand(2, 3, 4)
-    drawn, words, _ = search.step(step, log_probs.clone(), scores)
-    assert words.unique().tolist() == [2] and drawn.unique().tolist() == [-1e5]
-    log_probs = torch.randn(2, 3, 4).log_softmax(-1)
-    steps = []
-    for function in (Sampling.step, Sampling.step.__wrapped__):
-        torch.manual_seed(1)
-        steps.append(function(search, step, log_probs.clone(), scores))
-    assert all(map(torch.equal, *steps))
 
 
 @pytest.mark.parametrize(

@@ -5,75 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from commands import USER_DIR, environment, run_command, training_words
-from fairseq import checkpoint_utils, options
-from fairseq.dataclass.configs import EMAConfig
-from fairseq.models.ema.ema import EMA
-from torch import nn
+from fairseq import options
 from warm import WarmPython
 
 from hat_fairseq.kernels import cpu_precisions
 from hat_fairseq.register import register
 
 register()  # applies the corrections
-
-
-class Tied(nn.Module):
-    """Two modules with one weight, and whole numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
-        self.second.weight = self.first.weight
-        self.register_buffer("numbers", torch.tensor([2**40 + 1, 3]))
-        self.register_buffer("threshold", torch.tensor(0.5))
-
-
-@pytest.mark.parametrize("fp32", [False, True])
-def test_averages_are_those_of_the_formula(fp32: bool) -> None:
-    model = Tied()
-    average = EMA(model, EMAConfig(store_ema=True, ema_decay=0.75, ema_fp32=fp32))
-    expected = {name: x.clone() for name, x in model.state_dict().items()}
-    for _ in range(3):
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter))
-            model.numbers += 1
-            model.threshold /= 2
-        average.step(model)
-        for name, x in model.state_dict().items():
-            is_weight = name not in ("numbers", "threshold")
-            expected[name] = 0.75 * expected[name] + 0.25 * x if is_weight else x.clone()
-    for name, x in average.model.state_dict().items():
-        assert torch.allclose(x, expected[name], rtol=1e-6, atol=1e-7), name
-
-
-@pytest.mark.slow
-def test_a_training_with_averages_goes_on(ami: Path, tmp_path: Path) -> None:
-    words = training_words(ami / "bin", tmp_path, "--store-ema", "--ema-decay", 0.9, "--fp16", "--disable-validation")
-    run_command("fairseq-train", *words, "--max-update", 2)
-    run_command("fairseq-train", *words, "--max-update", 4)
-    path = str(tmp_path / "checkpoint_last.pt")
-    average, model = (
-        checkpoint_utils.load_ema_from_checkpoint(path)["model"],
-        checkpoint_utils.load_checkpoint_to_cpu(path)["model"],
-    )
-    assert average.keys() == model.keys()
-    distances = [(average[name] - model[name]).abs().max() for name in model if model[name].is_floating_point()]
-    assert 0 < max(distances) < 0.1
-
-
-@pytest.mark.slow
-def test_averages_start_from_those_of_a_checkpoint_only(run, ami: Path, tmp_path: Path) -> None:
-    words = training_words(
-        ami / "bin", tmp_path, "--max-update", 1, "--store-ema", "--ema-seed-model", USER_DIR / "demo_model"
-    )
-    result = run("fairseq-train", *words, check=False)
-    assert result.returncode == 1
-    assert result.stderr == (
-        f"hat_fairseq: error: {USER_DIR}/demo_model has no averages of weights: it was trained without --store-ema\n"
-    )
 
 
 @pytest.mark.slow
@@ -100,8 +39,9 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(warm: WarmPython, tmp_
     ("flags", "message"),
     [
         (["--shard-id", 1, "--num-shards", 2], "error: --num-shards and --shard-id have no effect: "),
-        (["--ema-decay", 0.5], "hat_fairseq: error: --ema-decay has no effect on a training: "),
         (["--save-async"], "hat_fairseq: error: --write-checkpoints-asynchronously has no effect on a training: "),
+        (["--store-ema"], "error: --store-ema: fairseq's averages"),
+        (["--ema-decay", 0.5], "error: --ema-decay: fairseq's averages"),
         (["--use-plasma-view"], "error: --use-plasma-view: it needs Plasma"),
         (["--tpu"], "error: --tpu: hat_fairseq runs on GPUs and CPUs"),
         *([] if "bf16" in cpu_precisions() else [(["--amp"], "error: --amp: this CPU cannot multiply bf16")]),

@@ -185,7 +185,7 @@ def test_a_model_that_began_without_memory(name: str) -> None:
 
 def new_evidence() -> tuple[Any, Any, dict[str, Any]]:
     """A folder's model without the head, and what adds it."""
-    config = hf.HatConfig("hat_evidence", EVIDENCE, vocab_size=60)
+    config = hf.HatConfig("hat_units", EVIDENCE, vocab_size=60)
     return (
         hf.HatModel(config),
         hf.HatModel,
@@ -196,7 +196,7 @@ def new_evidence() -> tuple[Any, Any, dict[str, Any]]:
 @pytest.mark.parametrize("nested", [True, False])
 def test_settings_of_a_training_are_not_those_of_a_folder(nested: bool, tmp_path: Path) -> None:
     """A folder of somebody else would choose a file that `train` writes; who loads it may state them."""
-    dropped = NETWORKS["hat_evidence"].training_only
+    dropped = NETWORKS["hat_units"].training_only
     stranger = dict.fromkeys(dropped, str(tmp_path / "written.npz")) | {"freeze_encoder": True, "freeze_layers": 1}
     new_evidence()[0].save_pretrained(folder := tmp_path / "folder")
     config = json.loads((folder / "config.json").read_text())
@@ -264,7 +264,7 @@ def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> 
     assert peer(documents(LENGTHS)).logits.shape == (4, 5)
     with pytest.raises(ValueError, match="the heads place, all are of one kind: load them with AutoModel"):
         Paragraphs(encoder("hat", HEADS)[1])
-    known = "hat_roberta, hat_units, hat_evidence, ernie_sparse, hierarchical_transformer"
+    known = "hat_roberta, hat_units, ernie_sparse, hierarchical_transformer"
     for network, model_class in (("hat_robert", hf.HatModel), ("hat_bart", hf.HatForMaskedLM)):
         with pytest.raises(ValueError, match=f"the network is '{network}'; this class has {known}$"):
             model_class(hf.HatConfig(network, vocab_size=9))

@@ -319,9 +319,7 @@ def test_evidence() -> None:
     tokens = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=PAD)
     sizes = {"encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_layers": 2, "encoder_attention_heads": 4}
     heads = {"evidence": {"level": "evidence", "classes": 1, "inner_dim": None}}
-    config = hf.HatConfig(
-        "hat_evidence", sizes | {"max_positions": 20, "segment_length": 9}, vocab_size=60, heads=heads
-    )
+    config = hf.HatConfig("hat_units", sizes | {"max_positions": 20, "segment_length": 9}, vocab_size=60, heads=heads)
     model = hf.HatForSegmentClassification(config).eval()
     labels = torch.tensor([[[1, 0, 0], [0, 0, 1]], [[1, 0, -100], [-100] * 3]])
     out = model(tokens, labels=labels)
@@ -336,7 +334,7 @@ def test_evidence() -> None:
     assert_close(model(tokens, labels=other, ignore_index=9).loss, out.loss)
     with pytest.raises(ValueError, match=r"labels of shape \(2, 2\): evidence has one for each question and unit"):
         model(tokens, labels=labels[..., 0])
-    with pytest.raises(ValueError, match="output_hidden_states, output_attentions: hat_evidence"):
+    with pytest.raises(ValueError, match="output_hidden_states, output_attentions: hat_units"):
         model(tokens, output_hidden_states=True)
     with pytest.raises(ValueError, match="no row has <s>"):
         model(torch.full((2, 4), 7))

@@ -51,7 +51,7 @@ USUAL = dict.fromkeys(("sentences", "segments", "words", "tokens", "paragraphs",
 }
 SIZES = st.integers(1, 12)
 SCORED = ("question", "paragraphs", "text", "target", "label", "labels", "answers", "answer", "annotations", "meta")
-METRICS = ["rouge", "bleu", "classification", "squad", "natural_questions", "tydi_qa", "triviaqa"]
+METRICS = ["rouge", "bleu", "classification", "squad", "triviaqa"]
 
 
 def objects(keys: list[str]) -> st.SearchStrategy[dict]:

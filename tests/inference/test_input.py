@@ -140,7 +140,7 @@ def test_a_plain_text_for_a_classifier(fine_tuned, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"\x1f\x8b\x08\x00", "gzip"), (b"PAR1\x00", "Parquet"), (b"", "is empty")]
+    ("content", "message"), [(b"\x1f\x8b\x08\x00", "null bytes"), (b"PAR1\x00", "null bytes"), (b"", "is empty")]
 )
 def test_what_only_a_file_can_be(content: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))

@@ -1,6 +1,5 @@
 """Vectors of the baselines for evidence, by a tiny model: each against its own encoding, and the command with them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,14 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from commands import USER_DIR, hat, read_lines, refusal, write_lines
+from commands import USER_DIR, read_lines, write_lines
 from fine_tuned import spread, write_meetings
+from vector_rules import MEANS_WITHIN, cosines_of, passages_of
 from warm import WarmPython
 
 from hat_fairseq.inference.loading import Loaded, load
 from hat_fairseq.networks.encoder import Encoder
-from hat_fairseq.units.rules import MEANS_WITHIN, RULES, passages_of
 from hat_fairseq.units.score import read_references
-from hat_fairseq.units.unit_vectors import cosines_of
 
 QUESTIONS = ["What should it be made of?", "Who presents the prototype?"]
 
@@ -34,7 +32,7 @@ def trained(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_lines(folder / "raw" / f"{split}.jsonl", rows)
     flags = f"--out {folder}/data --bpe learned --num-codes 200 --kind evidence"
     warm.run(f"hat_fairseq.cli preprocess {folder}/raw {flags}".split(), folder, folder / "log")
-    flags = f"--user-dir {USER_DIR} --task document_evidence --criterion evidence --arch hat_evidence_tiny"
+    flags = f"--user-dir {USER_DIR} --task document_evidence --criterion evidence --arch hat_units_tiny"
     flags += f" --save-dir {folder}/save --optimizer adam --lr 1e-2 --cpu --batch-size 2 --max-update 1 --num-workers 0"
     flags += " --no-epoch-checkpoints --disable-validation --seed 3"
     warm.run(f"fairseq_cli.train {folder}/data/bin {flags}".split(), folder, folder / "log")
@@ -98,29 +96,3 @@ def test_cosines_are_those_of_each_text_alone_and_of_windows(trained: Path) -> N
             windows.append(flat[inside])
             begin = end
         assert np.abs(cosines.nearby[width] - against(questions, windows)).max() < 0.02  # tokens at the edge are parts
-
-
-@pytest.mark.slow
-def test_all_rules_beside_a_system(trained: Path, tmp_path: Path) -> None:
-    """Settings and thresholds are those of the validation documents, whatever is scored."""
-    text, model = trained / "data/text", trained / "save/checkpoint_last.pt"
-    lines = []
-    for each in read_lines(text / "test.jsonl"):
-        found = [
-            {"question": question, "probabilities": [0.5] * len(each["turns"]), "passages": []}
-            for question in each["questions"]
-        ]
-        lines.append({"id": each["id"], "threshold": 0.5, "questions": found})
-    words = ["--hypotheses", write_lines(tmp_path / "p.jsonl", lines), "--bootstrap-samples", 3, "--baselines"]
-    words += ["--valid", text / "valid.jsonl", "--references", text / "test.jsonl"]
-    out = tmp_path / "s.json"
-    assert hat("score", "evidence", *words, "--encoder", model, "--json", out) == 0
-    record = json.loads(out.read_text())
-    assert list(record) == [str(tmp_path / "p.jsonl"), *(rule.title for rule in RULES.values())]
-    for rule in RULES.values():
-        assert record[rule.title]["chosen"]["passages"]["settings"].keys() == rule.settings.keys()
-        assert f"vectors of {model}" in record[rule.title]["signature"]
-    elsewhere = write_lines(tmp_path / "raw/test.jsonl", read_lines(text / "test.jsonl"))
-    words[words.index(text / "test.jsonl")] = elsewhere
-    error = refusal("score", "evidence", *words, "--encoder", model)
-    assert "is no folder of hat export, and its data are not in" in error

@@ -14,16 +14,16 @@ from torch import Tensor
 from unit_tokens import drawn, evidence_model, padded, row
 
 TOKENS = padded(row([[5, 6]], drawn(3, 9, 12)))
-NAMES = pytest.mark.parametrize("name", [*small_networks.NETWORKS, "hat_evidence"])
+NAMES = pytest.mark.parametrize("name", [*small_networks.NETWORKS, "evidence"])
 
 
 def model_of(name: str) -> Any:
-    model = evidence_model() if name == "hat_evidence" else small_networks.model_of(name)
+    model = evidence_model() if name == "evidence" else small_networks.model_of(name)
     return model.eval()
 
 
 def run(name: str, model: Any) -> Tensor:
-    if name == "hat_evidence":
+    if name == "evidence":
         return model(TOKENS, classification_head_name="evidence")[0]
     return small_networks.run(model, small_networks.source_of(name))
 

@@ -1,13 +1,11 @@
 """Flags and sizes of the models: roles, dictionaries, tables, positions, numbers of parameters; what is refused."""
 
-from argparse import Namespace
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 
 import pytest
 import torch
 from building import PAD, SMALL_HIERARCHICAL, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY
 
 from hat_fairseq import networks
 from hat_fairseq.models.architectures import LRA
@@ -15,7 +13,6 @@ from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.options import options_of
-from hat_fairseq.weights.rename import parse_flags
 
 LENGTHS = [17, 9, 2]
 
@@ -280,22 +277,3 @@ def test_attentions_are_as_printed() -> None:
     numbers = pattern.first + pattern.last, pattern.window, pattern.random
     assert [pattern.block * number for number in numbers] == [128, 192, 192]
     assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")
-
-
-def test_pooled_keys_of_the_document_are_refused() -> None:
-    """New models record those of the token; models of older versions without a record have those of the document."""
-    flags = f"{TINY_ENCODER} --encoder-attention pooling --max-positions 64"
-    model = build("hat_roberta_base", flags)
-    assert model.config.pooling_cells == "token"
-    assert parse_flags(["--arch", "hat_bart_base", "--encoder-attention", "pooling"]).pooling_cells == "token"
-    settings = asdict(model.config)
-    description = {"network": "hat_roberta", "vocab_size": 60, "heads": {}}
-    networks.build(description | {"settings": {n: v for n, v in settings.items() if n != "pooling_cells"}})
-    for cells in ("document", None):
-        older = description | {"settings": settings | {"pooling_cells": cells}}
-        with pytest.raises(ValueError, match='^pooling_cells="document": .* runs with hat_fairseq 0.5.0'):
-            networks.build(older)
-    args = Namespace(**settings, arch="hat_roberta_base")
-    del args.pooling_cells
-    with pytest.raises(ValueError, match="--pooling-cells document"):
-        ARCH_MODEL_REGISTRY["hat_roberta_base"].build_model(args, Vocabulary())

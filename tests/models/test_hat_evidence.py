@@ -1,4 +1,4 @@
-"""`hat_evidence`: vectors of turns, layers over them, kept vectors, and the threshold that a training chooses."""
+"""`hat_units` with a head of evidence: vectors, layers over them, kept vectors, thresholds that a training chooses."""
 
 import json
 import math
@@ -203,7 +203,7 @@ def test_vectors_are_those_of_sentence_transformers(run, tmp_path: Path) -> None
     assert hat("import", "minilm", "--out", tmp_path / "minilm.pt") == 0
     words = ["--kind", "evidence", "--bpe", "tokenizer", "--bpe-dir", tmp_path]
     assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", *words) == 0
-    flags = "--task document_evidence --arch hat_evidence_minilm --max-positions 512 --freeze-encoder --max-update 1"
+    flags = "--task document_evidence --arch hat_units_minilm --max-positions 512 --freeze-encoder --max-update 1"
     flags += " --optimizer adam --lr 0 --batch-size 1 --cpu --num-workers 0 --no-epoch-checkpoints"
     start = ["--finetune-from-model", tmp_path / "minilm.pt", "--save-dir", tmp_path / "ck"]
     run("fairseq-train", tmp_path / "data/bin", *training_words(tmp_path, tmp_path)[1:3], *flags.split(), *start)
@@ -230,9 +230,7 @@ def test_a_training_keeps_its_threshold_in_the_package(run, tmp_path: Path) -> N
             records.append({"id": f"{split}{number}", "turns": turns, "questions": questions, "evidence": evidence})
         write_lines(tmp_path / f"raw/{split}.jsonl", records)
     assert hat("preprocess", tmp_path / "raw", "--out", tmp_path / "data", "--kind", "evidence", "--num-codes", 90) == 0
-    flags = (
-        "--task document_evidence --arch hat_evidence_tiny --optimizer adam --lr 5e-3 --batch-size 4 --max-update 20"
-    )
+    flags = "--task document_evidence --arch hat_units_tiny --optimizer adam --lr 5e-3 --batch-size 4 --max-update 20"
     flags += " --cpu --num-workers 0 --no-epoch-checkpoints --log-format simple --validate-interval 5"
     user_dir = training_words(tmp_path, tmp_path)[1:3]
     done = run("fairseq-train", tmp_path / "data/bin", *user_dir, *flags.split(), "--save-dir", tmp_path / "ck")

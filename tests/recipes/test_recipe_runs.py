@@ -149,16 +149,13 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
     records = read_lines(workspace / f"data-bin/{name}/text/{split}.jsonl")
     rows = read_lines(workspace / f"results/{name}/{split}.jsonl")
     assert [row["id"] for row in rows] == [record["id"] for record in records] and rows
-    assert json.loads((workspace / f"results/{name}/{split}.score.json").read_text())
-    if name in ENCODERS:
+    assert (name in FILES) != (workspace / f"results/{name}/{split}.score.json").exists()
+    if name in ENCODERS - FILES.keys():
         figures = dict.fromkeys(EVIDENCE, "average precision") | {
             "squad2": "exact",
-            "natural_questions": "long",
-            "natural_questions_base": "long",
-            "tydi_qa": "passage F1",
         }
         assert (figures | {"ernie_sparse_triviaqa": "exact_match"}).get(name, "accuracy") in outputs["score"]
-    else:
+    elif name not in FILES:
         assert any(row["text"] for row in rows) and {"segments" in row for row in rows} == {name in TRANSLATION}
         assert {"rouge": "ROUGE-L", "bleu": "BLEU"}[SECTIONS[name]["generate"]["score"].split()[0]] in outputs["score"]
     if name in FILES:  # the file that the authors' script scores

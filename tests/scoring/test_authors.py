@@ -1,12 +1,11 @@
 """`hat score` of our prediction lines prints the figures that the authors' scripts compute of the official files.
 
-Answers and annotations are drawn. The figures of three scripts are in `golden/authors_scores.json`; `HAT_AUTHORS=DIR`
-runs them and writes that file anew. DIR holds `evaluate-v2.0.py` (SQuAD), `triviaqa_evaluation.py` and `tydi_eval.py`
-with the modules that they import. The script of Natural Questions is a package.
+Answers and annotations are drawn. The figures of two scripts are in `golden/authors_scores.json`; `HAT_AUTHORS=DIR`
+runs them and writes that file anew. DIR holds `evaluate-v2.0.py` (SQuAD) and `triviaqa_evaluation.py` with the modules
+that they import.
 """
 
 import ast
-import gzip
 import json
 import os
 import random
@@ -19,14 +18,9 @@ from typing import Any
 import pytest
 from commands import REPOSITORY, hat, write_lines
 
-from hat_fairseq.data.records_json import read_records
-from hat_fairseq.scoring.official import write_official_answers
-
 GOLDEN = REPOSITORY / "tests/golden/authors_scores.json"
 WORDS = ["the", "The", "a", "of", "Paris,", "paris", "New-York", "New_York"]
 WORDS += ["(1998)", "1998", "..", "Ål", "don't", "O’N"]
-LANGUAGES = ["arabic", "english", "finnish", "thai"]
-TOKENS = [1, 2, 3, 4, 7, 8, 9]  # of a paragraph's words; the others are tags
 
 Record = dict[str, Any]
 
@@ -114,127 +108,3 @@ def test_triviaqa(tmp_path: Path) -> None:
     figures, expected = scores(tmp_path, "triviaqa", records, lines), authors_figures("triviaqa", run)
     assert {name: figures[name] for name in expected} == pytest.approx(expected, rel=1e-12)
     assert figures["predicted"] == len(lines) < 500 and 10 < figures["exact_match"] < 90
-
-
-def answer(draw: random.Random) -> Record:
-    """An answer on a page of three paragraphs of seven words."""
-    kind, first = draw.choice(["none", "paragraph", "span", "span", "yes", "no"]), draw.randrange(3)
-    words = (first, first + draw.randrange(2)) if kind == "span" else None
-    return {"type": kind, "paragraph": None if kind == "none" else draw.randrange(3), "words": words}
-
-
-def annotation(draw: random.Random, natural: bool, gold: Record) -> Record:
-    """An answer in tokens, with other bytes, of Natural Questions, or in bytes, of TyDi QA."""
-    number, (first, last) = gold["paragraph"], gold["words"] or (0, 0)
-    yes_no = {"yes_no_answer": gold["type"].upper() if gold["type"] in ("yes", "no") else "NONE"}
-    if not natural:
-        begin = 100 * (number or 0)
-        minimal = (begin + 4 * first, begin + 4 * last + 3) if gold["words"] else (-1, -1)
-        names = ("plaintext_start_byte", "plaintext_end_byte")
-        passage = {"candidate_index": -1 if number is None else number}
-        return {"passage_answer": passage, "minimal_answer": dict(zip(names, minimal, strict=True)), **yes_no}
-
-    def span(begin: int, end: int) -> Record:
-        return {"start_token": begin, "end_token": end, "start_byte": 10 * begin, "end_byte": 10 * end}
-
-    begin = 20 * (number or 0)
-    spans = [span(begin + TOKENS[first], begin + TOKENS[last] + 1)] if gold["words"] else []
-    spans += [span(90, 91)] * (bool(spans) and draw.random() < 0.3)
-    long = dict.fromkeys(span(0, 0), -1) if number is None else span(begin, begin + 12)
-    return {"long_answer": long, "short_answers": spans, **yes_no}
-
-
-def pages(seed: int, dataset: str, annotators: int) -> tuple[list[Record], list[Record]]:
-    """Records of 500 questions, and lines with right and wrong answers, many with equal scores."""
-    draw, records, lines = random.Random(seed), [], []
-    natural = dataset == "natural_questions"
-    candidates = [[20 * n, 20 * n + 12, 20 * n + 1, 4, 20 * n + 7, 3] if natural else [n, 100 * n] for n in range(3)]
-    paragraph = " ".join(f"é{word}" for word in range(7))  # a word has two letters and three bytes
-    for number in range(-250, 250):
-        golds = [answer(draw) if draw.random() < 0.7 else {"type": "none", "paragraph": None, "words": None}
-                 for _ in range(annotators)]  # fmt: skip
-        meta = {"example_id": number, "language": draw.choice(LANGUAGES), "candidates": candidates}
-        meta |= {"question_text": "", "document_plaintext": ""}
-        meta["annotations"] = [annotation(draw, natural, gold) for gold in golds]
-        records.append({"id": str(number), "question": "?", "paragraphs": [paragraph] * 3, "meta": {dataset: meta}})
-        right = draw.random() < 0.5
-        guess = draw.choice(golds) if right else answer(draw)
-        line = {"id": str(number), "type": guess["type"], "paragraph": guess["paragraph"], "start": None}
-        line |= {f"{name}_score": draw.randint(-12, 12) / 4 + 2 * right for name in ("paragraph", "answer")}
-        line |= {"answer": guess["type"] if guess["type"] in ("yes", "no") else "", "answer_paragraph": None}
-        if guess["words"]:
-            start, end = 3 * guess["words"][0], 3 * guess["words"][1] + 2
-            line |= {"start": start, "answer": paragraph[start:end], "answer_paragraph": guess["paragraph"]}
-        lines.append(line)
-    return records, lines
-
-
-def official(folder: Path, dataset: str, lines: list[Record]) -> Path:
-    """The official file of these predictions on the records that were scored."""
-    by_id = {line["id"]: line for line in lines}
-    records = (record for record in read_records(folder / "r.jsonl", "document_qa") if record.id in by_id)
-    return write_official_answers(folder, dataset, ((record, by_id[record.id]) for record in records))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_natural_questions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if Path(path) != REPOSITORY / "preprocess"])
-    monkeypatch.delitem(sys.modules, "natural_questions", raising=False)  # the reader of the same name
-    util = pytest.importorskip("natural_questions.eval_utils")
-    from absl import flags
-
-    from natural_questions import nq_eval
-
-    flags.FLAGS.mark_as_parsed()
-    records, lines = pages(seed, "natural_questions", annotators=5)
-    figures = scores(tmp_path, "natural_questions", records, lines)
-    with gzip.open(tmp_path / "golds.gz", "wt") as file:
-        file.writelines(json.dumps(record["meta"]["natural_questions"]) + "\n" for record in records)
-    stats = nq_eval.score_answers(
-        util.read_annotation_from_one_split(str(tmp_path / "golds.gz")),
-        util.read_prediction_json(str(official(tmp_path, "natural_questions", lines))),
-    )
-    metrics = nq_eval.get_metrics_with_answer_stats(*stats)
-    of_all = nq_eval.compute_final_f1(*stats)
-    for kind, own in figures.items():
-        best = f"{kind}-best-threshold"
-        expected = {"f1": 100 * metrics[f"{best}-f1"], "threshold": metrics[best]}
-        expected |= {name: 100 * metrics[f"{best}-{name}"] for name in ("precision", "recall")}
-        expected |= {p: 100 * metrics[f"{kind}-recall-at-precision>={p}"] for p in own["recall_at_precision"]}
-        expected |= {"f1_of_all": 100 * of_all[f"{kind}-answer-f1"]}
-        own |= {"f1": own["f1"]["mean"], **own["recall_at_precision"]}
-        assert {name: own[name] for name in expected} == pytest.approx(expected, rel=1e-12)
-        assert 5 < own["f1"] < 95
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_tydi_qa(seed: int, tmp_path: Path) -> None:
-    """Some predictions are missing; with the second seed all of a language."""
-    records, lines = pages(seed, "tydi_qa", annotators=3)
-    thai = {record["id"] for record in records if record["meta"]["tydi_qa"]["language"] == "thai"}
-    lines = [line for number, line in enumerate(lines) if number % 8 and not (seed and line["id"] in thai)]
-    figures = scores(tmp_path, "tydi_qa", records, lines)
-
-    def run(script: Callable[..., str]) -> Record:
-        golds = write_lines(tmp_path / "golds.jsonl", [record["meta"]["tydi_qa"] for record in records])
-        files = [f"--gold_path={golds}", f"--predictions_path={official(tmp_path, 'tydi_qa', lines)}", "--noverbose"]
-        printed = script("tydi_eval.py", *files).splitlines()
-        languages = [line.split(" & ")[1] for line in printed if line.startswith("Passage & ")]
-        printed_figures = [json.loads(line) for line in printed if line.startswith("{")]
-        every = zip([*languages, "averages"], printed_figures, strict=True)
-        return {name: {key: round(value, 6) for key, value in each.items()} for name, each in every}
-
-    official_figures = authors_figures(f"tydi_qa {seed}", run)
-    averages = official_figures.pop("averages")
-    for kind, own in figures.items():
-        means = [own["f1"]["mean"], own["precision"], own["recall"]]
-        expected = [100 * averages[f"avg_{kind}_{name}"] for name in ("f1", "precision", "recall")]
-        assert means == pytest.approx(expected, abs=1e-4) and own["languages"].keys() == official_figures.keys()
-        for language, best in own["languages"].items():
-            names = [f"best-threshold{end}" for end in ("-f1", "-precision", "-recall")]
-            names += [f"recall-at-precision>={precision}" for precision in best["recall_at_precision"]]
-            expected = [100 * official_figures[language][f"{kind}-{name}"] for name in names]
-            values = [best["f1"], best["precision"], best["recall"], *best["recall_at_precision"].values()]
-            assert values == pytest.approx(expected, abs=1e-4)
-            assert best["threshold"] == official_figures[language][f"{kind}-best-threshold"]

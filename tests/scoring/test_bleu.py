@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sacrebleu
 from commands import hat, refusal, write_lines
 from sacrebleu.metrics import BLEU
 
@@ -80,17 +81,13 @@ def test_a_document_is_one_string() -> None:
     assert report.scores[SENTENCE_BLEU].score == pytest.approx(100) and report.scores[DOCUMENT_BLEU].score < 50
 
 
-@pytest.mark.parametrize("mark", ["<q>", " <n> ", " [SEP] ", "</s>", " ##SENT## "])
-def test_marks_between_segments_are_no_words(mark: str) -> None:
-    hypotheses = [["The cat sat on the mat .", "It slept ."], ["A dog ran through a house ."]]
-    plain = compare({"a": hypotheses}, REFERENCES, bootstrap_samples=9)["a"]
-    marked = [[f"{mark}{segment}{mark}" for segment in each] for each in hypotheses]
-    references = [[[f"{segment}{mark}" for segment in each] for each in several] for several in REFERENCES]
-    assert compare({"a": marked}, references, bootstrap_samples=9)["a"] == plain
-    texts = [mark.join(each) for each in hypotheses]
-    of_texts = compare({"a": texts}, [mark.join(each) for (each,) in REFERENCES], bootstrap_samples=9)["a"]
-    assert of_texts.scores == {name: plain.scores[name] for name in (DOCUMENT_BLEU, CHRF2)}
-    assert of_texts.segments == plain.segments == 3
+def test_figures_are_those_of_sacrebleu_also_of_tags() -> None:
+    texts, references = (
+        ["Press the <br> tag to break lines in the page"],
+        ["Press the <p> tag to break lines in the page"],
+    )
+    report = compare({"a": texts}, references, bootstrap_samples=0)["a"]
+    assert report.scores[DOCUMENT_BLEU].score == sacrebleu.corpus_bleu(texts, [references]).score < 90
 
 
 @pytest.mark.parametrize("documents", [1, 2, 3, 4, 8])

@@ -8,24 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from vector_rules import MEANS_WITHIN, RULES, best_nearby, chunk_numbers, from_passages, passages_of
 
 from hat_fairseq.data.language import words_of
 from hat_fairseq.units.baselines import Choice, Reference, Threshold, baselines, best_threshold, choose, references_of
 from hat_fairseq.units.evidence import Evidence
 from hat_fairseq.units.rules import (
     ALL,
-    MEANS_WITHIN,
-    RULES,
     WEIGHTED,
     Document,
     QuestionWords,
     Words,
     as_probabilities,
-    best_nearby,
-    chunk_numbers,
-    from_passages,
     middles_of,
-    passages_of,
     smoothed,
     standardised,
 )
@@ -94,7 +89,7 @@ def loop_z(scores: Array) -> Array:
 
 
 def loop_passages(document: Document, passages: str) -> Array:
-    own = document.of_vectors
+    own = document.cosines
     rows = []
     for row in own.passages:
         columns = []
@@ -106,7 +101,7 @@ def loop_passages(document: Document, passages: str) -> Array:
 
 
 def loop_nearby(document: Document, width: int) -> Array:
-    own = document.of_vectors
+    own = document.cosines
     places = middles(own.sizes)
     return np.array(
         [
@@ -131,7 +126,7 @@ def loop_hybrid(document: Document, best_within: int, best_weight: float, **sett
 
 def loop_chunk(document: Document) -> tuple[Array, Array]:
     """The best cosine of a unit's chunk, and the number of the chunk."""
-    own, numbers, before = document.of_vectors, [], 0
+    own, numbers, before = document.cosines, [], 0
     for size in own.sizes:
         before += size
         numbers.append(max(0, before - 1) // 512)
@@ -141,12 +136,12 @@ def loop_chunk(document: Document) -> tuple[Array, Array]:
 
 LOOPS: dict[str, Any] = {
     "random": lambda document: np.random.default_rng([0, document.number]).random((3, len(document.units))),
-    "alone": lambda document: document.of_vectors.alone,
-    "best_of_chunk": lambda document: loop_chunk(document)[0] + document.of_vectors.alone / 1000,
-    "chunk": lambda document: document.of_vectors.chunks + document.of_vectors.alone / 1000,
-    "late": lambda document, nearby: document.of_vectors.nearby[nearby],
+    "alone": lambda document: document.cosines.alone,
+    "best_of_chunk": lambda document: loop_chunk(document)[0] + document.cosines.alone / 1000,
+    "chunk": lambda document: document.cosines.chunks + document.cosines.alone / 1000,
+    "late": lambda document, nearby: document.cosines.nearby[nearby],
     "late_bm25": lambda document, nearby, words_weight, **settings: (
-        loop_z(document.of_vectors.nearby[nearby]) + words_weight * loop_words(document, **settings)
+        loop_z(document.cosines.nearby[nearby]) + words_weight * loop_words(document, **settings)
     ),
     "bm25": loop_words,
     "passages": loop_passages,
@@ -293,7 +288,7 @@ def test_nothing_is_chosen_on_the_references() -> None:
     ]
     questions = [question for each in valid for question in each.questions]
     first, *others = (
-        baselines(["bm25", "random"], referenced(own), referenced(valid), questions=questions)
+        baselines([RULES["bm25"], RULES["random"]], referenced(own), referenced(valid), questions=questions)
         for own in (test, other_gold, [*test, *records(3, 2)])
     )
     for other in others:
@@ -305,7 +300,7 @@ def test_nothing_is_chosen_on_the_references() -> None:
 def test_lines_have_settings_and_thresholds_of_their_own() -> None:
     test = records(1, 2)
     valid = records(2, 3, lines=((4,), (), (9, 11)))
-    (baseline,) = baselines(["bm25"], referenced(test), referenced(valid))
+    (baseline,) = baselines([RULES["bm25"]], referenced(test), referenced(valid))
     assert isinstance(baseline.lines, Choice) and baseline.passages is not None
     assert baseline.lines.threshold != baseline.passages.threshold
     for prediction, record in zip(baseline.predictions, test, strict=True):
@@ -314,9 +309,9 @@ def test_lines_have_settings_and_thresholds_of_their_own() -> None:
             listed = {n for each in answer["passages"] for n in range(each["first"], each["last"] + 1)}
             assert chosen == listed and answer["answer_probability"] == max(answer["probabilities"])
             assert len(answer["line_probabilities"]) == len(record.sentences or ()) and answer["line_threshold"] > 0
-    (blind,) = baselines(["bm25"], referenced(test), referenced(records(2, 3)))
+    (blind,) = baselines([RULES["bm25"]], referenced(test), referenced(records(2, 3)))
     assert blind.lines is None and "line_probabilities" not in blind.predictions[0].questions[0]
     only = [Evidence(each.id, questions=each.questions, sentences=each.sentences, lines=each.evidence) for each in test]
-    (of_lines,) = baselines(["bm25"], referenced(only), referenced(only))
+    (of_lines,) = baselines([RULES["bm25"]], referenced(only), referenced(only))
     assert of_lines.passages is None and of_lines.lines is not None
     assert Counter(of_lines.to_json()) == Counter({"lines": of_lines.to_json()["lines"]})

@@ -347,11 +347,7 @@ def test_predictions_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> 
     [
         (["--valid", "test.jsonl"], "--valid has no effect without --baselines"),
         (["--train", "test.jsonl"], "--train has no effect without --baselines"),
-        (["--encoder", "meeting"], "--encoder has no effect without --baselines"),
         (["--baselines", "random", "--train", "test.jsonl"], "--train has no effect without a baseline with BM25"),
-        (["--baselines", "bm25", "random", "--encoder", "meeting"], "--encoder has no effect without a baseline of"),
-        (["--baselines", "bm25", "late"], "--baselines late needs vectors: give --encoder, such as --encoder meeting"),
-        (["--baselines", "alone", "--encoder", "none.pt"], "none.pt"),
     ],
 )
 def test_options_without_effect_are_refused(words: list[str], message: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -365,16 +361,15 @@ def test_options_without_effect_are_refused(words: list[str], message: str, tmp_
 
 
 def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
-    """Without names, all that need no encoder."""
+    """Without names, all."""
     draw = random.Random(7)
     documents, valid = draw_documents(draw, 9), draw_documents(draw, 9)
     path = write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
     references = write_lines(tmp_path / "test.jsonl", documents)
     words = ["--hypotheses", path, "--references", references, "--bootstrap-samples", 9, "--baselines"]
     record, printed, notes = score(tmp_path, *words)
-    titles = [rule.title for rule in RULES.values() if not rule.needs_vectors]
+    titles = [rule.title for rule in RULES.values()]
     assert list(record) == [str(path), *titles] and "the best for the references, which favours them" in notes
-    assert "without --encoder these baselines are not computed: alone, best_of_chunk" in notes
     assert score(tmp_path, *words)[1] == printed  # the same numbers are drawn
     chosen = [record["BM25"]["chosen"][name]["settings"]["words"] for name in ("passages", "lines")]
     assert chosen == ["all", "all"]  # the questions that are scored have no say in it

@@ -12,14 +12,13 @@ from commands import REPOSITORY, write_lines
 
 from hat_fairseq.scoring import bleu
 from hat_fairseq.scoring.labels import classification
-from hat_fairseq.scoring.official import PageAnswer
-from hat_fairseq.scoring.page_qa import Prediction, natural_questions, tydi_qa
 from hat_fairseq.scoring.qa import qa, squad, triviaqa
 from hat_fairseq.scoring.report import Signature
 from hat_fairseq.scoring.rouge import rouge
 from hat_fairseq.units import scores as evidence
 from hat_fairseq.units.baselines import baselines, references_of
 from hat_fairseq.units.evidence import Evidence
+from hat_fairseq.units.rules import RULES
 from hat_fairseq.units.scores import Found
 
 PLAIN: dict[str, Any] = {"bootstrap_samples": 0}
@@ -111,18 +110,6 @@ def test_equal_no_answer_scores_are_taken_in_the_order_that_is_stated() -> None:
     assert reverse.scores["best_exact"] == 50
 
 
-def test_passages_and_short_answers() -> None:
-    right, other = PageAnswer((0, 4), frozenset({(1, 2)})), PageAnswer((5, 9), frozenset(), "yes")
-    predictions = [Prediction(right, 3.0, 2.0), Prediction(right, 1.0, 1.0), None]
-    golds = [[right, right], [other, other], [PageAnswer(None, frozenset())] * 2]
-    report = natural_questions(predictions[:2], golds[:2], **PLAIN)
-    assert report.scores["long"]["precision"] == 100 and report.scores["long"]["recall"] == 50
-    assert report.scores["short"]["f1"].mean == pytest.approx(200 / 3) and report.scores["short"]["threshold"] == 2
-    report = tydi_qa(predictions, golds, ["thai", "english", "thai"], **PLAIN)
-    assert list(report.scores["passage"]["languages"]) == ["english", "thai"]
-    assert report.scores["passage"]["f1"].mean == 100 and str(report.signature).startswith("TyDi QA, primary tasks | ")
-
-
 def test_evidence_of_several_systems() -> None:
     gold = [[{0, 1}, set()], [{2}]]
     good = [
@@ -176,7 +163,7 @@ def test_baselines_of_evidence_are_predictions() -> None:
     asked = ("What is the price?", "Which colour is it, yellow?")
     records = [Evidence("a", questions=asked, sentences=texts, evidence=((2,), (1,)))]
     references, skipped = references_of([*records, Evidence("b", questions=("?",), sentences=(" ",))])
-    (words,) = baselines(["bm25"], references, references)
+    (words,) = baselines([RULES["bm25"]], references, references)
     assert skipped == 1 and words.passages and words.passages.f1 == 1
     (prediction,) = words.predictions
     assert [each["passages"][0]["text"] for each in prediction.questions] == [texts[2], texts[1]]

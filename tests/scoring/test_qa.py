@@ -61,36 +61,3 @@ def test_a_threshold_decides_in_squad_alone(tmp_path: Path, capsys) -> None:
     assert run(tmp_path, "squad", records, lines) == 0 and f"best_f1_thresh     {odds}\n" in capsys.readouterr().out
     assert scores(tmp_path)["exact"] == scores(tmp_path)["best_f1"] == 100
     assert run(tmp_path, "qa", records, lines) == 0 and scores(tmp_path)["exact"] == 50
-
-
-def page(number: int, dataset: str, **meta: Any) -> dict[str, Any]:
-    return {"id": str(number), "question": "?", "paragraphs": ["a b", "c"], "meta": {dataset: meta}}
-
-
-def line(number: int, paragraph: int | None, score: float) -> dict[str, Any]:
-    scores = {"paragraph_score": score, "answer_score": score}
-    return {"id": str(number), "type": "none", "paragraph": paragraph, "answer": "", "start": None, **scores}
-
-
-def test_parts_with_one_annotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    long = {"start_token": 0, "end_token": 2}
-    annotations = [{"long_answer": long, "short_answers": [], "yes_no_answer": "NONE"}]
-    candidates = [[0, 2, 0, 2], [3, 4, 3, 1]]
-    records = [page(1, "natural_questions", candidates=candidates, annotations=annotations)]
-    lines = [line(1, 0, 0)]
-    assert run(tmp_path, "natural_questions", records, lines) == 0 and scores(tmp_path)["long"]["f1"]["mean"] == 0
-    assert "1 of 1 questions have fewer than 2 annotations, so they have no answer" in capsys.readouterr().err
-    assert run(tmp_path, "natural_questions", records, lines, "--annotators", "1") == 0
-    assert scores(tmp_path)["long"]["f1"]["mean"] == 100 and capsys.readouterr().err == ""
-
-
-def test_without_a_language_to_average_the_mean_is_0(tmp_path: Path, capsys) -> None:
-    minimal = {"plaintext_start_byte": 4, "plaintext_end_byte": 8}
-    annotation = {"passage_answer": {"candidate_index": 7}, "minimal_answer": minimal, "yes_no_answer": "NONE"}
-    meta = {"language": "english", "candidates": [[7, 0], [8, 5]], "annotations": [annotation] * 3}
-    lines = [line(0, 0, 5), line(6, 0, 9)]
-    assert run(tmp_path, "tydi_qa", [page(0, "tydi_qa", **meta)], lines, "--bootstrap-samples", "9") == 0
-    passages = scores(tmp_path)["passage"]
-    assert passages["f1"] == {"mean": 0, "low": None, "high": None} and passages["languages"]["english"]["f1"] == 100
-    note = "p.jsonl: 1 predictions are of questions that the references lack, and do not count"
-    assert note in capsys.readouterr().err

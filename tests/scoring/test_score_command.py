@@ -88,9 +88,7 @@ MISTAKES = [
     ("bleu --tokenize nosuch", "unknown tokenizer 'nosuch'"),
     ("bleu --language nosuch-language", "nosuch-language"),
     ("squad --no-answer-threshold nan", "--no-answer-threshold must be a number"),
-    ("natural_questions --annotators 0", "--annotators must be at least 1"),
-    ("tydi_qa --annotators -1", "--annotators must be at least 1"),
-    ("evidence --encoder meeting", "--encoder has no effect without --baselines"),
+    ("evidence --valid x.jsonl", "--valid has no effect without --baselines"),
     ("rouge --seed 1 --bootstrap-samples 0", "--seed has no effect"),
 ]
 

@@ -26,7 +26,7 @@ def train_evidence(folder: Path, warm: WarmPython) -> EvidenceModel:
         write_lines(folder / "raw" / f"{split}.jsonl", records)
     flags = f"--out {folder}/data --bpe learned --num-codes 200 --kind evidence"
     warm.run(f"hat_fairseq.cli preprocess {folder}/raw {flags}".split(), folder, folder / "log")
-    flags = f"--user-dir {USER_DIR} --task document_evidence --criterion evidence --arch hat_evidence_tiny"
+    flags = f"--user-dir {USER_DIR} --task document_evidence --criterion evidence --arch hat_units_tiny"
     flags += f" --save-dir {folder}/save --optimizer adam --lr 1e-2 --cpu --batch-size 2 --max-update 2 --num-workers 0"
     flags += " --no-epoch-checkpoints --disable-validation --seed 3"
     warm.run(f"fairseq_cli.train {folder}/data/bin {flags}".split(), folder, folder / "log")

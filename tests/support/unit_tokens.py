@@ -1,4 +1,4 @@
-"""Rows of drawn units for `hat_units` and `hat_evidence`, cut into segments of 9 positions, and their vectors."""
+"""Rows of drawn units for `hat_units`, cut into segments of 9 positions, and their vectors."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ FLAGS = f"{TINY_ENCODER} --max-positions 20 --segment-length 9"
 
 
 def evidence_model(flags: str = "") -> Any:
-    model = build("hat_evidence_tiny", FLAGS + flags, Vocabulary(mask=True))
+    model = build("hat_units_tiny", f"{FLAGS} --unit-dropout 0.1{flags}", Vocabulary(mask=True))
     model.register_classification_head("evidence", num_classes=1, level="evidence")
     return model.eval()
 

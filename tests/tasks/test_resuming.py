@@ -122,17 +122,6 @@ def test_the_best_figure_is_one_of_the_metric_and_of_the_data(quick, folder: Pat
 
 
 @pytest.mark.slow
-def test_as_many_of_the_best_checkpoints_as_are_asked_for(quick, folder: Path) -> None:
-    """With this rate each epoch is worse than the one before."""
-    flags = ["--lr", 1, "--keep-best-checkpoints", 2]
-    assert quick(folder, *flags, "--max-epoch", 2)[0] == 0
-    first = {path.name for path in folder.glob("checkpoint.best_loss_*.pt")}
-    assert len(first) == 2
-    assert quick(folder, *flags, "--max-epoch", 3)[0] == 0
-    assert len([*folder.glob("checkpoint.best_loss_*.pt")]) == 2
-
-
-@pytest.mark.slow
 @pytest.mark.fault("Training", "resumed with other labels", "refused; names --finetune-from-model")
 def test_other_labels_are_refused(fine_tuned: Callable[[str], FineTuned], warm, tmp_path: Path) -> None:
     model = fine_tuned("classification")

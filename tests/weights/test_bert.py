@@ -123,7 +123,7 @@ def test_states_are_those_of_transformers(
         TokenizerBpe.load(folder / "tokenizer.json").encode(line) for line in tydi_lines()[:5]
     ]
     for words in (
-        "skipped, the pooler, which fairseq's RoBERTa does not have: pooler.dense.bias, pooler.dense.weight",
+        "skipped, the pooler, which fairseq's RoBERTa does not have: bert.pooler.dense.bias, bert.pooler.dense.weight",
         "skipped, next-sentence prediction: cls.seq_relationship.bias, cls.seq_relationship.weight",
         "skipped, the token types beyond the first",
         "skipped, 3 rows of the embedding for which the vocabulary has no entry",

@@ -227,9 +227,9 @@ def test_gradients(case: Case) -> None:
     )
     convert, tokenizer = release.convert, TokenizerBpe.load(case.folder / "tokenizer.json")
     if release.tokenizer is None:
-        from hat_fairseq.weights import like_bert
+        from hat_fairseq.weights.roberta import ROBERTA
 
-        convert = like_bert.with_tokenizer
+        convert = ROBERTA.convert
     wanted = convert(named, config, tokenizer).model
     compared = 0
     for name, parameter in model.named_parameters():
@@ -426,7 +426,7 @@ REFUSED = {
         {},
         "1 tensor is missing for this config.json: layers.0.mlp.up_proj.weight",
     ),
-    "another shape": ("ModernBERT-base", {}, "makes a tensor of shape (48, 48), config.json says"),
+    "another shape": ("ModernBERT-base", {}, "has shape (48, 48), config.json says"),
     "NaN": ("ModernBERT-base", {}, "NaN or infinite values in model.final_norm.weight"),
     "no weights": ("ModernBERT-base", {}, "has neither model.safetensors nor pytorch_model.bin"),
     "a missing shard": ("ModernBERT-base", {}, "model-00002-of-00002.safetensors"),
