@@ -23,6 +23,7 @@ from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.embedding import sines_and_cosines
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import SegmentAttention
+from hat_fairseq.units.criterion import average_precision
 
 ALONE, QUESTIONS = "hat_evidence_minilm", "questions"  # names of vectors
 BOS, WIDTH, PARTS, UNREAD, FIRST = 0, 384, 20, -20.0, 512
