@@ -129,9 +129,11 @@ class Encoder(Embeds, nn.Module):
 
     Attributes:
         max_tokens: the longest document; by default as many tokens as positions.
+        of_units: it encodes each turn or sentence by itself, and its heads read vectors of these (`units`).
     """
 
     config_class: ClassVar[type[EncoderConfig]]
+    of_units: ClassVar[bool] = False
     config: Any
 
     def __init__(

@@ -22,14 +22,12 @@ class HeadedEncoder(Encoder):
         named_as_roberta: its tensors have the names of fairseq's RoBERTa, `encoder.sentence_encoder.`.
         has_masked_lm: a model begins with a masked-LM head, which the first classification head replaces.
         reads_first_token: the state of a document is that of its first token.
-        of_units: it encodes each turn or sentence by itself, and its heads read vectors of these (`units`).
         no_choices: why it has no head for choices, if it has none.
         lm_head: of an encoder that is not named as RoBERTa.
     """
 
     named_as_roberta: ClassVar[bool] = True
     has_masked_lm: ClassVar[bool] = True
-    of_units: ClassVar[bool] = False
     no_choices: ClassVar[str] = ""
     reads_first_token: Any
     lm_head: nn.Module | None

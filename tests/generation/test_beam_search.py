@@ -78,6 +78,13 @@ def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> l
     if strategy is not None:
         options["search_strategy"] = strategy(dictionary)
     generator = kind(models, dictionary, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
+    if kind is SequenceGenerator and (block := generator.repeat_ngram_blocker) is not None:
+        original = block._no_repeat_ngram  # which also compares padding
+
+        def of_step(tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+            return original(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+        block._no_repeat_ngram = of_step
     sample: dict[str, Any] = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
     if ids is not None:
         sample["id"] = torch.tensor(ids)

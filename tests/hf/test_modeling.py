@@ -264,7 +264,7 @@ def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> 
     assert peer(documents(LENGTHS)).logits.shape == (4, 5)
     with pytest.raises(ValueError, match="the heads place, all are of one kind: load them with AutoModel"):
         Paragraphs(encoder("hat", HEADS)[1])
-    known = "hat_roberta, hat_units, ernie_sparse, hierarchical_transformer"
+    known = "hat_roberta, ernie_sparse, hierarchical_transformer, hat_units"
     for network, model_class in (("hat_robert", hf.HatModel), ("hat_bart", hf.HatForMaskedLM)):
         with pytest.raises(ValueError, match=f"the network is '{network}'; this class has {known}$"):
             model_class(hf.HatConfig(network, vocab_size=9))
