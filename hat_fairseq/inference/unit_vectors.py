@@ -34,10 +34,10 @@ from .rows import encode_documents
 TOGETHER = 32  # documents whose sentences are sorted by length for little padding
 
 
-def load_encoder(path: str, references: str) -> Loaded:
+def load_encoder(path: str, references: str, kept_in: str | None = None) -> Loaded:
     """Loads the model whose encoder makes the vectors; ValueError for several, or for another network.
 
-    The data of a checkpoint are in the folder `bin` of `hat preprocess` beside the folder of the file `references`.
+    `kept_in`: a file of vectors that its training has kept; those in it are not computed, and it stays as it is. The data of a checkpoint are in the folder `bin` of `hat preprocess` beside the folder of the file `references`.
     """
     data = None if is_model_folder(local_paths(path)) else Path(references).resolve().parent.with_name("bin")
     if data is not None and not data.is_dir():
@@ -46,7 +46,12 @@ def load_encoder(path: str, references: str) -> Loaded:
             "references, or a folder of hat export"
         )
     loaded = load(path, data, precision=AUTO)
-    encoder_of(loaded)
+    encoder = encoder_of(loaded)
+    if kept_in is not None:
+        encoder.keep_vectors(VectorFile(kept_in)).open(encoder)
+        if not (cache := encoder.cache) or not cache.vectors:
+            raise ValueError(f"{kept_in} has no vectors of this encoder: take the file that its training has kept")
+        cache.store = None
     return loaded
 
 
@@ -106,7 +111,7 @@ class UnitCosines:
     @cached_property
     @torch.no_grad()
     def nearby(self) -> dict[int, np.ndarray]:
-        (means,) = self.encoder.encode_in_context([self.units])
+        (means,) = self.encoder.kept_or_new([self.units], self.encoder.encode_in_context, "context")
         sizes = torch.from_numpy(self.sizes).to(means.device)
         return {width: self.cosines(nearby_means(means, sizes, width)) for width in MEANS_WITHIN}
 
@@ -123,7 +128,7 @@ class UnitCosines:
     @torch.no_grad()
     def vectors(self, texts: Sequence[Ids]) -> Tensor:
         """Encodes texts, each by itself: (number, E)."""
-        return torch.cat(list(self.encoder.encode([[text] for text in texts])))
+        return torch.cat(self.encoder.kept_or_new([[text] for text in texts], self.encoder.encode, "alone"))
 
     def cosines(self, others: Tensor) -> np.ndarray:
         """Computes the (Q, number) cosines of the questions and other vectors."""
@@ -140,9 +145,9 @@ def vectors_of_texts(
     `kept_in`: a file of vectors that the training of the model has kept; those in it are not computed. ValueError as
     `load_encoder`, and for a file of another encoder.
     """
-    loaded = load_encoder(path, references)
+    loaded = load_encoder(path, references, kept_in)
     encoder, vectors = encoder_of(loaded), dict[str, list[np.ndarray]]()
-    stored = cache_of(encoder, kept_in)
+    stored = encoder.cache or VectorCache()
     for name, records in splits.items():
         rows = [[*encoder.units(own[0].tokens.tolist())] for own in encode_documents(records.values(), loaded)]
         vectors[name] = []
@@ -152,18 +157,3 @@ def vectors_of_texts(
             each = torch.cat(alone).float().cpu().split([*map(len, some)])
             vectors[name] += [own.numpy() for own in each]
     return vectors
-
-
-def cache_of(encoder: UnitsEncoder, kept_in: str | None) -> VectorCache:
-    """Returns the vectors of an encoder in a file, to which others are added in memory alone.
-
-    ValueError for a file that is missing or of another encoder.
-    """
-    if kept_in is None:
-        return VectorCache()
-    cache = VectorCache(VectorFile(kept_in))
-    cache.open(encoder)
-    if not cache.vectors:
-        raise ValueError(f"{kept_in} has no vectors of this encoder: take the file that its training has kept")
-    cache.store = None
-    return cache

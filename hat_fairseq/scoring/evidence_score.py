@@ -130,6 +130,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take the vectors of the baselines from this model: meeting, a folder of hat export, or a checkpoint of "
         "hat_units, whose data are in the folder bin beside that of the references",
     )
+    parser.add_argument(
+        "--vectors", metavar="FILE", help="take those vectors of --encoder that a training or prediction has kept here"
+    )
 
 
 def check(args: argparse.Namespace) -> None:
@@ -175,9 +178,11 @@ def _system_of_rule(rule: Baseline, references: Mapping[str, Reference]) -> dict
 def names_of(args: argparse.Namespace) -> list[str]:
     """Returns the names of the rules to compute; ValueError for options without effect."""
     asked = args.baselines
-    for option in ("valid", "train", "encoder"):
+    for option in ("valid", "train", "encoder", "vectors"):
         if getattr(args, option) and asked is None:
             raise ValueError(f"--{option} has no effect without --baselines: remove it")
+    if args.vectors and not args.encoder:
+        raise ValueError("--vectors has no effect without --encoder: add it, or remove --vectors")
     if asked == []:
         return [name for name, rule in RULES.items() if args.encoder or not rule.needs_vectors]
     names = list(dict.fromkeys(asked or ()))
@@ -218,7 +223,7 @@ def rules_of(
     cosines = None
     if any(RULES[name].needs_vectors for name in names):
         vectors = import_module(VECTORS)
-        loaded = vectors.load_encoder(args.encoder, references=wanted)
+        loaded = vectors.load_encoder(args.encoder, references=wanted, kept_in=args.vectors)
         of_test = vectors.cosines_of(loaded, test)
         cosines = of_test, of_test if valid is test else vectors.cosines_of(loaded, valid)
     return baselines(names, test, valid, questions=questions, cosines=cosines)
@@ -239,13 +244,13 @@ def reports_of(
 
 
 def domains_of(references: Iterable[Reference]) -> dict[str, list[Reference]]:
-    """Returns the references of each domain, in order of their names; nothing if no record has one."""
-    domains: dict[str, list[Reference]] = {}
+    """Returns the references of each domain, in order of their names; nothing if none, or one is that of all records."""
+    references, domains = list(references), dict[str, list[Reference]]()
     for each in references:
         domain = (each.record.meta or {}).get(DOMAIN)
         if isinstance(domain, str):
             domains.setdefault(domain, []).append(each)
-    return dict(sorted(domains.items()))
+    return {} if list(domains.values()) == [references] else dict(sorted(domains.items()))
 
 
 def _table(reports: Mapping[str, EvidenceReport]) -> list[list[str]]:
