@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,13 +39,18 @@ QUESTIONS = (
 SCORED = 4  # meetings whose questions have known answers
 TRAINING = """--task document_to_text --role-stream role --arch hat_transformer_tiny --share-all-embeddings
     --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512
-    --max-source-positions 1024 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 0.002
-    --clip-norm 1 --batch-size 2 --max-update 50 --disable-validation --no-epoch-checkpoints --log-format json
-    --log-interval 1 --seed 1 --save-dir checkpoints"""
-GENERATION = """--path checkpoints/checkpoint_last.pt --beam 4 --max-len-b 60 --batch-size 20 --bpe document
-    --document-pipeline data/bin --results-path results"""
+    --max-source-positions 1024 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam
+    --lr 0.002 --clip-norm 1 --batch-size 2 --max-update 50 --disable-validation --no-epoch-checkpoints
+    --log-format json --log-interval 1 --seed 1 --save-dir checkpoints"""
+GENERATION = """--path checkpoints/checkpoint_last.pt --beam 4 --no-repeat-ngram-size 3 --max-len-b 60 --batch-size 20
+    --bpe document --document-pipeline data/bin --results-path results"""
+JOINING = "join --generated results/generate-test.txt --ids data/text/test.ids --out results/hat.jsonl"
+PREDICTION = "predict meeting some.jsonl --out found.jsonl --precision auto --vectors vectors.npz"
+SCORE = "score evidence found.jsonl --references some.jsonl --baselines bm25 late_bm25 --encoder meeting "
+SCORE += "--vectors vectors.npz --bootstrap-samples 0 --out scores.json"
+EMBEDDING = "embed encoder meeting.jsonl --context 256 --out vectors.npz"
 OWN = (
-    '  hat ask FILE "A question?"         FILE: a transcript, .vtt, .srt, .txt or .jsonl',
+    '  hat ask FILE "A question?"         FILE: .vtt, .srt, .txt or .jsonl',
     "  hat recipe run labels --root DIR   DIR: train, valid and test, .jsonl or .csv",
     "  hat import DIR --package ENCODER   DIR: an encoder of the Hugging Face Hub",
 )
@@ -59,6 +64,35 @@ class Row(NamedTuple):
     peer: str  # the strongest rule, or what one would take instead
 
 
+class Act(NamedTuple):
+    """A part of the demo, whose docstring says what it does.
+
+    Attributes:
+        play: computes and prints, and returns rows of the table.
+        seconds: that it takes on two quiet cores.
+        needs: keys of `PACKAGES`.
+    """
+
+    play: Callable[[], list[Row]]
+    seconds: int
+    needs: tuple[str, ...]
+
+
+#: A package, and the extra that installs it.
+PACKAGES = {"fairseq": ("fairseq-fixed", "train"), "MiniLM": (minilm.PACKAGE, "minilm")}
+ACTS: dict[str, Act] = {}
+
+
+def act(seconds: int, *needs: str) -> Callable[[Callable[[], list[Row]]], Callable[[], list[Row]]]:
+    """Declares a function as an act of its name."""
+
+    def declare(play: Callable[[], list[Row]]) -> Callable[[], list[Row]]:
+        ACTS[play.__name__] = Act(play, seconds, needs)
+        return play
+
+    return declare
+
+
 def step(title: str, *command: str) -> float:
     """Runs a command in the folder of the act, and returns its seconds; ValueError if it fails."""
     begin = time.monotonic()
@@ -67,8 +101,9 @@ def step(title: str, *command: str) -> float:
     return time.monotonic() - begin
 
 
-def hat(title: str, *words: str) -> float:
-    return step(title, *PYTHON, "hat_fairseq.cli", *words)
+def hat(words: str, *more: str) -> float:
+    """Runs `hat` with these words, of which the first one is the title."""
+    return step(f"hat {words.split()[0]}", *PYTHON, "hat_fairseq.cli", *words.split(), *more)
 
 
 def say(text: str, indent: str = "  ") -> None:
@@ -77,47 +112,39 @@ def say(text: str, indent: str = "  ") -> None:
     print(*textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  "), sep="\n", flush=True)
 
 
+@act(30, "fairseq")
 def papers() -> list[Row]:
+    """Trains a small HAT of Rohde et al. on 40 meetings with fairseq's own commands, and summarizes 20 others."""
     (command,) = build_commands("preprocess", "ami_small", ["--out", "data", "--limit", "40"])
     step("hat preprocess", *command)
-    step("fairseq-train", *PYTHON, "fairseq_cli.train", "data/bin", "--user-dir", str(PACKAGE), *TRAINING.split())
-    step(
-        "fairseq-generate", *PYTHON, "fairseq_cli.generate", "data/bin", "--user-dir", str(PACKAGE), *GENERATION.split()
-    )
-    hat(
-        "hat join",
-        *[
-            "join",
-            "--generated",
-            "results/generate-test.txt",
-            "--ids",
-            "data/text/test.ids",
-            "--out",
-            "results/hat.jsonl",
-        ],
-    )
+    for name, flags in (("train", TRAINING), ("generate", GENERATION)):
+        words = "data/bin", "--user-dir", str(PACKAGE), *flags.split()
+        step(f"fairseq-{name}", *PYTHON, f"fairseq_cli.{name}", *words)
+    hat(JOINING)
     documents, train = "data/text/test.jsonl", "data/text/train.jsonl"
-    step("lead and constant", sys.executable, str(EXAMPLES / "baselines.py"), documents, train, "results")
-    names = "hat", "lead", "constant"
-    files = [f"results/{name}.jsonl" for name in names]
-    hat("hat score rouge", "score", "rouge", *files, "--references", documents, "--out", "scores.json")
+    step("baselines", sys.executable, str(EXAMPLES / "baselines.py"), documents, train, "results")
+    files = [f"results/{name}.jsonl" for name in ("hat", "lead", "constant")]
+    hat("score rouge --out scores.json", *files, "--references", documents)
     scores = read("scores.json")
     ours, lead, constant = (scores[file]["scores"]["rouge1"]["mean"] for file in files)
-    words = json.loads(Path(files[0]).read_text(encoding="utf-8").partition("\n")[0])["text"]
-    say(f"One summary begins: {' '.join(words.split()[:12])}")
-    say(f"ROUGE-1: {ours:.1f}; the first words of a meeting {lead:.1f}, one summary for all meetings {constant:.1f}.")
+    losses = re.findall(r'"loss": "([\d.]+)"', LOG.read_text(encoding="utf-8"))
+    text = json.loads(Path(files[0]).read_text(encoding="utf-8").partition("\n")[0])["text"]
+    say(f"The loss fell from {losses[0]} to {losses[-1]}. One summary begins: {' '.join(text.split()[:12])}")
+    others = {"the first words": lead, "one summary for all": constant}
+    say(f"ROUGE-1: {ours:.1f}; {listed(others)}.")
     say(
-        "A network from random weights writes nothing useful after a minute. A real training starts from BART's weights: "
-        "hat recipe train pubmed."
+        "A network from random weights writes nothing useful after a minute. A real training starts from BART's "
+        "weights: hat recipe train pubmed."
     )
-    best = max((lead, "the lead"), (constant, "one constant summary"))
-    return [Row("summaries, ROUGE-1", f"{ours:.1f} (random start)", f"{best[0]:.1f} {best[1]}")]
+    return [Row("summaries, ROUGE-1", f"{ours:.1f} (random start)", best_of(others))]
 
 
+@act(20, "MiniLM")
 def ask() -> list[Row]:
+    """Answers questions about a meeting with what was said, by a model of this package."""
     meetings = {record["id"]: record for record in read_meetings()}
     write_meeting(meetings[ASKED])
-    hat("hat ask", "ask", "meeting.jsonl", *QUESTIONS, "--out", "answers.jsonl")
+    hat("ask meeting.jsonl --out answers.jsonl", *QUESTIONS)
     for line in Path("answers.jsonl").read_text(encoding="utf-8").splitlines():
         answer = json.loads(line)
         if answer["answered"]:
@@ -125,33 +152,24 @@ def ask() -> list[Row]:
             text = re.sub(r" (?=[.,?!])", "", best["text"])  # of transcripts that are cut into words
             found = f"Turn {best['number'] + 1}, {best['role']}: {text}"
         else:
-            found = f"Nothing in this meeting answers (probability of an answer: {answer['answer_probability']:.2f})"
+            found = f"Nothing in this meeting answers (probability of an answer: {answer['answer_probability']:.2f})."
         say(f"{answer['question']} -> {found}")
     some = [*meetings.values()][:SCORED]
     Path("some.jsonl").write_text("".join(json_text(each) + "\n" for each in some), encoding="utf-8")
-    vectors = "--vectors", "vectors.npz"
-    hat("hat predict", *["predict", "meeting", "some.jsonl", "--out", "found.jsonl", "--precision", "auto"], *vectors)
-    rules = [
-        "--baselines",
-        "bm25",
-        "late_bm25",
-        "--encoder",
-        "meeting",
-        "--bootstrap-samples",
-        "0",
-        "--out",
-        "scores.json",
-    ]
-    hat("hat score evidence", "score", "evidence", "found.jsonl", "--references", "some.jsonl", *rules, *vectors)
+    hat(PREDICTION)
+    hat(SCORE)
     figures = {name: each["figures"]["average precision"]["mean"] for name, each in read("scores.json").items()}
-    ours = figures.pop("found.jsonl")
-    rule = max(figures, key=lambda name: figures[name])
-    count = sum(len(each["questions"]) for each in some)
-    say(f"On {count} questions about {SCORED} other meetings, average precision: {ours:.1f}; {listed(figures)}.")
-    return [Row("answers, average precision", f"{ours:.1f}", f"{figures[rule]:.1f} {rule}")]
+    ours, count = figures.pop("found.jsonl"), sum(len(each["questions"]) for each in some)
+    say(
+        f"Average precision on {count} questions about {SCORED} other meetings: {ours:.1f}; rules, with the settings "
+        f"that suit these meetings best: {listed(figures)}."
+    )
+    return [Row("answers, average precision", f"{ours:.1f}", best_of(figures))]
 
 
+@act(35, "fairseq", "MiniLM")
 def labels() -> list[Row]:
+    """Learns to label documents of 1,300 words, in which two sentences decide."""
     runpy.run_path(str(EXAMPLES / "tutorial.py"))["write"](Path("tutorial"))
     steps = steps_of("labels", ["--root", "tutorial/labels"])
     steps["train"][0] += ["--log-interval", "1"]
@@ -163,23 +181,24 @@ def labels() -> list[Row]:
     results = Path("results/labels/test.jsonl")
     scores = {name: each["accuracy"] for name, each in scores_of(results.with_suffix(".score.json"), results).items()}
     ours = scores.pop(MODEL)
-    best = max(scores, key=lambda name: scores[name])
     say(f"Accuracy on 30 test documents: {ours:.1f}; {listed(scores)}.")
     first = json.loads(results.read_text(encoding="utf-8").partition("\n")[0])
     decisive = max(first["segments"], key=lambda each: each["weight"])
     say(f"Why {first['id']} is '{first['label']}': {decisive['text']} (weight {decisive['weight']:.2f})")
-    return [Row("labels of documents, accuracy", f"{ours:.1f}", f"{scores[best]:.1f} {best}")]
+    return [Row("labels of documents, accuracy", f"{ours:.1f}", best_of(scores))]
 
 
+@act(15, "fairseq", "MiniLM")
 def encoder() -> list[Row]:
+    """Imports an encoder that you have, here MiniLM, and reads a long document."""
     record = next(each for each in read_meetings() if each["id"] == ASKED)
     write_meeting(record)
-    hat("hat import", "import", "minilm", "--package", "encoder")
-    seconds = hat("hat embed", *["embed", "encoder", "meeting.jsonl", "--context", "256", "--out", "vectors.npz"])
+    hat("import minilm --package encoder")
+    seconds = hat(EMBEDDING)
     words = f"{sum(len(turn['text'].split()) for turn in record['turns']):,} words"
     say(
-        f"A meeting of {words} was read whole in {seconds:.0f} s, and each turn has a vector that knows what is said around "
-        "it. MiniLM by itself stops at 512 tokens, and at 256 in sentence-transformers."
+        f"A meeting of {words} was read whole in {seconds:.0f} s, and each turn has a vector that knows what is said "
+        "around it. MiniLM by itself stops at 512 tokens, and at 256 in sentence-transformers."
     )
     rows = [Row("MiniLM reads at once", words, "512 tokens, alone")]
     if importlib.util.find_spec("transformers") is None:
@@ -214,70 +233,36 @@ def compare(folder: str, meeting: str) -> None:
     print(json_text({"texts": len(texts), "difference": float(abs(ours - theirs).max())}))
 
 
-class Act(NamedTuple):
-    """A part of the demo: what it does, how many seconds it takes on two quiet cores, and what has to be installed."""
-
-    about: str
-    seconds: int
-    play: Callable[[], list[Row]]
-    needs: tuple[str, ...]
-
-
-#: What an act may need: how one knows that it is there, and the extra that installs it.
-PACKAGES = {"fairseq": ("fairseq-fixed", "train"), "MiniLM": (minilm.PACKAGE, "minilm")}
-ACTS = {
-    "papers": Act(
-        "fairseq's own commands train a small HAT of Rohde et al. on 40 meetings, and it summarizes 20 others.",
-        40,
-        papers,
-        ("fairseq",),
-    ),
-    "ask": Act("The packaged model answers questions about a meeting with what was said.", 30, ask, ("MiniLM",)),
-    "labels": Act(
-        "A small network learns to label documents of 1,300 words, in which two sentences decide.",
-        45,
-        labels,
-        ("fairseq", "MiniLM"),
-    ),
-    "encoder": Act(
-        "The encoder that you have, here MiniLM, is imported and reads a long document.",
-        25,
-        encoder,
-        ("fairseq", "MiniLM"),
-    ),
-}
-
-
-def missing(act: Act) -> str:
+def missing(needs: Sequence[str]) -> str:
     """Returns what an act needs and is not installed, and how to install it; empty if nothing is missing."""
-    absent = [name for name in act.needs if not any(True for _ in metadata.distributions(name=PACKAGES[name][0]))]
+    absent = [name for name in needs if not any(True for _ in metadata.distributions(name=PACKAGES[name][0]))]
     extras = ",".join(PACKAGES[name][1] for name in absent)
     way = "; or the command that hat doctor prints" if "fairseq" in absent else ""
     return f"needs {' and '.join(absent)}: pip install 'hat_fairseq[{extras}]'{way}" if absent else ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    about = "; ".join(f"{name}: {act.about}" for name, act in ACTS.items())
+    about = " ".join(f"{name}: {each.play.__doc__}" for name, each in ACTS.items())
     parser.add_argument(
         "act", nargs="?", choices=ACTS, metavar="ACT", help=f"show this act alone (default: all). {about}"
     )
     parser.epilog = (
-        f"All acts take about {sum(act.seconds for act in ACTS.values())} s. Files are written into {FOLDER}/."
+        f"All acts take about {sum(each.seconds for each in ACTS.values())} s. Files are written into {FOLDER}/."
     )
 
 
 def main(args: argparse.Namespace) -> int:
     """Plays the acts, and prints the table. ValueError if nothing can be played."""
     chosen = [args.act] if args.act else list(ACTS)
-    absent = {name: text for name in chosen if (text := missing(ACTS[name]))}
+    absent = {name: text for name in chosen if (text := missing(ACTS[name].needs))}
     playable = [name for name in chosen if name not in absent]
     if not playable:
         raise ValueError(f"hat demo {chosen[0]} {absent[chosen[0]]}")
     table = [("task", "ours", "the best beside it", "seconds")]
     start = time.monotonic()
     for number, name in enumerate(playable, start=1):
-        act, begin = ACTS[name], time.monotonic()
-        say(f"{number}/{len(playable)} {name}: {act.about} About {act.seconds} s.", "")
+        begin, (play, seconds, _) = time.monotonic(), ACTS[name]
+        say(f"{number}/{len(playable)} {name}: {play.__doc__} About {seconds} s.", "")
         rows = played(name)
         table += [(*row, f"{time.monotonic() - begin:.0f}" if row is rows[0] else "") for row in rows]
         print(flush=True)
@@ -310,6 +295,11 @@ def write_meeting(record: dict[str, Any]) -> None:
 
 def read(path: str) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def best_of(figures: dict[str, float]) -> str:
+    name = max(figures, key=lambda each: figures[each])
+    return f"{figures[name]:.1f} {name}"
 
 
 def listed(figures: dict[str, float]) -> str:

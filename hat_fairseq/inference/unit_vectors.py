@@ -37,7 +37,8 @@ TOGETHER = 32  # documents whose sentences are sorted by length for little paddi
 def load_encoder(path: str, references: str, kept_in: str | None = None) -> Loaded:
     """Loads the model whose encoder makes the vectors; ValueError for several, or for another network.
 
-    `kept_in`: a file of vectors that its training has kept; those in it are not computed, and it stays as it is. The data of a checkpoint are in the folder `bin` of `hat preprocess` beside the folder of the file `references`.
+    The data of a checkpoint are in the folder `bin` of `hat preprocess` beside the folder of the file `references`.
+    `kept_in`: a file of vectors that its training has kept; those in it are not computed, and it stays as it is.
     """
     data = None if is_model_folder(local_paths(path)) else Path(references).resolve().parent.with_name("bin")
     if data is not None and not data.is_dir():

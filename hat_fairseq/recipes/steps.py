@@ -38,9 +38,9 @@ GPU = Path("/dev/nvidiactl"), Path("/dev/kfd")
 
 
 def run_step(title: str, command: Sequence[str], log: Path, out: TextIO | None = None) -> int:
-    """Runs a command whose output goes to the end of a log, shows on one line of `out` how far it is, returns its status.
+    """Runs a command whose output goes to the end of a log, and returns its status.
 
-    If it fails, the end of what it printed is shown; else its warnings are.
+    A line of `out` shows how far it is. If it fails, the end of what it printed is shown; else its warnings are.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     bar = Bar(title, command, log, out)
@@ -118,9 +118,9 @@ def become(words: Sequence[str], output: TextIO) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGHUP):
             if callable(signal.getsignal(number)):  # one that nohup ignores stays so
                 signal.signal(number, signal.SIG_DFL)
-        for number in (1, 2):
-            os.dup2(output.fileno(), number)
-        sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         workers.EVERY = 1.0
         if not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
             del sys.path[0]

@@ -244,7 +244,7 @@ def reports_of(
 
 
 def domains_of(references: Iterable[Reference]) -> dict[str, list[Reference]]:
-    """Returns the references of each domain, in order of their names; nothing if none, or one is that of all records."""
+    """Returns the references of each domain, in order of their names; nothing if one is that of all records."""
     references, domains = list(references), dict[str, list[Reference]]()
     for each in references:
         domain = (each.record.meta or {}).get(DOMAIN)
