@@ -51,8 +51,9 @@ def run_step(title: str, command: Sequence[str], log: Path, out: TextIO | None =
     bar.end("failed" if status else "")
     if status:
         print(*lines[-LAST_LINES:], f"status {status}; all that it printed is in {log}", sep="\n", file=sys.stderr)
-    else:
-        print(*(f"  {line}" for line in lines if line.startswith("warning")), sep="\n", end="", file=bar.out)
+    for line in () if status else lines:
+        if line.startswith("warning"):
+            print(f"  {line}", file=bar.out)
     return status
 
 
@@ -65,21 +66,17 @@ def run_to_the_end(command: Sequence[str], output: TextIO, bar: Bar) -> int:
         process = Fork(command[len(PYTHON) :], output)
     else:
         process = subprocess.Popen(command, stdout=output, stderr=output)
-    with bar:
-        return wait_for(process)
-
-
-def wait_for(process: Any) -> int:
-    """Waits for the end of a process, also when this one gets Ctrl-C."""
-    while True:
-        try:
-            return int(process.wait())
-        except KeyboardInterrupt:
-            continue
-        except SystemExit:
-            process.terminate()
-            process.wait()
-            raise
+    try:
+        with bar:
+            while True:
+                try:
+                    return int(process.wait())
+                except KeyboardInterrupt:
+                    continue
+    except SystemExit:
+        process.terminate()
+        process.wait()
+        raise
 
 
 def forks() -> bool:

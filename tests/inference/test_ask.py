@@ -70,7 +70,7 @@ def write_formats(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in contents}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def with_lines(model: EvidenceModel, tmp_path_factory: pytest.TempPathFactory) -> EvidenceModel:
     """The same model, as if a validation had chosen a threshold of lines."""
     checkpoint = torch.load(model.checkpoint, weights_only=False)
@@ -521,9 +521,9 @@ def test_two_at_once(overwrite: list[str], model: EvidenceModel, tmp_path: Path)
     assert out.read_text() == "first\n"
 
 
-def test_a_question_that_nothing_answers(with_lines: EvidenceModel, tmp_path: Path) -> None:
+def test_a_question_that_nothing_answers(model: EvidenceModel, tmp_path: Path) -> None:
     """The model decides, or a threshold of the user; the best passage or turn is shown as the closest."""
-    path, loaded = write_formats(tmp_path)["m.vtt"], hat_fairseq.load(with_lines.checkpoint, with_lines.data, "cpu")
+    path, loaded = write_formats(tmp_path)["m.vtt"], hat_fairseq.load(model.checkpoint, model.data, "cpu")
     (before,) = loaded.ask(path, QUESTIONS[0]).questions
     assert before.answered and before.closest is None and before.passages
     loaded.models[0].classification_head("evidence").answers.fill_(1.0)
@@ -533,7 +533,7 @@ def test_a_question_that_nothing_answers(with_lines: EvidenceModel, tmp_path: Pa
     assert after.closest == replace(before.passages[0], rank=None)
     line = answers.lines()[0]
     assert (line["answered"], line["passages"], line["passages_in_all"]) == (False, [], 0)
-    assert line["closest"]["lines"][0]["time"] == list(after.closest.lines[0].time or ())
+    assert line["closest"]["time"] == list(after.closest.time or ())
     (decided,) = loaded.ask(path, QUESTIONS[0], threshold=before.threshold).questions
     assert decided.answered and decided.passages == before.passages
 
