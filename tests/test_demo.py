@@ -14,27 +14,33 @@ from hat_fairseq.demo import ACTS, Act, Row
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["nonsense"], "hat demo has no act 'nonsense'; its acts are papers, ask, labels, encoder"),
         (["asc"], "ask"),
         (["--max-update", "2"], "unrecognized arguments: --max-update"),
         (["ask", "papers"], "unrecognized arguments: papers"),
     ],
 )
-def test_other_acts_and_flags_are_refused(
-    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    error = refusal("demo", *words)
-    assert message in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
+def test_other_acts_and_flags_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    run = run_command("hat", "demo", *words, cwd=tmp_path, check=False)
+    assert run.returncode == 2 and message in run.stderr and run.stderr.count("\n") == 1
+    assert not run.stdout and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("words", [["demo", "papers"], ["doctor", "--run"], ["train", "bin"]])
+@pytest.mark.parametrize("words", [["doctor", "--run"], ["train", "bin"]])
 def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
     """-S leaves out all packages."""
     run = run_command(sys.executable, "-S", "-m", "hat_fairseq.cli", *words, cwd=tmp_path, check=False)
     assert run.returncode == 2 and not run.stdout and not list(tmp_path.iterdir())
     assert "needs fairseq" in run.stderr and "pip install 'hat_fairseq[train]'" in run.stderr
     assert run.stderr.count("\n") == 1 and "hat doctor" in run.stderr
+
+
+def test_an_act_needs_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(demo.PACKAGES, "fairseq", ("gt-of-nobody", "train"))
+    error = refusal("demo", "papers")
+    assert "hat demo papers needs fairseq: pip install 'hat_fairseq[train]'; or the command" in error
+    assert not list(tmp_path.iterdir())
 
 
 def test_acts_are_played_in_new_folders_and_others_are_skipped(
