@@ -23,7 +23,7 @@ from .recipes.build import build_commands
 from .recipes.command import steps_of
 from .recipes.files import EXAMPLES
 from .recipes.steps import PYTHON, run_step
-from .suggestions import did_you_mean
+from .suggestions import did_you_mean_some
 from .weights import minilm
 
 FOLDER = Path("hat-demo")  # in the current folder; each act has a folder there, which is made anew
@@ -235,8 +235,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Plays the acts, and prints the table. ValueError for an unknown act, or if none can be played."""
     if args.act not in (None, *ACTS):
-        known = f"; its acts are {', '.join(ACTS)}"
-        raise ValueError(f"hat demo has no act {args.act!r}{did_you_mean(args.act, ACTS) or known}")
+        known = did_you_mean_some(args.act, ACTS, f"; its acts are {', '.join(ACTS)}")
+        raise ValueError(f"hat demo has no act {args.act!r}{known}")
     chosen = [args.act] if args.act else list(ACTS)
     absent = {name: text for name in chosen if (text := missing(ACTS[name].needs))}
     playable = [name for name in chosen if name not in absent]

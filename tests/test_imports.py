@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
-    "demo": {"data", "fairseq_commands", "recipes", "weights"},
+    "demo": {"data", "fairseq_commands", "recipes", "suggestions", "weights"},
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
