@@ -226,10 +226,10 @@ def missing(needs: Sequence[str]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("act", nargs="?", metavar="ACT", help=f"play this act alone: {', '.join(ACTS)} (default: all)")
     about = " ".join(f"{name}: {each.play.__doc__}" for name, each in ACTS.items())
-    parser.add_argument("act", nargs="?", metavar="ACT", help=f"play this act alone (default: all). {about}")
     seconds = sum(each.seconds for each in ACTS.values())
-    parser.epilog = f"All acts take about {seconds} s on two CPU cores. Files are written into {FOLDER}/."
+    parser.epilog = f"{about} All take about {seconds} s on two CPU cores. Files are written into {FOLDER}/."
 
 
 def main(args: argparse.Namespace) -> int:

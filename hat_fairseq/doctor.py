@@ -189,7 +189,7 @@ def check_roads() -> Iterator[Finding]:
         if any(True for _ in metadata.distributions(name=package)):
             yield Finding(name, OK, what)
         else:
-            repair = build_fairseq() if extra == TRAIN else pip(f"hat_fairseq[{extra}]" if extra else package)
+            repair = "" if extra == TRAIN else pip(f"hat_fairseq[{extra}]" if extra else package)  # as above
             yield Finding(name, NOTE, f"not without {package}: {what}", repair)
 
 
