@@ -119,7 +119,7 @@ def papers() -> list[Row]:
         "A network from random weights writes nothing useful after a minute. A real training starts from BART's "
         "weights: hat recipe train pubmed."
     )
-    return [Row("summaries, ROUGE-1", f"{ours:.1f} (random start)", best_of(others))]
+    return [Row("summaries, ROUGE-1", f"{ours:.1f}", best_of(others))]
 
 
 def ask() -> list[Row]:
@@ -166,7 +166,7 @@ def labels() -> list[Row]:
     first = json.loads(results.read_text(encoding="utf-8").partition("\n")[0])
     decisive = max(first["segments"], key=lambda each: each["weight"])
     say(f"Why {first['id']} is '{first['label']}': {decisive['text']} (weight {decisive['weight']:.2f})")
-    return [Row("labels of documents, accuracy", f"{ours:.1f}", best_of(scores))]
+    return [Row("labels, accuracy", f"{ours:.1f}", best_of(scores))]
 
 
 def encoder() -> list[Row]:
@@ -188,7 +188,7 @@ def encoder() -> list[Row]:
     found = json.loads(LOG.read_text(encoding="utf-8").splitlines()[-1])
     most = f"{found['difference']:.0e}"
     say(f"The vectors of {found['texts']} turns differ from those of transformers by at most {most}.")
-    return [*rows, Row("vectors as in transformers", f"to {most}", "")]
+    return [*rows, Row("vectors as in transformers", f"to {most}", "transformers itself")]
 
 
 def compare(folder: str, meeting: str) -> None:

@@ -6,6 +6,7 @@ because threads do not survive it. Where there is a GPU a command is a new proce
 
 import atexit
 import importlib
+import importlib.util
 import logging
 import os
 import runpy
@@ -80,8 +81,12 @@ def run_to_the_end(command: Sequence[str], output: TextIO, bar: Bar) -> int:
 
 
 def forks() -> bool:
-    """Returns whether commands are forks of this process: on Linux, because macOS ends forks that use its libraries."""
-    return sys.platform == "linux" and not any(path.exists() for path in GPU)
+    """Returns whether commands are forks of this process: on Linux, because macOS ends forks that use its libraries.
+
+    Without fairseq they are not, because half of the imports would fail and leave the rest behind.
+    """
+    has_fairseq = importlib.util.find_spec("fairseq") is not None
+    return sys.platform == "linux" and has_fairseq and not any(path.exists() for path in GPU)
 
 
 class Fork:
