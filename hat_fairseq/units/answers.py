@@ -22,7 +22,7 @@ class Line:
     Attributes:
         number: of the turn or sentence, from 0.
         begin, end: its characters in the text of the document.
-        probability: how likely it is such a line; of a model that was trained without lines, a part of a passage.
+        probability: how likely it is such a line.
         text, role: what is said, and who says it; None where that is unknown.
         time: None where the document has no times.
     """
@@ -46,7 +46,8 @@ class Passage:
         first, last: their numbers, from 0.
         begin, end: its characters in the text of the document.
         roles: who speaks, in the order of the first turns.
-        lines: at most three turns or sentences that most probably answer, best first.
+        lines: at most three turns or sentences that most probably answer, best first; none of a model that was trained
+            without lines.
         time: None where the document has no times.
     """
 
@@ -175,7 +176,8 @@ def closest_of(
     if ranked:
         return replace(ranked[0], rank=None)
     unit = max(document.units.values(), key=lambda each: of_lines[each.number] or 0)
-    (best,) = passages(document.record, [unit], np.array([of_passages[unit.number] or 0.0]), threshold=0.0)
+    known = None if of_lines is of_passages else np.array([of_lines[unit.number] or 0.0])
+    (best,) = passages(document.record, [unit], np.array([of_passages[unit.number] or 0.0]), 0.0, lines=known)
     return document.passage(best, None, of_lines)
 
 

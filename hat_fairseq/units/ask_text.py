@@ -13,10 +13,9 @@ from .answers import Answers, Document, Line, Passage, Question
 ROWS_OF_LINE = 3  # of the terminal
 NEARBY = 2  # turns on either side of the best line
 MARK = " > "  # before a line
-NOTE = (
-    "{mark} marks the {unit}s that most probably answer, best first; the others are near the best one. The model says "
-    "where to read and may be wrong: read the passage."
-)
+NOTE = "The model says where to read and may be wrong: read the passage."
+OF_LINES = "{mark} marks the {unit}s that most probably answer, best first; the others are near the best one. "
+NO_LINES = "The {unit}s are the first ones of each passage: the model was trained without lines that answer. "
 NO_JUDGE = " It does not say whether the transcript has an answer at all."
 
 
@@ -28,7 +27,8 @@ def printed(answers: Answers, transcript: Transcript, most: int) -> Iterator[str
             yield from printed_passage(answers.document, passage, transcript.unit)
         if (left := len(question.passages) - most) > 0:
             yield f"  [{left:,} more passage{'s' * (left != 1)}: --passages N]"
-    note = NOTE.format(mark=MARK.strip(), unit=transcript.unit)
+    has_lines = any(passage.lines for question in answers.questions for passage in question.shown)
+    note = (OF_LINES if has_lines else NO_LINES).format(mark=MARK.strip(), unit=transcript.unit) + NOTE
     yield from ["", *wrapped(note if answers.judges else note + NO_JUDGE)]
 
 
@@ -37,14 +37,16 @@ def title_of(question: Question) -> str:
 
 
 def printed_passage(document: Document, passage: Passage, unit: str) -> Iterator[str]:
-    """Yields the place of a passage, its lines, best first, and what is said near the best one."""
+    """Yields the place of a passage, its lines, best first, and what is said near the best one; else its beginning."""
     rank = "closest" if passage.rank is None else str(passage.rank)
     parts = [rank, f"{passage.probability:.2f}", place_of(passage, unit), *time_of(passage)]
     yield from wrapped("  ".join([*parts, clean(", ".join(passage.roles))]).rstrip(), "  ")
     for line in passage.lines:
         yield from printed_line(line, MARK, ROWS_OF_LINE)
-    numbers, best = {line.number for line in passage.lines}, passage.lines[0].number
-    for number in range(best - NEARBY, best + NEARBY + 1):
+    numbers, nearby = {line.number for line in passage.lines}, range(passage.first, passage.last + 1)[: 2 * NEARBY + 1]
+    if passage.lines:
+        nearby = range(passage.lines[0].number - NEARBY, passage.lines[0].number + NEARBY + 1)
+    for number in nearby:
         if number in document.units and number not in numbers:
             yield from printed_line(document.line(number, None), " " * len(MARK), 1)
 

@@ -177,7 +177,7 @@ class EvidencePrediction(Prediction):
             `line_threshold`, `line_probabilities`: the same of lines, of a model that was trained with lines;
             `passages`, best first: consecutive units with their `first` and `last` number, `begin` and `end` in
             characters of the document, `probability`, the greatest among its units, `roles`, `text`, and `lines`, the
-            numbers of at most three units that are most probably lines, best first.
+            numbers of at most three units that are most probably lines, best first; none of a model without lines.
     """
 
     questions: list[dict[str, Any]]
@@ -351,14 +351,13 @@ def answer_of(record: Any, units: Sequence[Unit], question: str, scores: Array, 
     by_passage, by_line = scores[1:].T
     if decision.passages is None:
         by_passage = by_line
-    elif decision.lines is None:
-        by_line = by_passage
+    own_lines = None if decision.lines is None else by_line
     threshold = (decision.passages or decision.lines or Threshold(0.5)).of(by_passage)
     answer: dict[str, Any] = {
         "question": question,
         "answered": bool(scores[0].mean() >= decision.answers),
         "answer_probability": round(float(scores[0].mean()), 6),
-        "passages": passages(record, units, by_passage, threshold, decision.most_passages, by_line),
+        "passages": passages(record, units, by_passage, threshold, decision.most_passages, own_lines),
         "threshold": round(threshold, 6),
         "probabilities": by_number(units, by_passage, record),
     }
@@ -477,16 +476,15 @@ def passages(
 ) -> list[dict[str, Any]]:
     """Returns the passages of consecutive units whose probability reaches the threshold, best first, at most `most`.
 
-    `lines`: (N,) probabilities of the units as lines; by default those of passages.
+    `lines`: (N,) probabilities of the units as lines; without them passages have no lines.
     """
     raw, results = raw_text(record), list[dict[str, Any]]()
-    lines = scores if lines is None else lines
     chosen = np.flatnonzero(scores >= threshold).tolist()
     for _, group in groupby(enumerate(chosen), key=lambda pair: pair[1] - pair[0]):
         own = [place for _, place in group]
         first, last = units[own[0]], units[own[-1]]
         roles = [] if record.roles is None else [record.roles[units[place].number] for place in own]
-        best = sorted(own, key=lambda place: -lines[place])[:MOST_LINES]
+        best = [] if lines is None else sorted(own, key=lambda place: -lines[place])[:MOST_LINES]
         results.append(
             {
                 "first": first.number,

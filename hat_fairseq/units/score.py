@@ -215,13 +215,13 @@ def reports_of(
 
 
 def domains_of(references: Iterable[Reference]) -> dict[str, list[Reference]]:
-    """Returns the references of each domain, in order of their names; nothing if no record has one."""
-    domains: dict[str, list[Reference]] = {}
+    """Returns the references of each domain, in order of their names; nothing if one is that of all records."""
+    references, domains = list(references), dict[str, list[Reference]]()
     for each in references:
         domain = (each.record.meta or {}).get(DOMAIN)
         if isinstance(domain, str):
             domains.setdefault(domain, []).append(each)
-    return dict(sorted(domains.items()))
+    return {} if list(domains.values()) == [references] else dict(sorted(domains.items()))
 
 
 def _table(reports: Mapping[str, EvidenceReport]) -> list[list[str]]:

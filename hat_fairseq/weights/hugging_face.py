@@ -69,12 +69,12 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
 
     ValueError if it is damaged, or does not hold finite tensors only.
     """
-    from ..fairseq_fixes.trust import named_failures
-
     pickled = directory / "pytorch_model.bin"
     if any((directory / name).is_file() for name in (WEIGHTS, SHARDS)):
         weights = model_folder.read_weights(directory)
     elif pickled.is_file():
+        from ..fairseq_fixes.trust import named_failures  # not above: safetensors need no fairseq
+
         with named_failures(str(pickled)):
             weights = torch.load(pickled, map_location="cpu", weights_only=True)
     else:

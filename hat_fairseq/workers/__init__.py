@@ -22,6 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_WORKERS = 1024  # a number with a digit too many would fill the memory with processes
+EVERY = 60.0  # seconds between two lines of `progress` where there is no terminal
 
 __all__ = ["Workers", "add_workers", "progress"]
 
@@ -136,11 +137,11 @@ def _results(pool: Any, items: Iterator[Any]) -> Iterator[Any]:
 
 
 def progress(
-    items: Iterable[Item], what: str, total: int | None = None, unit: str = "documents", every: float = 60.0
+    items: Iterable[Item], what: str, total: int | None = None, unit: str = "documents", every: float | None = None
 ) -> Iterator[Item]:
     """Yields the items, while stderr says how many there were, and with a total how long the rest will take.
 
-    Where stderr is no terminal, it is one line `every` so many seconds, with the name of the step, `what`.
+    Where stderr is no terminal, it is one line `every` so many seconds (default: `EVERY`), with the name of the step.
     """
     if sys.stderr.isatty():
         # A terminal that states no width, such as that of `script` or of a container, would get an empty bar.
@@ -150,7 +151,7 @@ def progress(
     begin = last = time.monotonic()
     for number, item in enumerate(items, start=1):
         yield item
-        if (now := time.monotonic()) - last >= every:
+        if (now := time.monotonic()) - last >= (EVERY if every is None else every):
             last, minutes = now, (now - begin) / 60
             of, rest = (
                 (f" of {total:,}", f", about {minutes / number * (total - number):.0f} min left") if total else ("", "")

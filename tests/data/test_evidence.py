@@ -228,12 +228,12 @@ def scores_of(*probabilities: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("decision", "passages", "lines", "answered"),
     [
-        (Decision(Threshold(0.5)), [(1, 2)], [[2, 1]], True),
+        (Decision(Threshold(0.5)), [(1, 2)], [[]], True),
         (Decision(Threshold(0.5), Threshold(0.3), 0.5), [(1, 2)], [[1, 2]], True),
         (Decision(Threshold(0.5), Threshold(0.3), 0.51), [(1, 2)], [[1, 2]], False),
         (Decision(None, Threshold(0.5)), [(0, 1)], [[0, 1]], True),
-        (Decision(Threshold(0.5, relative=True)), [(2, 2)], [[2]], True),
-        (Decision(Threshold(1.5, relative=True)), [(1, 2)], [[2, 1]], True),
+        (Decision(Threshold(0.5, relative=True)), [(2, 2)], [[]], True),
+        (Decision(Threshold(1.5, relative=True)), [(1, 2)], [[]], True),
         (Decision(Threshold(0.95)), [], [], True),
     ],
 )

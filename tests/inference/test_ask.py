@@ -70,15 +70,25 @@ def write_formats(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in contents}
 
 
+@pytest.fixture
+def with_lines(model: EvidenceModel, tmp_path_factory: pytest.TempPathFactory) -> EvidenceModel:
+    """The same model, as if a validation had chosen a threshold of lines."""
+    checkpoint = torch.load(model.checkpoint, weights_only=False)
+    (name,) = (each for each in checkpoint["model"] if each.endswith("evidence.thresholds"))
+    checkpoint["model"][name][1] = 0.5
+    torch.save(checkpoint, path := tmp_path_factory.mktemp("lines") / "checkpoint.pt")
+    return model._replace(checkpoint=path)
+
+
 @pytest.mark.slow
 def test_every_format_gives_the_same_passages(
-    model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any
+    with_lines: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     raw, results = "\n".join(text for _, text in TURNS), {}
     for name, path in write_formats(tmp_path).items():
-        results[name] = ask_json(model, path, capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
+        results[name] = ask_json(with_lines, path, capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(path.read_bytes()))))
-        piped = ask_json(model, "-", capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
+        piped = ask_json(with_lines, "-", capsys, *QUESTIONS, "--threshold", 0.0, "--passages", 9)
         assert [line | {"id": ""} for line in piped] == [line | {"id": ""} for line in results[name]]
     for name, lines in results.items():
         assert [line["question"] for line in lines] == QUESTIONS
@@ -205,18 +215,34 @@ def test_a_document_of_a_path_is_chosen_by_its_id(model: EvidenceModel, tmp_path
         loaded.ask("One.", QUESTIONS[0], id="b")
 
 
-def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_a_model_that_was_trained_without_lines_shows_none(
+    model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    path, page = write_formats(tmp_path)["m.txt"], tmp_path / "page.html"
+    assert ask(model, path, QUESTIONS[0], "--threshold", 0, "--html", page) == 0
+    shown = capsys.readouterr().out
+    assert " > " not in shown and "was trained without lines" in shown
+    assert [row.split()[0] for row in shown.splitlines()[3:7]] == ["1", "2", "3", "4"], "the passage begins"
+    for threshold in (0, 1):
+        (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", threshold)
+        assert [each["lines"] for each in line["passages"] or [line["closest"]]] == [[]]
+    data = page.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
+    assert [passage[3] for each in json.loads(data)["questions"] for passage in each["passages"]] == [[]]
+
+
+def test_what_is_printed(with_lines: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     path = tmp_path / "m.vtt"
     lines = [f"{seconds(n)} --> {seconds(n + 1)}\n<v Ann>Sentence {n} of the meeting, {BAD}.\n\n" for n in range(30)]
     path.write_text("WEBVTT\n\nNOTE by hand\n\n" + "".join(lines), encoding="utf-8")
-    assert ask(model, path, QUESTIONS[0], "--threshold", 0) == 0
+    assert ask(with_lines, path, QUESTIONS[0], "--threshold", 0) == 0
     printed = capsys.readouterr()
     assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; skipped or joined: notes (1)" in printed.err
     shown = printed.out.splitlines()
     assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
     assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out
-    (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", 0)
+    (line,) = ask_json(with_lines, path, capsys, QUESTIONS[0], "--threshold", 0)
     numbers = [each["number"] for each in line["passages"][0]["lines"]]
     marked = [row.split()[1:4] for row in shown if row.startswith("   > ")]
     assert marked == [[str(number + 1), f"0:00:{number:02}", "Ann:"] for number in numbers], "best first"
@@ -225,10 +251,10 @@ def test_what_is_printed(model: EvidenceModel, tmp_path: Path, capsys: Any, monk
     assert near == [n for n in range(best - 2, best + 3) if 0 <= n < 30 and n not in numbers], "in order, a row each"
     assert len(shown) <= 3 + 3 * 3 + 4 + 8 and "may be wrong" in printed.out
     assert "It does not say whether the transcript has an answer" in " ".join(printed.out.split())
-    assert ask(model, path, QUESTIONS[0], "--threshold", 1) == 0
+    assert ask(with_lines, path, QUESTIONS[0], "--threshold", 1) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[1] == f'no passage answers: "{QUESTIONS[0]}"' and shown[2].startswith("  closest  ")
-    (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", 1)
+    (line,) = ask_json(with_lines, path, capsys, QUESTIONS[0], "--threshold", 1)
     assert line["passages"] == [] and line["answered"] is False and line["threshold"] == 1
     closest = line["closest"]
     assert closest["first"] == closest["last"] == closest["lines"][0]["number"]
@@ -340,12 +366,12 @@ def test_other_mistakes(model: EvidenceModel, tmp_path: Path, fine_tuned: Any, m
             loaded.ask(path, **arguments)
 
 
-def test_turns_of_nobody_are_read_without_a_name(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
+def test_turns_of_nobody_are_read_without_a_name(with_lines: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.vtt"
     path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi.\n\n00:02.000 --> 00:03.000\n[music]\n")
-    (line,) = ask_json(model, path, capsys, "what?", "--threshold", 0)
+    (line,) = ask_json(with_lines, path, capsys, "what?", "--threshold", 0)
     assert line["passages"][0]["roles"] == ["Ann"] and line["passages"][0]["text"] == "Hi.\n[music]"
-    assert ask(model, path, "what?", "--threshold", 0) == 0
+    assert ask(with_lines, path, "what?", "--threshold", 0) == 0
     shown = [line for line in capsys.readouterr().out.splitlines() if line.endswith(("Hi.", "[music]"))]
     assert sorted(line[5:] for line in shown) == ["1  0:00:01  Ann: Hi.", "2  0:00:02  [music]"]
     assert {line[:5] for line in shown} == {"   > "}
@@ -507,7 +533,7 @@ def test_a_question_that_nothing_answers(model: EvidenceModel, tmp_path: Path) -
     assert after.closest == replace(before.passages[0], rank=None)
     line = answers.lines()[0]
     assert (line["answered"], line["passages"], line["passages_in_all"]) == (False, [], 0)
-    assert line["closest"]["lines"][0]["time"] == list(after.closest.lines[0].time or ())
+    assert line["closest"]["time"] == list(after.closest.time or ())
     (decided,) = loaded.ask(path, QUESTIONS[0], threshold=before.threshold).questions
     assert decided.answered and decided.passages == before.passages
 

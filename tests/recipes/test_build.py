@@ -209,7 +209,7 @@ def test_run_stops_at_a_failure_and_does_nothing_twice(configs, fails, tmp_path,
     made = {"preprocess": Path("d/manifest.json"), "train": Path("c.pt"), "predict": Path("r/test.jsonl")}
     called = []
 
-    def run(command, quiet=False):
+    def run(title, command, log, out):
         called.append(verb := command[4])
         if verb == fails:
             return 7
@@ -220,7 +220,8 @@ def test_run_stops_at_a_failure_and_does_nothing_twice(configs, fails, tmp_path,
             os.utime(made[verb], (age, age))
         return 0
 
-    monkeypatch.setattr(recipes, "run_to_the_end", run)
+    monkeypatch.setattr(recipes, "run_step", run)
+    monkeypatch.setattr(recipes, "first_table", lambda log: "the table")
     every = ["preprocess", "train", "predict", "score"]
     assert recipes.run_all("new", []) == (7 if fails else 0)
     assert called == every[: every.index(fails) + 1 if fails else None]

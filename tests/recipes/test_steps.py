@@ -15,8 +15,9 @@ from hat_fairseq.recipes import steps
 RUN = """
 import sys
 from hat_fairseq.recipes import steps
+from pathlib import Path
 steps.IMPORTED, steps.forks = (), lambda: {forks}
-print("status", steps.run_to_the_end([*steps.PYTHON, *{words}], quiet={quiet}), flush=True)
+print("status", steps.run_step("a step", [*steps.PYTHON, *{words}], Path("{log}"), sys.stderr), flush=True)
 """
 COMMANDS = {
     "a result": ["hat_fairseq.cli", "recipe", "list"],
@@ -32,18 +33,21 @@ STATUS = dict.fromkeys(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quiet", [False, True])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_fork_prints_and_returns_what_a_process_does(name: str, quiet: bool, tmp_path: Path) -> None:
-    done = []
+def test_a_fork_prints_and_returns_what_a_process_does(name: str, tmp_path: Path) -> None:
+    done, logs = [], []
     for forks in (True, False):
-        code = RUN.format(forks=forks, words=COMMANDS[name], quiet=quiet)
+        log = tmp_path / f"{forks}.log"
+        code = RUN.format(forks=forks, words=COMMANDS[name], log=log)
         words = [sys.executable, "-P", "-c", code]
-        done.append(subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True))
-    fork, process = done
-    assert (fork.stdout, fork.stderr) == (process.stdout, process.stderr)
-    assert fork.stdout.endswith(f"status {STATUS.get(name, 0)}\n")
-    assert not quiet or fork.stdout.count("\n") == 1
+        done.append(subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True))
+        logs.append(log.read_text())
+    status = STATUS.get(name, 0)
+    assert logs[0] == logs[1] and logs[0].startswith("$ ") and logs[0].count("\n") > 1
+    for run in done:
+        assert run.stdout == f"status {status}\n"
+        assert run.stderr.startswith("  a step ") and ("failed" in run.stderr) == bool(status)
+        assert not status or logs[0].splitlines()[-1] in run.stderr
 
 
 ENDED = """
@@ -51,14 +55,18 @@ import signal, sys, time
 from hat_fairseq.recipes import steps
 steps.IMPORTED, steps.forks = (), lambda: True
 signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-steps.verb = lambda words: [print("begun", steps.os.getpid(), flush=True), time.sleep(60)]
-steps.run_to_the_end([*steps.PYTHON, "hat_fairseq.cli", "predict"])
+out = steps.os.fdopen(steps.os.dup(1), "w")
+steps.verb = lambda words: [print("begun", steps.os.getpid(), file=out, flush=True), time.sleep(60)]
+steps.run_step("predict", [*steps.PYTHON, "hat_fairseq.cli", "predict"], steps.Path("{log}"), sys.stderr)
 """
 
 
 def test_a_signal_ends_the_command_too(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", ENDED], env=environment(), stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-c", ENDED.format(log=tmp_path / "log")],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     word, number = process.stdout.readline().split()
