@@ -11,13 +11,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Self
 
 from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from hat_fairseq.data.bpe import Bpe
+from hat_fairseq.data.bpe import MOST_WORDS, Bpe
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
 from hat_fairseq.data.files import Fields, read_lines
 
@@ -52,6 +52,7 @@ class TokenizerBpe(Bpe):
         self, tokenizer: Tokenizer, where: str | Path = TOKENIZER, kind: str = KIND, files: tuple[Path, ...] = ()
     ):
         self.kind, self.files = kind, files
+        self._word = lru_cache(MOST_WORDS)(self._whole)
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True  # `[SEP]` in a text is text
@@ -97,7 +98,11 @@ class TokenizerBpe(Bpe):
 
     def encode(self, text: str) -> list[str]:
         """Returns the entries of a text. A text of which the tokenizer leaves nothing is one `<unk>`."""
-        return self._tokens(self._encode(text), text)
+        if self.kind != GPT2 or not text.isprintable() or "  " in text or text.endswith(" "):
+            return self._whole(text)
+        # GPT-2's expression ends a piece before a space between words, so words can be encoded once each.
+        first, *others = text.split(" ")
+        return list(chain.from_iterable(map(self._word, [first, *(f" {word}" for word in others)])))
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Returns the text of tokens, as the tokenizer's own decoder writes it; `<unk>` stays as it is.
@@ -131,6 +136,9 @@ class TokenizerBpe(Bpe):
         )
         counts = {"capital_letters_lowered": capitals, "accents_removed": accents}
         return Counter({name: number for name, number in counts.items() if number > 0})
+
+    def _whole(self, text: str) -> list[str]:
+        return self._tokens(self._encode(text), text)
 
     def _encode(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
