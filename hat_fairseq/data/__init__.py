@@ -13,8 +13,8 @@ sentences.py                   a `Prepared` record: its texts in sentences of wo
 transcripts.py, speakers.py     a file of what people say, its speakers and times; subtitles.py SubRip and WebVTT
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 text.py, word_tokenizer.py     text before the BPE: characters, sentences; words
-bpe.py                         text to tokens and back; gpt2_bpe.py, sentencepiece_bpe.py and tokenizer_bpe.py those of
-                               pretrained models
+bpe.py                         text to tokens and back; tokenizer_bpe.py and sentencepiece_bpe.py those of pretrained
+                               models; gpt2_bpe.py reads the files of fairseq's BART and RoBERTa
 rows.py, ids.py                a `Row`, the tokens of a sample, and the steps to it that kinds share; the record of each
 places.py                      where the tokens of a row stand in the texts as they were given
 long_input.py                  what stays of a row that is too long; sentences packed to chunks, rows and windows

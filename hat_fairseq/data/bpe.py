@@ -6,12 +6,14 @@ Hugging Face `tokenizers`.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Protocol, Self
+from shutil import copyfile
+from typing import Self
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -29,47 +31,43 @@ _LONGEST = 10_000  # characters of a word to learn from: the time for one grows 
 Merge = tuple[str, str]
 
 
-class Bpe(Protocol):
+class Bpe(ABC):
     """From text to tokens without white space, and back.
 
     `separator` goes before each sentence but the first, so that the tokens of the sentences, put one after the
-    other, decode to the sentences joined by single spaces. `loses` names what `decode` cannot give back.
+    other, decode to the sentences joined by single spaces. `loses` names what `decode` cannot give back; `files` are
+    those that it was read from.
     """
 
     kind: str
-    separator: str
-    loses: tuple[str, ...]
+    separator: str = ""
+    loses: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
+    @abstractmethod
     def encode(self, text: str) -> list[str]: ...
 
+    @abstractmethod
     def decode(self, tokens: Iterable[str]) -> str: ...
 
+    @abstractmethod
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         """Returns for each token that `encode` made of `text` the range of its non-space characters that it covers.
 
         The end is exclusive. Tokens that are part of the same character all stand for it.
         """
-        ...
 
     def losses(self, text: str) -> Counter[str]:
         """Counts what of a text is lost."""
-        ...
-
-    @property
-    def save(self) -> Callable[..., None]:
-        """Writes the files of this kind (`pipeline.BPE_FILES`) to their paths."""
-
-
-class Lossless:
-    """What the BPEs that change no letter have in common."""
-
-    loses: tuple[str, ...] = ()
-
-    def losses(self, text: str) -> Counter[str]:
         return Counter()
 
+    def save(self, *paths: str | Path) -> None:
+        """Writes the files of this kind (`pipeline.BPE_FILES`) to their paths."""
+        for own, path in zip(self.files, paths, strict=True):
+            copyfile(own, path)
 
-class NoBpe(Lossless):
+
+class NoBpe(Bpe):
     """Splits at white space, for sequences of symbols; there is no BPE."""
 
     kind, separator = "none", " "
@@ -83,36 +81,15 @@ class NoBpe(Lossless):
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         return list(pairwise(accumulate(map(len, tokens), initial=0)))
 
-    def save(self) -> None:
-        pass
 
-
-class WordCache(dict[str, list[str]]):
-    """`cache[word]` is `encode(word)`, computed once unless the cache is full; pickling leaves the entries out."""
-
-    def __init__(self, encode: Callable[[str], list[str]]):
-        super().__init__()
-        self._encode = encode
-
-    def __missing__(self, word: str) -> list[str]:
-        tokens = self._encode(word)
-        if len(self) < MOST_WORDS:
-            self[word] = tokens
-        return tokens
-
-    def __reduce__(self) -> tuple[type, tuple[Callable[[str], list[str]]]]:
-        return WordCache, (self._encode,)
-
-
-class LearnedBpe(Lossless):
+class LearnedBpe(Bpe):
     """Applies merges, pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended."""
 
     kind = "learned"
-    separator = ""  # words are split at spaces anyway
 
     def __init__(self, merges: list[Merge]):
         self.merges = merges
-        self._words = WordCache(self._encode_word)
+        self._pieces = lru_cache(MOST_WORDS)(self._encode_word)
         symbols = dict.fromkeys([_UNKNOWN])
         for left, right in merges:
             symbols.update(dict.fromkeys((left, right, left + right)))
@@ -121,6 +98,9 @@ class LearnedBpe(Lossless):
             vocab=vocabulary, merges=merges, unk_token=_UNKNOWN, end_of_word_suffix=_WORD_END, fuse_unk=False
         )
         self._tokenizer = Tokenizer(model)
+
+    def __reduce__(self) -> tuple[type, tuple[list[Merge]]]:
+        return type(self), (self.merges,)  # without the words of the cache
 
     @classmethod
     def learn(cls, texts: Iterable[str] | Counter[str], num_codes: int) -> Self:
@@ -146,14 +126,15 @@ class LearnedBpe(Lossless):
             merges.append((columns[0], columns[1]))
         return cls(merges)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, *paths: str | Path) -> None:
         """Writes the code file that `load` and fastBPE read. Both ignore the third column, the count."""
+        (path,) = paths
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{left} {right} 0\n" for left, right in self.merges)
 
     def encode(self, text: str) -> list[str]:
         """Splits every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
-        return list(chain.from_iterable(map(self._words.__getitem__, text.split())))
+        return list(chain.from_iterable(map(self._pieces, text.split())))
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Joins pieces to words and words by spaces; a continuation mark at the very end is removed."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import regex
 
 from hat_fairseq.data.language import has_spaces
-from hat_fairseq.data.moses import AS_MOSES, ELISION, SUFFIX
+from hat_fairseq.data.moses import AS_MOSES
 
 Sides = tuple[bool, bool]  # whether a word is written together with the one before, and with the one after
 
@@ -25,22 +25,12 @@ _EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]")
 _CURRENCY = regex.compile(r"\p{Sc}")
 _APOSTROPHES = "'’"
 
-_SPACE_BEFORE_PERCENT = frozenset({"cs", "de", "fi", "fr", "ru", "sv"})
-_PERCENT_FIRST = frozenset({"eu", "tr"})  # %50
 _FRENCH_SPACE = frozenset(":;!?»")
-_SAME_MARK_OPENS = frozenset({"fi", "sv"})  # ”so”, »so»
-_CLOSES_WITH_HIGH_MARK = frozenset(
-    {"bg", "cs", "de", "et", "hr", "is", "ka", "lt", "lv", "mk", "ru", "sk", "sl", "sr", "uk"}
-)  # „so“
-_LOW_MARK_OPENS = frozenset({"cs", "sk"})  # “ opens nothing
-_GUILLEMETS_INWARDS = frozenset({"cs", "da", "de", "hr", "hu", "pl", "sk", "sl", "sr"})  # »so«
+_INWARDS = frozenset({"cs", "de"})  # »so«
 _SHORT_FORMS = frozenset(["s", "t", "d", "m", "re", "ve", "ll", "S", "T", "n", "ne", "nem", "nen", "ner"])
 _SHORTENED = regex.compile(r"\d0s|til|em|cause|n|nuff|round", regex.IGNORECASE)
-_DUTCH = frozenset({"af", "fy", "nl"})
-_SHORTENED_DUTCH = frozenset({"k", "m", "n", "r", "s", "t"})  # 's morgens
 _ELIDED = regex.compile(r"[\p{L}\p{M}]['’]$")
-_CUT_SHORT = frozenset({"po", "mo"})  # Italian un po'
-_YEARS = regex.compile(r"\d\d\d?")  # gli anni '80
+_YEARS = regex.compile(r"\d\d\d?")  # les années '80
 _CITATION = regex.compile(r"\d+ \]")  # of a source, [1]
 _PREFIX = regex.compile(r"[A-Z]|[dlo]|Mc")
 _STRAIGHT = {'"': "“„«", "'": "‘‚"}  # what else each of them may close
@@ -58,7 +48,7 @@ class _Place(NamedTuple):
 
 
 def detokenize(words: Sequence[str], language: str) -> str:
-    """Returns words that Moses has separated as text; `language`: its code (ISO 639)."""
+    """Returns words that Moses has separated as text; `language`: one of `moses.LANGUAGES`."""
     pieces, glued = list[str](), True  # no space before the first word
     opened: list[str] = []  # quotation marks
     later = Counter(words)  # after the word that is looked at
@@ -97,12 +87,8 @@ def _apostrophe(place: _Place, paired: bool) -> Sides | None:
         if _SHORTENED.fullmatch(after):
             return False, True
         return (True, False) if word == "’" or (before[-1:].isalpha() and not paired) else None
-    if language in _SAME_MARK_OPENS and word == "’":
-        return None
-    if (_YEARS.fullmatch(after) and not paired) or (language in _DUTCH and after in _SHORTENED_DUTCH):
+    if _YEARS.fullmatch(after) and not paired:
         return False, True
-    if language == "it" and before.lower() in _CUT_SHORT:
-        return True, False
     ends = before and (word == "’" or (before[-1:].isalpha() and not paired))
     return (True, False) if ends else None
 
@@ -110,7 +96,7 @@ def _apostrophe(place: _Place, paired: bool) -> Sides | None:
 def _quotation(place: _Place, opened: list[str], later: Counter[str]) -> Sides | None:
     """How a quotation mark is written; None for other words, and for marks that `_mark` knows."""
     before, word, after, _, language = place
-    if word in "\"'“‘" or (word in "”’»" and language in _SAME_MARK_OPENS):
+    if word in "\"'“‘":
         closes = _closes(place, opened, later[word])
     elif word in "«»":
         closes = _guillemet_closes(place, opened, later)
@@ -128,10 +114,8 @@ def _closes(place: _Place, opened: list[str], later: int) -> bool:
     if word in "“‘":
         if language != "en" and ("„" if word == "“" else "‚") in opened:
             return True
-        if language not in _CLOSES_WITH_HIGH_MARK:
-            return False
-        if language in _LOW_MARK_OPENS:
-            return bool(before)
+        if language != "de":
+            return language == "cs" and bool(before)
     elif word in opened or any(mark in opened for mark in _STRAIGHT.get(word, "")):
         return True
     elif later % 2:  # there is another one for it
@@ -145,7 +129,7 @@ def _guillemet_closes(place: _Place, opened: list[str], later: Counter[str]) -> 
     word, partner = place.word, "«" if place.word == "»" else "»"
     if partner in opened:
         return True
-    return word == "»" and not (place.language in _GUILLEMETS_INWARDS and later[partner] > 0)
+    return word == "»" and not (place.language in _INWARDS and later[partner] > 0)
 
 
 def _update(opened: list[str], word: str, closes: bool) -> None:
@@ -158,9 +142,9 @@ def _update(opened: list[str], word: str, closes: bool) -> None:
 def _part_of_word(place: _Place) -> Sides | None:
     """How a part of a word is written that keeps its apostrophe, or its hyphen; None for others."""
     before, word, after, _, language = place
-    if language in ELISION and _ELIDED.search(word):
+    if language == "fr" and _ELIDED.search(word):
         return False, True
-    if (language == "en" or language in SUFFIX) and word[0] in _APOSTROPHES and word[1:2].isalpha():
+    if language == "en" and word[0] in _APOSTROPHES and word[1:2].isalpha():
         return True, False
     if word[0] == "-" and word[1:2].isalpha() and before in ("'", '"', ")", "]", "”", "“", "’", "‘", "»"):
         return True, False
@@ -184,10 +168,8 @@ def _mark(place: _Place) -> Sides:
         return not celsius, celsius
     if word == "[" and _CITATION.fullmatch(f"{after} {following}") and _ends(before):
         return True, True
-    if word == "%" and language in _PERCENT_FIRST and after[:1].isdigit():
-        return False, True
     if word == "%":
-        return language not in _SPACE_BEFORE_PERCENT, False
+        return language not in ("cs", "de", "fr"), False
     if word in "$£" or (_CURRENCY.fullmatch(word) and language not in ("cs", "de")):
         return False, after[:1].isdigit() and not (word not in "$£" and before[-1:].isdigit())
     if word in ("...", "..") and language not in ("de", "en"):

@@ -2,7 +2,7 @@
 
 Moses separates every character that is not in its own list of letters and digits. The list lacks most combining marks,
 the letters that Unicode has added since, and the punctuation that some languages write inside words. Such cuts tear a
-word (`zv ' yazok`), and detokenization cannot tell them from others. So they are undone here: a cut stays where one of
+word (`O ' Higgins`), and detokenization cannot tell them from others. So they are undone here: a cut stays where one of
 both characters does not belong to the word by Unicode's properties and by what the language writes inside words.
 
 English, German, Czech and Chinese keep every cut but those at combining marks, joiners and the letters that Moses does
@@ -14,11 +14,8 @@ from typing import Any
 
 import regex
 
-# Apostrophes between letters: these languages write what stands before it as a word of its own (`l' eau`) ...
-ELISION = frozenset({"ca", "fr", "ga", "it", "lij", "oc", "pms", "scn", "vec"})
-SUFFIX = frozenset({"az", "crh", "tr"})  # ... and these what begins with it (`Ankara 'nın`); others neither
-COLON = frozenset({"fi", "smn", "sms", "se", "sv"})  # before an ending: `EU:n`, `kl:n`
 AS_MOSES = frozenset({"cs", "de", "en", "zh"})  # the cuts at their punctuation stay
+LANGUAGES = AS_MOSES | {"es", "fr"}
 
 _LETTER = "a"  # for those that Moses does not know
 _EAST_ASIAN = r"\p{Han}\p{Hiragana}\p{Katakana}"
@@ -64,7 +61,7 @@ class _Letters(dict[int, str]):
 
 
 def moses(language: str) -> Callable[[str], str]:
-    """Returns the tokenizer of a language (ISO 639): it puts a space on each side of every word of a line of text.
+    """Returns the tokenizer of one of `LANGUAGES`: it puts a space on each side of every word of a line of text.
 
     ImportError without sacremoses.
     """
@@ -96,16 +93,9 @@ def _inside(language: str) -> str:
     """Returns a pattern of the places inside words of a language."""
     if language in AS_MOSES:
         return _IN_CHARACTERS
-    if language in ELISION:
-        apostrophe = rf"(?<=[\p{{L}}\p{{M}}])(?={_APOSTROPHE}[{_WORD}«“„\"(])"
-    elif language in SUFFIX:
-        apostrophe = rf"(?<={_WORD}{_APOSTROPHE})(?=\p{{L}})"
-    else:
-        apostrophe = _between(_WORD, _APOSTROPHE, r"\p{L}")
-    patterns = [_IN_WORDS, apostrophe]
-    if language in COLON:
-        patterns.append(_between(_WORD, ":", r"\p{Ll}"))
-    return "|".join(patterns)
+    if language == "fr":  # what stands before the apostrophe is a word of its own, `l' eau`
+        return rf"{_IN_WORDS}|(?<=[\p{{L}}\p{{M}}])(?={_APOSTROPHE}[{_WORD}«“„\"(])"
+    return "|".join((_IN_WORDS, _between(_WORD, _APOSTROPHE, r"\p{L}")))
 
 
 def _without_cuts(text: str, lengths: Iterable[int], inside: regex.Pattern[str]) -> str:

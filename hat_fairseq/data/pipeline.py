@@ -14,13 +14,13 @@ from typing import Any, Self
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
 from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary, read_labels
 from hat_fairseq.data.files import json_text, parse_json, sha256_of
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
+from hat_fairseq.data.gpt2_bpe import find_gpt2_files, read_gpt2
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.round_trip import running_text
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
+from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from hat_fairseq.data.sentences import Prepared
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR
 from hat_fairseq.data.tokenizer_bpe import TokenizerBpe, find_tokenizer
@@ -38,7 +38,7 @@ BPE_FILES = {
 }
 LOAD: dict[str, Any] = {
     "learned": LearnedBpe.load,
-    "gpt2": Gpt2Bpe,
+    "gpt2": read_gpt2,
     "sentencepiece": SentencePieceBpe,
     "tokenizer": TokenizerBpe.load,
     "none": NoBpe,
@@ -191,9 +191,9 @@ def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | 
     if options.bpe == "gpt2":
         gpt2 = find_gpt2_files(bpe_dir)
         copyfile(gpt2 / "dict.txt", dictionary)
-        return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+        return read_gpt2(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
     if options.bpe == "sentencepiece":
-        bpe = SentencePieceBpe(model := find_sentencepiece_model(bpe_dir))
+        bpe = SentencePieceBpe(model := find_tokenizer(bpe_dir, options.bpe, (MODEL,)))
         if (own := model.with_name("dict.txt")).is_file():  # of a model with fewer entries, or more
             copyfile(own, dictionary)
         else:

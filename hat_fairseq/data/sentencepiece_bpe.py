@@ -2,32 +2,33 @@
 
 Sentencepiece normalises text first (XLM-RoBERTa's model by NFKC and rules for white space). So `decode` returns the
 normalised text, and a token may have other characters than the original text.
+
+Not read into `TokenizerBpe`, because `tokenizers` drops marks after ligatures, and of divisions of one score may take
+another (`1 11` for `11 1`).
 """
 
-import shutil
 from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
 
-from hat_fairseq.data.bpe import Lossless
+from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
-from hat_fairseq.data.text import escape_control_tokens, restore_control_tokens
+from hat_fairseq.data.text import CONTROL_TOKENS
+from hat_fairseq.data.tokenizer_bpe import SPACE
 
 MODEL = "sentencepiece.bpe.model"  # its name in the releases of fairseq and Hugging Face
-SPACE = "\u2581"  # stands for a space; every text begins with one
 
 
-class SentencePieceBpe(Lossless):
+class SentencePieceBpe(Bpe):
     """Pieces of a sentencepiece model. Characters without a piece stay in the text, normalised.
 
     ValueError without the package, for a file that is no model, or one that marks words otherwise than XLM-RoBERTa's.
     """
 
     kind = "sentencepiece"
-    separator = ""  # the first piece of every text includes the space before it
 
     def __init__(self, model: str | Path):
-        self.model = Path(model)
+        self.files = (Path(model),)
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError as error:
@@ -45,9 +46,6 @@ class SentencePieceBpe(Lossless):
         if self._processor.is_byte(self._processor.piece_to_id("<0x00>")):
             raise ValueError(f"{model} has pieces for bytes (byte_fallback), which XLM-RoBERTa's has not; use another")
 
-    def save(self, path: Path) -> None:
-        shutil.copyfile(self.model, path)
-
     def pieces(self) -> dict[str, int]:
         """Returns all pieces that a text can have, with their ids.
 
@@ -58,7 +56,7 @@ class SentencePieceBpe(Lossless):
         pieces = {model.id_to_piece(i): i for i in ids if not (model.is_control(i) or model.is_unknown(i))}
         if unfit := [piece for piece in pieces if piece in SPECIAL or any(end in piece for end in " \r\n")]:
             raise ValueError(
-                f"{self.model} has the piece {unfit[0]!r}, which a dictionary of fairseq cannot have; use a model "
+                f"{self.files[0]} has the piece {unfit[0]!r}, which a dictionary of fairseq cannot have; use a model "
                 "without it"
             )
         return pieces
@@ -66,47 +64,32 @@ class SentencePieceBpe(Lossless):
     def encode(self, text: str) -> list[str]:
         """Returns the pieces of a text.
 
-        What only normalisation makes a control token (a full-width `<s>`) is escaped, too.
-        A text of which normalisation leaves nothing is one `<unk>`.
+        What only normalisation makes a control token (a full-width `<s>`) is `<unk>`, and so is a text of which
+        normalisation leaves nothing.
         """
-        pieces = self._processor.encode(text, out_type=str)
-        if not pieces and text.strip(" "):
-            return [SPECIAL[UNKNOWN]]
-        return [escape_control_tokens(piece) for piece in pieces]
+        pieces = self._processor.encode(text, out_type=str) or [""] * bool(text.strip(" "))
+        return [SPECIAL[UNKNOWN] if not piece or piece in CONTROL_TOKENS else piece for piece in pieces]
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Returns the normalised text; `<unk>` stays as it is."""
-        return "".join(map(restore_control_tokens, tokens)).replace(SPACE, " ").removeprefix(" ")
+        return "".join(tokens).replace(SPACE, " ").removeprefix(" ")
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         """Implements `bpe.Bpe.extents`. Characters that normalisation removes belong to a token beside them."""
-        pieces = [restore_control_tokens(token) for token in tokens]
         letters = list(accumulate((character != " " for character in text), initial=0))
         # Of each normalised character the original one it comes from: several may come from one, and one from several.
         normalised, origins = self._processor.normalize(text, with_offsets=True)
-        if not normalised:
-            return [(0, letters[-1]) for _ in pieces]
-        assert "".join(pieces) == normalised, (pieces, normalised)
         origins = [*origins[: len(normalised)], len(text)]
         extents: list[tuple[int, int]] = []
         end = covered = 0  # of the normalised characters, and of the letters
+        if "".join(pieces := list(tokens)) != normalised:  # one is `<unk>`
+            pieces = self._processor.encode(text, out_type=str)
         for piece in pieces:
             begin, end = end + len(piece) - len(piece.lstrip(SPACE)), end + len(piece)
-            if begin == end:
-                extents.append((covered, covered))
-                continue
-            after = end
-            while origins[after] <= origins[end - 1]:
+            first, after = covered, end
+            while begin < end and origins[after] <= origins[end - 1]:
                 after += 1
-            first, covered = min(covered, letters[origins[begin]]), letters[origins[after]]
+            if begin < end:
+                first, covered = min(covered, letters[origins[begin]]), letters[origins[after]]
             extents.append((first, covered))
-        return extents
-
-
-def find_sentencepiece_model(directory: str | Path | None) -> Path:
-    """Returns the model in a directory; ValueError if there is none."""
-    if directory is None:
-        raise ValueError(f"--bpe sentencepiece needs --bpe-dir DIR, the folder with {MODEL}")
-    if not (path := Path(directory).expanduser() / MODEL).is_file():
-        raise ValueError(f"{path} is missing: --bpe-dir must have a sentencepiece model of this name")
-    return path
+        return extents or [(0, letters[-1])] * bool(text)

@@ -11,16 +11,18 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Self
 
 from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from hat_fairseq.data.bpe import MOST_WORDS, Bpe
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
 from hat_fairseq.data.files import Fields, read_lines
 
 TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
+KIND, GPT2 = "tokenizer", "gpt2"  # tokens are entries, or as with fairseq their rows
 MASK = "<mask>"
 #: fairseq's special symbols, and the names of these entries in tokenizers. The first name counts that is a special
 #: entry, else the first that is an entry: Gemma's `<s>`, beside its `<bos>`, is a tag of HTML.
@@ -36,7 +38,7 @@ CONTINUES = "##"  # begins an entry of WordPiece that begins no word
 CASE, ACCENTS = "case", "accents"  # what a tokenizer may lose
 
 
-class TokenizerBpe:
+class TokenizerBpe(Bpe):
     """Entries of a tokenizer. An unknown word stays in the text as it is where that is possible, else it is `<unk>`.
 
     Attributes:
@@ -44,12 +46,13 @@ class TokenizerBpe:
             without `<mask>`, which tasks add as the last one.
         rows: the row of the model for each special symbol, each of `symbols`, and `<mask>` if the tokenizer has one;
             None for a special symbol that it has not.
-        loses: what `decode` cannot give back.
     """
 
-    kind = "tokenizer"
-
-    def __init__(self, tokenizer: Tokenizer, where: str | Path = TOKENIZER):
+    def __init__(
+        self, tokenizer: Tokenizer, where: str | Path = TOKENIZER, kind: str = KIND, files: tuple[Path, ...] = ()
+    ):
+        self.kind, self.files = kind, files
+        self._word = lru_cache(MOST_WORDS)(self._whole)
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True  # `[SEP]` in a text is text
@@ -59,8 +62,8 @@ class TokenizerBpe:
         named = {symbol: list(filter(entries.__contains__, names)) for symbol, names in SPECIAL_NAMES.items()}
         special = {s: min(names, key=lambda name: name not in marked) for s, names in named.items() if names}
         rest = sorted((row, entry) for entry, row in entries.items() if entry not in special.values())
-        self._symbols = {row: symbol_of(entry, row) for row, entry in rest}
-        self._entries = {symbol_of(entry, row): entry for row, entry in rest}
+        self._symbols = {row: str(row) if kind == GPT2 else symbol_of(entry, row) for row, entry in rest}
+        self._entries = {self._symbols[row]: entry for row, entry in rest}
         self.symbols = list(self._symbols.values())
         if len(self.symbols) < len(rest) or len(self._entries) < len(rest):
             raise ValueError(f"{where}: two entries have the same row or the same symbol; use another tokenizer")
@@ -71,8 +74,8 @@ class TokenizerBpe:
         self.loses = self._probe_losses()
         self.separator = self._probe_separator()
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return _restored, (self._tokenizer.to_str(),)
+    def __reduce__(self) -> tuple[object, tuple[str, str, tuple[Path, ...]]]:
+        return _restored, (self._tokenizer.to_str(), self.kind, self.files)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -86,13 +89,20 @@ class TokenizerBpe:
             raise ValueError(f"{path} is no tokenizer that the installed tokenizers can read: {error}") from error
         return cls(tokenizer, path)
 
-    def save(self, path: str | Path) -> None:
-        """Writes what `load` reads."""
-        self._tokenizer.save(str(path), pretty=False)
+    def save(self, *paths: str | Path) -> None:
+        """Writes what `load` reads, or copies of the files."""
+        if self.files:
+            super().save(*paths)
+        else:
+            self._tokenizer.save(str(*paths), pretty=False)
 
     def encode(self, text: str) -> list[str]:
         """Returns the entries of a text. A text of which the tokenizer leaves nothing is one `<unk>`."""
-        return self._tokens(self._encode(text), text)
+        if self.kind != GPT2 or not text.isprintable() or "  " in text or text.endswith(" "):
+            return self._whole(text)
+        # GPT-2's expression ends a piece before a space between words, so words can be encoded once each.
+        first, *others = text.split(" ")
+        return list(chain.from_iterable(map(self._word, [first, *(f" {word}" for word in others)])))
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Returns the text of tokens, as the tokenizer's own decoder writes it; `<unk>` stays as it is.
@@ -127,16 +137,17 @@ class TokenizerBpe:
         counts = {"capital_letters_lowered": capitals, "accents_removed": accents}
         return Counter({name: number for name, number in counts.items() if number > 0})
 
+    def _whole(self, text: str) -> list[str]:
+        return self._tokens(self._encode(text), text)
+
     def _encode(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
     def _tokens(self, encoding: Encoding, text: str) -> list[str]:
-        symbols = map(self._symbols.get, encoding.ids)
-        tokens = [
-            self._unknown(text[begin:end]) if symbol is None else symbol
-            for symbol, (begin, end) in zip(symbols, encoding.offsets, strict=True)
-        ]
-        return tokens or [SPECIAL[UNKNOWN]] * bool(text.strip(" "))
+        if not (symbols := list(map(self._symbols.get, encoding.ids))):
+            return [SPECIAL[UNKNOWN]] * bool(text.strip(" "))
+        words = encoding.offsets if None in symbols else ()  # making the list takes time
+        return [self._unknown(text[slice(*words[n])]) if each is None else each for n, each in enumerate(symbols)]
 
     def _unknown(self, word: str) -> str:
         word = word.strip(" ")
@@ -231,22 +242,21 @@ def word_piece(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def find_tokenizer(directory: str | Path | None) -> Path:
-    """Returns `tokenizer.json` of a directory, else its `vocab.txt`; ValueError if there is neither."""
+def find_tokenizer(
+    directory: str | Path | None, bpe: str = KIND, names: tuple[str, ...] = (TOKENIZER, VOCABULARY)
+) -> Path:
+    """Returns the first of the files `names` that a directory has; ValueError if there is none."""
     if directory is None:
-        raise ValueError(f"--bpe tokenizer needs --bpe-dir DIR, the folder with {TOKENIZER} or {VOCABULARY}")
+        raise ValueError(f"--bpe {bpe} needs --bpe-dir DIR, the folder with {' or '.join(names)}")
     folder = Path(directory).expanduser()
-    for name in (TOKENIZER, VOCABULARY):
-        if (path := folder / name).is_file():
-            return path
-    raise ValueError(
-        f"{folder} has neither {TOKENIZER} nor {VOCABULARY}; give the folder of a tokenizer with --bpe-dir"
-    )
+    if found := [folder / name for name in names if (folder / name).is_file()]:
+        return found[0]
+    raise ValueError(f"{folder} has no {' and no '.join(names)}; give the folder of a tokenizer with --bpe-dir")
 
 
 @lru_cache(maxsize=2)  # a worker gets the same tokenizer with each block of documents
-def _restored(json: str) -> TokenizerBpe:
-    return TokenizerBpe(Tokenizer.from_str(json))
+def _restored(json: str, kind: str, files: tuple[Path, ...]) -> TokenizerBpe:
+    return TokenizerBpe(Tokenizer.from_str(json), TOKENIZER, kind, files)
 
 
 def _decomposed(text: str) -> str:

@@ -27,7 +27,7 @@ from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.kinds.sequences import BYTES
 from ..data.options import Options
 from ..data.printed import aligned
-from ..data.tokenizer_bpe import TokenizerBpe, find_tokenizer
+from ..data.tokenizer_bpe import KIND, TokenizerBpe, find_tokenizer
 from ..networks.encoder import UNLIMITED
 from ..recipes import build, files
 from ..register import register
@@ -141,7 +141,7 @@ def expected_symbols(preprocess: Mapping[str, Any]) -> int:
     bpe, folder = preprocess.get("bpe", Options.bpe), Path(str(preprocess.get("bpe-dir", ""))).expanduser()
     if isinstance(kind_of_recipe(preprocess), kinds.SequenceKind):
         return SPECIAL + len(BYTES)
-    if bpe == TokenizerBpe.kind and "bpe-dir" in preprocess and folder.is_dir():
+    if bpe == KIND and "bpe-dir" in preprocess and folder.is_dir():
         return SPECIAL + len(TokenizerBpe.load(find_tokenizer(folder)).symbols)
     return SYMBOLS.get(bpe) or int(str(preprocess.get("num-codes", Options.num_codes)))
 

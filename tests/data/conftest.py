@@ -9,7 +9,7 @@ from sentencepiece_model import tydi_lines, write_model
 
 from hat_fairseq.data.bpe import Bpe, LearnedBpe
 from hat_fairseq.data.files import read_json_lines
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
+from hat_fairseq.data.gpt2_bpe import read_gpt2
 from hat_fairseq.data.kinds import (
     Choice,
     Document,
@@ -64,7 +64,7 @@ def sentencepiece_bpe(
 @pytest.fixture(scope="session")
 def bpes(learned_bpe: LearnedBpe, gpt2_files: tuple[Path, Path]) -> list[Bpe]:
     """One of words and one of bytes."""
-    return [learned_bpe, Gpt2Bpe(*gpt2_files)]
+    return [learned_bpe, read_gpt2(*gpt2_files)]
 
 
 @pytest.fixture(scope="session")

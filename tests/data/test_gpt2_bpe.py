@@ -8,7 +8,7 @@ import pytest
 from fairseq.data.encoders.gpt2_bpe_utils import Encoder, get_encoder
 
 from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
+from hat_fairseq.data.gpt2_bpe import find_gpt2_files, read_gpt2
 
 AWKWARD = [
     "Hello world",
@@ -39,7 +39,7 @@ def real() -> tuple[Path, Path]:
 @pytest.mark.parametrize("which", ["gpt2_files", "real"])
 def test_equals_fairseq(which: str, lines: list[str], request: pytest.FixtureRequest) -> None:
     files = request.getfixturevalue(which)
-    ours, fairseqs = Gpt2Bpe(*files), get_encoder(*files)
+    ours, fairseqs = read_gpt2(*files), get_encoder(*files)
     generator = random.Random(3)
     noise = ["".join(chr(_code(generator)) for _ in range(12)) for _ in range(1000)]
     for text in [*AWKWARD, *lines[:1500], *(f" {line}" for line in lines[:200]), *noise]:
@@ -50,12 +50,17 @@ def test_equals_fairseq(which: str, lines: list[str], request: pytest.FixtureReq
 def test_the_first_line_is_no_merge_as_in_fairseq(gpt2_files: tuple[Path, Path], tmp_path: Path) -> None:
     merges = gpt2_files[1].read_text(encoding="utf-8").split("\n", 1)[1]
     (tmp_path / "vocab.bpe").write_text(merges, encoding="utf-8")
-    ours, fairseqs = Gpt2Bpe(gpt2_files[0], tmp_path / "vocab.bpe"), get_encoder(gpt2_files[0], tmp_path / "vocab.bpe")
+    ours, fairseqs = (
+        read_gpt2(gpt2_files[0], tmp_path / "vocab.bpe"),
+        get_encoder(gpt2_files[0], tmp_path / "vocab.bpe"),
+    )
     first = merges.split("\n")[0].replace(" ", "").replace("\u0120", " ")
-    assert ours.encode(first) == [str(index) for index in fairseqs.encode(first)] != Gpt2Bpe(*gpt2_files).encode(first)
+    assert (
+        ours.encode(first) == [str(index) for index in fairseqs.encode(first)] != read_gpt2(*gpt2_files).encode(first)
+    )
     (tmp_path / "vocab.bpe").write_text("#version\na b c\n", encoding="utf-8")
     with pytest.raises(ValueError, match="vocab.bpe:2: expected two symbols separated by a space, found 'a b c'"):
-        Gpt2Bpe(gpt2_files[0], tmp_path / "vocab.bpe")
+        read_gpt2(gpt2_files[0], tmp_path / "vocab.bpe")
 
 
 def _code(generator: random.Random) -> int:
@@ -66,7 +71,7 @@ def _code(generator: random.Random) -> int:
 
 
 def test_decodes_what_a_model_may_produce(gpt2_files: tuple[Path, Path]) -> None:
-    bpe, reference = Gpt2Bpe(*gpt2_files), get_encoder(*gpt2_files)
+    bpe, reference = read_gpt2(*gpt2_files), get_encoder(*gpt2_files)
     assert isinstance(reference, Encoder)
     half = bpe.encode("é")[:1]  # the first of two bytes
     assert bpe.decode(half) == reference.decode([int(index) for index in half]) == "\ufffd"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.bpe import LearnedBpe, WordCache
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
+from hat_fairseq.data.bpe import LearnedBpe
+from hat_fairseq.data.gpt2_bpe import read_gpt2
 
 CODES = Path(__file__).parents[1] / "samples" / "fastbpe.codes"
 
@@ -107,18 +107,8 @@ def test_nothing_to_learn_from_is_refused() -> None:
         LearnedBpe.learn(["", " "], 10)
 
 
-def test_a_full_cache_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hat_fairseq.data.bpe.MOST_WORDS", 2)
-    cache = WordCache(list)
-    assert [cache[word] for word in ("ab", "c", "de", "ab", "de")] == [["a", "b"], ["c"], ["d", "e"]] + [
-        ["a", "b"],
-        ["d", "e"],
-    ]
-    assert cache.keys() == {"ab", "c"}
-
-
 def test_a_cache_stays_behind(gpt2_files: tuple[Path, Path], lines: list[str]) -> None:
-    for bpe in (Gpt2Bpe(*gpt2_files), LearnedBpe.learn(lines[:300], 100)):
+    for bpe in (read_gpt2(*gpt2_files), LearnedBpe.learn(lines[:300], 100)):
         tokens = bpe.encode(lines[0])
         size = len(pickle.dumps(bpe))
         for line in lines[:500]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hat_fairseq.data.bpe import Bpe, LearnedBpe
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
+from hat_fairseq.data.gpt2_bpe import read_gpt2
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Options, Settings
@@ -15,14 +15,15 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.rows import BOS_TOKEN
 from hat_fairseq.data.text import EmptyDocumentError
+from hat_fairseq.data.tokenizer_bpe import TokenizerBpe
 
 ROLES = ("ID", "ME", "PM", "UI")
 LITERALS = "the <s> tag, <pad> <mask> </s> <unk> and <\\s> in x<s>y"
 
 
 @pytest.fixture(scope="module")
-def gpt2_bpe(gpt2_files: tuple[Path, Path]) -> Gpt2Bpe:
-    return Gpt2Bpe(*gpt2_files)
+def gpt2_bpe(gpt2_files: tuple[Path, Path]) -> TokenizerBpe:
+    return read_gpt2(*gpt2_files)
 
 
 def clean(text: str) -> str:
@@ -59,7 +60,7 @@ def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record
             TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", question="Who?", sentences=("x",)))
 
 
-def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2Bpe) -> None:
+def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: TokenizerBpe) -> None:
     tokens = gpt2_bpe.encode(" One\n\ntwo\tthree\u2028four\u00a0five ")
     assert TextPipeline(Settings(), gpt2_bpe).decode(" ".join(tokens)) == "One two three four five"
 

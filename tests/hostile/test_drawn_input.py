@@ -20,11 +20,12 @@ from hat_fairseq.cli import build_parser
 from hat_fairseq.data.bpe import LearnedBpe
 from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import read_json
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
+from hat_fairseq.data.gpt2_bpe import read_gpt2
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.parallel import read_parallel
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.text import escape_control_tokens, normalise, restore_control_tokens
+from hat_fairseq.data.tokenizer_bpe import TokenizerBpe
 from hat_fairseq.kernels.attention import Windows
 from hat_fairseq.modules.block_sparse import BlockPattern, visible_blocks
 from hat_fairseq.modules.pooling import cells_of
@@ -132,15 +133,15 @@ def test_dictionaries(folder: Path, lines: list, end: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def gpt2(folder: Path) -> Gpt2Bpe:
+def gpt2(folder: Path) -> TokenizerBpe:
     write_byte_level_bpe(folder / "bpe")
-    return Gpt2Bpe(folder / "bpe/encoder.json", folder / "bpe/vocab.bpe")
+    return read_gpt2(folder / "bpe/encoder.json", folder / "bpe/vocab.bpe")
 
 
 @pytest.mark.slow
 @few_draws
 @given(TEXTS, TEXT | st.text(max_size=40))
-def test_bpes_give_texts_back(gpt2: Gpt2Bpe, lines: list[str], text: str) -> None:
+def test_bpes_give_texts_back(gpt2: TokenizerBpe, lines: list[str], text: str) -> None:
     text = normalise(text, Counter())
     bpe = LearnedBpe.learn([*(normalise(line, Counter()) for line in lines), "a aa aaa aa"], 20)
     assert bpe.decode(bpe.encode(text)) == text == gpt2.decode(gpt2.encode(text))

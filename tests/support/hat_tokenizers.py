@@ -9,7 +9,7 @@ from sentencepiece_model import write_model
 
 from hat_fairseq.data.bpe import Bpe, LearnedBpe
 from hat_fairseq.data.dictionary import Dictionary
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
+from hat_fairseq.data.gpt2_bpe import read_gpt2
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.data.text import escape_control_tokens
@@ -39,5 +39,5 @@ def bpe_of(kind: str, folder: Path) -> Bpe:
         return LearnedBpe.learn([TEXT, *SENTENCES, "start starts morning mornings"] * 3, 60)
     if kind == "gpt2":
         write_byte_level_bpe(folder / "gpt2")
-        return Gpt2Bpe(folder / "gpt2/encoder.json", folder / "gpt2/vocab.bpe")
+        return read_gpt2(folder / "gpt2/encoder.json", folder / "gpt2/vocab.bpe")
     return SentencePieceBpe(write_model(folder, [TEXT, *SENTENCES] * 20, vocab_size=90, character_coverage=1.0))
