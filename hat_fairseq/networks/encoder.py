@@ -15,17 +15,17 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ..kernels import prepare_mask
 from ..modules.attention import Projections
 from ..modules.batch_layout import (
     Arranged,
     BatchLayout,
     arrange_documents,
-    mask_of_keys,
     rolled,
     safe_padding_mask,
 )
 from ..modules.embedding import EmbeddingSizes, Embeds
-from ..modules.layers import EncoderLayer, run_in_parts, run_layer
+from ..modules.layers import EncoderLayer, Masked, run_in_parts, run_layer
 from ..modules.sliding_window import global_tokens
 from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig, parse_layers
 
@@ -59,15 +59,10 @@ class EncoderOut:
     layout: BatchLayout | None = None
 
     @cached_property
-    def token_memory(self) -> tuple[Tensor, Tensor | None]:
-        """Returns the tokens and their mask for a decoder, see `mask_of_keys`; made once for all steps of a search."""
-        return self.tokens, mask_of_keys(self.tokens_padding, self.tokens.dtype)
-
-    @cached_property
-    def span_memory(self) -> tuple[Tensor, Tensor | None]:
-        """Returns the spans and their mask for a decoder."""
-        assert self.spans is not None
-        return self.spans, mask_of_keys(self.spans_padding, self.spans.dtype)
+    def masked(self) -> tuple[Masked, Masked | None]:
+        """Returns the tokens and the spans for a decoder, with their masks; made once for all steps of a search."""
+        tokens = self.tokens, mask_of_keys(self.tokens_padding, self.tokens.dtype)
+        return tokens, None if self.spans is None else (self.spans, mask_of_keys(self.spans_padding, self.spans.dtype))
 
     def select(self, documents: Tensor) -> EncoderOut:
         """Selects the rows of the (D,) documents, without their layout."""
@@ -75,12 +70,20 @@ class EncoderOut:
         return EncoderOut(*(None if x is None else x.index_select(0, documents) for x in tensors))  # type: ignore[arg-type]
 
 
+def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Maps (D, K) padding mask -> (D, 1, 1, K) mask for `kernels.attend`; no row is all padding. None stays None."""
+    return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
+
+
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
     """Returns the states of the tokens alone."""
     padding = layout.padding
-    if padding is not None and layout.slots is not None:  # the output has the places of the input, not the slots
-        padding = layout.slots.index == layout.slots.size
-    return EncoderOut(layout.gather(x), None if padding is None else safe_padding_mask(padding), layout=layout)
+    if layout.slots is not None:  # the output has the places of the input, not the slots
+        x = layout.slots.gather(x)
+        padding = None if padding is None else layout.slots.index == layout.slots.size
+    if padding is not None and layout.empty_rows:
+        padding = safe_padding_mask(padding)
+    return EncoderOut(x, padding, layout=layout)
 
 
 def token_and_span_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
