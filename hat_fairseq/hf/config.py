@@ -13,6 +13,7 @@ from ..data.files import Fields, at
 from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..networks import NETWORKS
 from ..networks.config import Head, Sizes
+from ..networks.families import renamed
 from ..networks.hat import ENCODER_DECODERS
 from ..networks.roberta import DEFAULT_POSITIONS
 from ..networks.units import UNLIMITED
@@ -77,7 +78,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         self.network, self.heads = network, heads or {}
         flat = {name: kwargs.pop(name) for name in [*kwargs] if self.attribute_map.get(name, name) in self._known()}
         flat = {self.attribute_map.get(name, name): value for name, value in flat.items()}
-        self.settings = {name: plain(value) for name, value in ((settings or {}) | flat).items()}
+        self.settings = {name: plain(value) for name, value in (renamed(settings or {}) | flat).items()}
         self._check_names()
         if "max_positions" in self._known() and self.settings.get("max_positions") is None:
             self.settings["max_positions"] = DEFAULT_POSITIONS

@@ -27,7 +27,8 @@ from ..modules.batch_layout import (
 from ..modules.embedding import EmbeddingSizes, Embeds
 from ..modules.layers import EncoderLayer, Masked, run_in_parts, run_layer
 from ..modules.sliding_window import global_tokens
-from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig, parse_layers
+from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig
+from .families import parse_layers
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,12 @@ def build_attentions(config: EncoderConfig, num_layers: int) -> list[nn.Module]:
     """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
     chosen, attention = parse_layers(config.encoder_attention_layers, num_layers), config.attention()
     sizes, other = config.encoder_sizes().attention_sizes, ATTENTIONS[attention.other_layers]
-    local, elsewhere, built = config.local(num_layers), replace(config, segment_window=None), list[Any]()
+    local, elsewhere, built = config.local_layers(), replace(config, segment_window=None), list[Any]()
     for layer in range(num_layers):
-        here = config if config.local_layers is None or layer in local else elsewhere
+        here = config if config.family.local_layers is None or layer in local else elsewhere
         built.append((attention if layer in chosen else other).build(here, sizes, layer))
     for layer, each in enumerate(built):
-        if (projections := config.projections(layer, num_layers)) != Projections():
+        if (projections := config.projections(layer)) != Projections():
             each.configure(projections)
     return built
 
@@ -216,7 +217,7 @@ class DocumentEncoder(Encoder):
         layers: Iterable[nn.Module],
     ) -> None:
         norm = config.encoder_sizes().final_norm()
-        layers = without_first_norm(layers) if config.no_first_norm else layers
+        layers = without_first_norm(layers) if not config.family.first_norm else layers
         super().__init__(vocabulary, table, embedding, layers, norm, config.checkpoint_activations)
         self.config = config
 
