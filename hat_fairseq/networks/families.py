@@ -6,16 +6,13 @@ stand behind the name: `modernbert:rotary=80000`. Until 0.7 each part was an opt
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import not_
 from typing import Any
 
-from ..options import OptionError, option, options_of
-
-BUT_EVERY = "but-every-"
+from ..options import OptionError, check_effects, check_values, option, options_of
 
 
 @dataclass(frozen=True)
@@ -23,14 +20,16 @@ class Family:
     """The parts of an encoder; the defaults are those of the papers' encoders."""
 
     rotary: float | None = option(None, "the base of rotary positions (Su et al. 2021), in place of a table", least=1)
-    rotary_factor: float = option(1.0, "rotary positions are divided by it (linear scaling)", least=1)
-    rotary_local: float | None = option(None, "another base, of the local layers", least=1)
+    rotary_factor: float = option(1.0, "rotary positions are divided by it (linear scaling)", least=1, needs="rotary")
+    rotary_local: float | None = option(
+        None, "another base, of the local layers", least=1, needs="rotary and local_layers"
+    )
     local_layers: str | None = option(
         None, "the layers with that base, and in segments with --segment-window: 1-2,4-5, from 0, or but-every-3"
     )
     kv_heads: int | None = option(None, "heads of keys and values (default: as many as of queries)", least=1)
     rms_norm: bool = option(False, "RMS norms in place of layer norms")
-    norm_bias: bool = option(True, "norms have a bias")
+    norm_bias: bool = option(True, "norms have a bias", excludes="rms_norm")
     attention_bias: bool = option(True, "the self-attention has biases")
     ffn_bias: bool = option(True, "the feed-forward networks have biases")
     first_norm: bool = option(True, "pre-norm: the first layer has a norm of its own; the embeddings have one, too")
@@ -41,19 +40,9 @@ class Family:
         """Returns the numbers of the local layers."""
         if self.local_layers is None:
             return set()
-        if self.local_layers.startswith(BUT_EVERY):
-            return {*range(num_layers)} - {*range(0, num_layers, int(self.local_layers.removeprefix(BUT_EVERY)))}
+        if every := re.fullmatch("but-every-([1-9][0-9]*)", self.local_layers):
+            return {layer for layer in range(num_layers) if layer % int(every[1])}
         return parse_layers(self.local_layers, num_layers, "encoder_family", "local_layers=")
-
-    def fault(self) -> str:
-        """Returns what contradicts itself; an empty string if nothing does."""
-        if self.rotary is None and (self.rotary_local is not None or self.rotary_factor != 1):
-            return "a rotary part has no effect without rotary"
-        if self.rotary_local is not None and self.local_layers is None:
-            return "rotary_local has no effect without local_layers"
-        if self.local_layers is not None and not re.fullmatch(f"[0-9,-]+|{BUT_EVERY}[1-9][0-9]*", self.local_layers):
-            return f"write local_layers as 0,6-8, counted from 0, or {BUT_EVERY}3"
-        return "norm_bias=false has no effect with rms_norm" if self.rms_norm and not self.norm_bias else ""
 
 
 WITHOUT_BIASES = Family(attention_bias=False, ffn_bias=False)
@@ -63,7 +52,7 @@ FAMILIES = {
         WITHOUT_BIASES,
         rotary=160000.0,
         rotary_local=10000.0,
-        local_layers=f"{BUT_EVERY}3",
+        local_layers="but-every-3",
         norm_bias=False,
         first_norm=False,
     ),
@@ -87,42 +76,36 @@ WORDS = {"true": True, "false": False, "none": None}
 
 @cache
 def parse_family(text: str) -> Family:
-    """Parses `NAME` or `NAME:PART=VALUE:...`; OptionError for what is not known, or contradicts itself."""
+    """Parses `NAME` or `NAME:PART=VALUE:...`; OptionError for what is not known, or has no effect."""
     name, *changes = text.split(":")
-    if name not in FAMILIES:
-        raise OptionError(
-            f"{{encoder_family}} must begin with one of {', '.join(FAMILIES)}, not {{!r:.60}}",
-            name,
-            encoder_family=None,
-        )
-    parts, values = options_of(Family), dict[str, Any]()
-    for part, _, value in (change.partition("=") for change in changes):
-        if part not in parts:
-            raise OptionError(
-                f"{{encoder_family}} has no part {{!r:.60}}; it has {', '.join(parts)}", part, encoder_family=None
-            )
-        values[part] = WORDS.get(value, value)
-        if value not in WORDS:
-            with suppress(ValueError):
-                values[part] = parts[part].type(value) if parts[part].type in (int, float) else value
-        if fault := parts[part].fault(values[part]):
-            raise OptionError(f"{{encoder_family}}: {part} must be {fault}, not {{!r:.60}}", value, encoder_family=None)
-    family = replace(FAMILIES[name], **values)
-    if fault := family.fault():
-        raise OptionError(f"{{encoder_family}}: {fault}", encoder_family=text)
+    parts, values = options_of(Family), dict(change.partition("=")[::2] for change in changes)
+    if name not in FAMILIES or values.keys() - parts.keys():
+        known = f"one of {', '.join(FAMILIES)}, or with other parts, as in gte:rotary=80000: {', '.join(parts)}"
+        raise OptionError(f"{{encoder_family}} must be {known}; it is {{!r:.80}}", text, encoder_family=None)
+    try:
+        family = replace(FAMILIES[name], **{part: _value(parts[part].type, each) for part, each in values.items()})
+        check_values(Family, family)
+        check_effects(Family, vars(family))
+    except OptionError as error:
+        raise OptionError("{encoder_family}: {}", error.in_python, encoder_family=None) from None
     return family
+
+
+def _value(kind: type, text: str) -> Any:
+    """Converts the text of a value, if it can be; what it is then is checked."""
+    try:
+        return WORDS[text] if text in WORDS else kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
 
 
 def text_of(family: Family, names: Iterable[str] = FAMILIES) -> str:
     """Returns the shortest text of a record, under one of the `names`."""
+    words = {id(value): word for word, value in WORDS.items()}
     texts = []
     for name in names:
-        text = name
-        for part in fields(Family):
-            if (value := getattr(family, part.name)) != getattr(FAMILIES[name], part.name):
-                word = next((word for word, each in WORDS.items() if each is value), value)
-                text += f":{part.name}={word}"
-        texts.append(text)
+        changes = {part: value for part, value in vars(family).items() if value != getattr(FAMILIES[name], part)}
+        texts.append(":".join([name, *(f"{part}={words.get(id(value), value)}" for part, value in changes.items())]))
     return min(texts, key=len)
 
 

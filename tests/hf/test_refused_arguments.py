@@ -136,7 +136,7 @@ def test_a_change_without_effect_is_refused(name: str, value: Any, message: str)
         ),
         (
             {"settings": SIZES | {"encoder_family": "plain:rotary_factor=2"}},
-            "part has no effect without rotary$",
+            "factor=2.0 has no effect without rotary",
         ),
         ({"settings": SIZES | {"layout": 3}}, "^layout must be a string, not 3"),
         ({"settings": SIZES | {"max_segments": 2.5}}, "^max_segments must be a whole number, not 2.5"),
