@@ -105,8 +105,6 @@ class Encoders:
     def changed(self, network: str, settings: Settings) -> Settings:
         """The settings of the encoder that a network has, but for those of its attention, and with those of an arm."""
         of_attention = {*flags_of(ATTENTIONS.values()), "encoder_attention", "encoder_attention_layers"}
-        if self.settings.get("rotary_local") is None:
-            of_attention.add("local_layers")
         known = NETWORKS[network].__dataclass_fields__.keys() - of_attention
         return {name: value for name, value in self.settings.items() if name in known and value is not None} | settings
 

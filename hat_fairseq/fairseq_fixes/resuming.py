@@ -36,7 +36,7 @@ CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.p
 # settings that change the function of a model and no shape
 SAME = (
     *("encoder_attention_heads", "decoder_attention_heads", "encoder_normalize_before", "decoder_normalize_before"),
-    *("activation_fn", "no_scale_embedding", "rotary", "rotary_local", "rotary_factor", "local_layers", "rms_norm"),
+    *("activation_fn", "no_scale_embedding", "encoder_family"),
 )
 # the trainer whose checkpoint is being read
 current_trainer: contextvars.ContextVar[Any] = contextvars.ContextVar("current_trainer", default=None)
@@ -222,13 +222,15 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
     model = trainer.get_model()
     current = getattr(model, "config", trainer.cfg.model)
     saved_class = ARCH_MODEL_REGISTRY.get(getattr(saved, "_name", None))
+    family = None
     if hasattr(saved_class, "read_config"):
         try:
-            saved_class.read_config(copy.copy(saved))
+            family = saved_class.read_config(copy.copy(saved)).encoder_family  # in today's words
         except ValueError as error:
             raise CheckpointError(f"{path}: {error}") from None
     for name in SAME:
         before, now = getattr(saved, name, None), getattr(current, name, None)
+        before = family if name == "encoder_family" else before
         if before is None and saved_class is type(model):  # it records flags that the user or the architecture set
             before = getattr(type(current), name, None)
         if before is not None and now is not None and str(before) != str(now):

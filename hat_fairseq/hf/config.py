@@ -15,6 +15,7 @@ from ..model_folder import AUTO_MAP, MODEL_TYPE, write_loader
 from ..networks import NETWORKS
 from ..networks.config import Head, Sizes
 from ..networks.encoder import UNLIMITED
+from ..networks.families import renamed
 from ..networks.hat import ENCODER_DECODERS
 from ..networks.roberta import DEFAULT_POSITIONS
 from ..options import as_in_python, check_values, options_of
@@ -78,7 +79,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         self.network, self.heads = network, heads or {}
         flat = {name: kwargs.pop(name) for name in [*kwargs] if self.attribute_map.get(name, name) in self._known()}
         flat = {self.attribute_map.get(name, name): value for name, value in flat.items()}
-        self.settings = {name: plain(value) for name, value in ((settings or {}) | flat).items()}
+        self.settings = {name: plain(value) for name, value in (renamed(settings or {}) | flat).items()}
         self._check_names()
         if "max_positions" in self._known() and self.settings.get("max_positions") is None:
             self.settings["max_positions"] = DEFAULT_POSITIONS

@@ -65,20 +65,12 @@ ROBERTA_TINY = ROBERTA | encoder_flags(64, 128, 4, 4)
 
 # Encoders with rotary positions, without dropout, as they were trained.
 ROTARY: Sizes = {"no_scale_embedding": True, "dropout": 0.0, "attention_dropout": 0.0}
-POST_NORM: Sizes = ROTARY | {"layernorm_embedding": True, "token_type": True}
-WITHOUT_BIASES: Sizes = {"no_attention_bias": True, "no_ffn_bias": True}
-MODERNBERT: Sizes = ROTARY | WITHOUT_BIASES
-MODERNBERT |= {"encoder_normalize_before": True, "layernorm_embedding": True, "no_norm_bias": True}
-MODERNBERT |= {"no_first_norm": True, "activation_fn": "geglu", "max_positions": 8192}
-MODERNBERT |= {"rotary": 160000.0, "rotary_local": 10000.0, "encoder_attention": "window", "attention_window": 64}
-EUROBERT: Sizes = ROTARY | WITHOUT_BIASES | {"encoder_normalize_before": True, "rms_norm": True}
-EUROBERT |= {"activation_fn": "swiglu", "max_positions": 8192, "masked_lm_head": "linear"}
-EUROBERT |= {"rotary": 250000.0, "untie_weights_roberta": True}
-
-
-def local_layers(text: str) -> Sizes:
-    """Returns the layers of ModernBERT that have windows and a rotary base of their own."""
-    return {"encoder_attention_layers": text, "local_layers": text}
+POST_NORM: Sizes = ROTARY | {"layernorm_embedding": True}
+MODERNBERT: Sizes = ROTARY | {"encoder_family": "modernbert", "encoder_attention": "window", "attention_window": 64}
+MODERNBERT |= {"encoder_normalize_before": True, "layernorm_embedding": True}
+MODERNBERT |= {"activation_fn": "geglu", "max_positions": 8192}
+EUROBERT: Sizes = ROTARY | {"encoder_family": "eurobert", "encoder_normalize_before": True}
+EUROBERT |= {"activation_fn": "swiglu", "max_positions": 8192, "untie_weights_roberta": True}
 
 
 def poolingformer_flags(layers: str, global_tokens: str) -> Sizes:
@@ -141,21 +133,20 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
         "hat_roberta_tiny": ROBERTA_TINY,
         "hat_modernbert_base": MODERNBERT
         | encoder_flags(768, 1152, 12, 22)
-        | local_layers("1-2,4-5,7-8,10-11,13-14,16-17,19-20"),
+        | {"encoder_attention_layers": "1-2,4-5,7-8,10-11,13-14,16-17,19-20"},
         "hat_modernbert_large": MODERNBERT
         | encoder_flags(1024, 2624, 16, 28)
-        | local_layers("1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23,25-26"),
+        | {"encoder_attention_layers": "1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23,25-26"},
         "hat_eurobert_210m": EUROBERT | encoder_flags(768, 3072, 12, 12),
         "hat_nomic_bert": POST_NORM
-        | WITHOUT_BIASES
         | encoder_flags(768, 3072, 12, 12)
-        | {"activation_fn": "swiglu", "rotary": 1000.0, "max_positions": 2048, "layer_norm_eps": 1e-12},
+        | {"activation_fn": "swiglu", "encoder_family": "nomic_bert", "max_positions": 2048, "layer_norm_eps": 1e-12},
         "hat_gte_base": POST_NORM
         | encoder_flags(768, 3072, 12, 12)
-        | {"activation_fn": "geglu", "rotary": 160000.0, "max_positions": 8192, "layer_norm_eps": 1e-12},
+        | {"activation_fn": "geglu", "encoder_family": "gte", "max_positions": 8192, "layer_norm_eps": 1e-12},
         "hat_jina_v3": POST_NORM
         | encoder_flags(1024, 4096, 16, 24)
-        | {"activation_fn": "gelu", "rotary": 20000.0, "max_positions": 8194},
+        | {"activation_fn": "gelu", "encoder_family": "jina_v3", "max_positions": 8194},
         "poolingformer_base": ROBERTA_BASE | poolingformer_flags("6-8", "question") | {"max_positions": 4096},
         "poolingformer_large": ROBERTA_LARGE | poolingformer_flags("15-20", "question") | {"max_positions": 4096},
         "poolingformer_tiny": ROBERTA_TINY

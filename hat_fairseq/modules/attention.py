@@ -8,7 +8,9 @@ Legend: B rows, T queries (U in a decoder), K keys, C channels, H heads, N heads
 head (C / H, or qkv_dim / H), D memory rows (documents), B = D x beam.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -109,14 +111,13 @@ class HeadProjections(nn.Module):
         """Maps (B, T, N x E) -> (B, N, T, E); N: H, or of keys and values `kv_heads`."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
-    def project(self, projection: nn.Module, x: Tensor) -> Tensor:
-        """Maps (B, T, C) -> (B, N, T, E) by one of `q_proj`, `k_proj`, `v_proj`; N as in `heads`.
+    def project(self, projection: nn.Module, x: Tensor, turn: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Maps (B, T, C) -> (B, N, T, E) by one of `q_proj`, `k_proj`, `v_proj`, and `turn`; N as in `heads`.
 
         With packed weights the result has `k_proj.cache_dtype`, so that queries, keys and values agree.
         """
-        return self._as_cached(self.heads(projection(x)))
-
-    def _as_cached(self, x: Tensor) -> Tensor:
+        x = self.heads(projection(x))
+        x = x if turn is None else turn(x)
         return x.to(self.k_proj.cache_dtype) if isinstance(self.k_proj, PackedLinear) else x
 
     def merge(self, x: Tensor) -> Tensor:
@@ -142,18 +143,18 @@ class HeadProjections(nn.Module):
 
     def row_weights(self, x: Tensor, mask: KeyMask | None, positions: Tensor | None = None) -> Tensor:
         """Returns (R, H, L, L) attention weights within rows."""
-        queries, keys = (self.turned(self.heads(f(x)), positions) for f in (self.q_proj, self.k_proj))
+        queries, keys = (self.heads(f(x)) for f in (self.q_proj, self.k_proj))
+        if self.rotary is not None:
+            queries, keys = (rotate(each, self.rotary, positions, self.rotary_factor) for each in (queries, keys))
         return naive.attention(queries, keys, keys, None if mask is None else mask.allowed)[1]
 
     def self_projections(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Maps (B, T, C) -> queries, (B, H, T, E), keys and values, (B, N, T, E); with their rotation, if any."""
-        keys = self._as_cached(self.turned(self.heads(self.k_proj(x)), positions))
-        values = self.project(self.v_proj, x)
-        return self._as_cached(self.turned(self.heads(self.q_proj(x)), positions)), keys, values
-
-    def turned(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Rotates (B, N, T, E) queries or keys, if the positions are rotary; `positions`: as `rotate` has them."""
-        return x if self.rotary is None else rotate(x, self.rotary, positions, self.rotary_factor)
+        turn = None
+        if self.rotary is not None:
+            turn = partial(rotate, theta=self.rotary, positions=positions, factor=self.rotary_factor)
+        keys, values = self.project(self.k_proj, x, turn), self.project(self.v_proj, x)
+        return self.project(self.q_proj, x, turn), keys, values
 
     def attend(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attends from (B, T, C) to (B, K, C) `memory`; `mask`: as `kernels.attend` takes it. Returns (B, T, C)."""
@@ -220,7 +221,7 @@ class CrossAttention(HeadProjections):
         Args:
             query: (B, U, C), B a multiple of D.
             memory: (D, K, C).
-            mask: of the memory's keys, see `mask_of_keys`.
+            mask: of the memory's keys, (D, 1, 1, K), as `kernels.attend` takes it.
             cache: of the keys and values of the memory, which is then projected once.
         Returns:
             (B, U, C).

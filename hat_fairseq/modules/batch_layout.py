@@ -33,11 +33,6 @@ def safe_padding_mask(padding_mask: Tensor) -> Tensor:
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
 
-def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Maps (D, K) padding mask -> (D, 1, 1, K) mask for `kernels.attend`; no row is all padding. None stays None."""
-    return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
-
-
 @dataclass(frozen=True)
 class Slots:
     """The slot of each input token.

@@ -34,16 +34,15 @@ TOKENS_OF_GROUP = {"cpu": 1024, "cuda": 8192}
 REACHES_OF_GROUP = 16  # at least, so that the neighbours that are computed with a group are an eighth of it at most
 
 
+Masked = tuple[Tensor, Tensor | None]  # states, and the mask of `kernels.attend` that hides their padding
+
+
 class SourceStates(Protocol):
-    """What a decoder layer reads of the source (`networks.encoder.EncoderOut`): states and masks of `mask_of_keys`."""
+    """What a decoder layer reads of the source (`networks.encoder.EncoderOut`)."""
 
     @property
-    def token_memory(self) -> tuple[Tensor, Tensor | None]:
-        """Returns (D, T, C) states of the tokens."""
-
-    @property
-    def span_memory(self) -> tuple[Tensor, Tensor | None]:
-        """Returns (D, S, C) states of the sentences."""
+    def masked(self) -> tuple[Masked, Masked | None]:
+        """Returns (D, T, C) states of the tokens and (D, S, C) states of the sentences, with their masks."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def run_in_parts(layer: "EncoderLayer", x: Tensor, layout: BatchLayout, reach: i
 
 def _between(before: Tensor, after: Tensor, x: Tensor, layout: BatchLayout, layer: "EncoderLayer") -> Tensor:
     inner = slice(before.size(1), before.size(1) + x.size(1))
-    return layer.states_of(torch.cat([before, x, after], dim=1), layout, inner)
+    return layer.forward(torch.cat([before, x, after], dim=1), layout, inner)
 
 
 class TransformerLayer(nn.Module):
@@ -203,12 +202,8 @@ class EncoderLayer(TransformerLayer):
         whole = self.sentence_attn is not None or layout.global_tokens is not None
         return None if whole else getattr(self.self_attn, "reach", None)
 
-    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """Maps (B, T, C) -> (B, T, C)."""
-        return self.states_of(x, layout)
-
-    def states_of(self, x: Tensor, layout: BatchLayout, inner: slice | None = None) -> Tensor:
-        """Returns the states of all tokens, or of those in `inner` alone, if the layer has a `reach`."""
+    def forward(self, x: Tensor, layout: BatchLayout, inner: slice | None = None) -> Tensor:
+        """Maps (B, T, C) -> (B, T, C); `inner`: of the tokens in it alone, if the layer has a `reach`."""
         x = self.residual(x, self.self_attn_layer_norm, self.self_attn, layout)
         x = x if inner is None else x[:, inner]
         if self.sentence_attn is not None and self.queries == "tokens":
@@ -242,9 +237,11 @@ class HierarchicalDecoderLayer(TransformerLayer):
             (B, U, C).
         """
         own, of_tokens, of_sentences = NO_CACHE if cache is None else cache
+        tokens, sentences = memory.masked
         x = self.residual(x, self.self_attn_layer_norm, self.self_attn, own)
-        x = self.residual(x, self.encoder_attn_layer_norm, self.encoder_attn, *memory.token_memory, cache=of_tokens)
+        x = self.residual(x, self.encoder_attn_layer_norm, self.encoder_attn, *tokens, cache=of_tokens)
         if self.sentence_attn is not None:
-            sentences, norm = memory.span_memory, self.sentence_attn_layer_norm
+            assert sentences is not None
+            norm = self.sentence_attn_layer_norm
             x = self.residual(x, norm, self.sentence_attn, *sentences, cache=of_sentences)
         return self.residual(x, self.final_layer_norm, self.feed_forward)

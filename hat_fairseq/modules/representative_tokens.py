@@ -86,7 +86,7 @@ class RepresentativeLayer(EncoderLayer):
         self.representative_attn = representative_attn
         self.representative_attn_layer_norm = sizes.norm() if update == "residual" else None
 
-    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:  # type: ignore[override]  # it has no `reach`
         """Maps (B, T', C) -> (B, T', C)."""
         return on_representatives(super().forward(x, layout), layout, self._attend, layout.among_representatives)
 

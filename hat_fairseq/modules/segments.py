@@ -127,7 +127,7 @@ class SegmentFlags:
     segment_window: int | None = option(
         None,
         "segments: a token attends to so many tokens of its segment on either side (default: to all), with "
-        "--local-layers in these layers alone",
+        "local layers of --encoder-family in these alone",
         least=1,
     )
 

@@ -3,6 +3,7 @@
 They need torch only, no fairseq and no dictionary.
 
 config.py       the config of every encoder, and the table of its self-attentions
+families.py     the parts of published encoders, a record for each family
 encoder.py      the base of all encoders
 hat.py          HAT, the encoder-decoder
 headed_encoder.py

@@ -25,6 +25,7 @@ from ..modules.pooling_attention import PoolingAttention, PoolingFlags
 from ..modules.segments import SegmentAttention, SegmentFlags
 from ..modules.sliding_window import SlidingWindowAttention, WindowFlags
 from ..options import OptionError, check_effects, no_effect, option, read_options, stated
+from .families import FAMILIES, Family, parse_family, renamed, usual_text
 
 
 class Attention(NamedTuple):
@@ -83,23 +84,6 @@ def flags_of(attentions: Iterable[Attention]) -> set[str]:
     return {each.name for attention in attentions for kind in attention.flags for each in fields(kind)}
 
 
-def parse_layers(text: str | None, num_layers: int, name: str = "encoder_attention_layers") -> set[int]:
-    """Parses `0,6-8` to {0, 6, 7, 8}, None to all layers; ValueError for a layer that does not exist."""
-    if text is None:
-        return set(range(num_layers))
-    layers: set[int] = set()
-    for part in text.split(","):
-        if not re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
-            raise OptionError(f"{{{name}}}: write layers as 0,6-8, counted from 0", **{name: text})
-        first, last = (int(number) for number in (part if "-" in part else f"{part}-{part}").split("-"))
-        if first > last:
-            raise OptionError(f"{{{name}}}: {part} ends before it begins; write {last}-{first}", **{name: text})
-        layers |= set(range(first, last + 1))
-    if not layers or max(layers) >= num_layers:
-        raise OptionError(f"{{{name}}}: the encoder has layers 0 to {num_layers - 1}", **{name: text})
-    return layers
-
-
 @dataclass
 class Sizes:
     """What a network has beside its settings: sizes of dictionaries, and those that a task decides."""
@@ -144,27 +128,10 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
         "relu", "the activation of the feed-forward networks", choices=sorted(ACTIVATIONS | GATED)
     )
     layer_norm_eps: float = option(1e-5, "the epsilon of layer norms", least=0)
-    rotary: float | None = option(
-        None, "rotary positions with this base (10000, say) in the encoder's self-attention, and no table", least=1
-    )
-    rotary_factor: float = option(1.0, "divide rotary positions by this (linear scaling)", least=1, needs="rotary")
-    rotary_local: float | None = option(
-        None, "another base of rotary positions, for the --local-layers", least=1, needs="rotary and local_layers"
-    )
-    local_layers: str | None = option(
-        None,
-        "the layers with --rotary-local, and in segments with --segment-window, e.g. 1-2,4-5, counted from 0",
-        needs="rotary_local or segment_window",
-    )
-    encoder_kv_heads: int | None = option(
-        None, "the number of heads of keys and values in the encoder (default: --encoder-attention-heads)", least=1
-    )
-    rms_norm: bool = option(False, "RMS norms in the layers of the encoder, in place of layer norms")
-    no_norm_bias: bool = option(False, "layer norms of the encoder have no bias", excludes="rms_norm")
-    no_attention_bias: bool = option(False, "the self-attention of the encoder has no biases")
-    no_ffn_bias: bool = option(False, "the feed-forward networks of the encoder have no biases")
-    no_first_norm: bool = option(
-        False, "pre-norm: the first layer reads the embeddings, which have a norm, without a norm of its own"
+    encoder_family: str = option(
+        "plain",
+        f"the parts of a published encoder: {', '.join(FAMILIES)}; parts behind the name are others than usual, e.g. "
+        "modernbert:rotary=80000",
     )
     own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
@@ -182,7 +149,8 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
         Raises:
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
-        config = read_options(cls, args)
+        config = read_options(cls, Namespace(**renamed(vars(args))))
+        config.encoder_family = usual_text(config.encoder_family, config.num_layers)
         config.check()
         return config
 
@@ -193,21 +161,26 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
             if values[name] is not None:
                 raise no_effect(name, "with", f"encoder_attention={self.encoder_attention}", values[name])
         check_effects(type(self), values)  # architectures and folders state defaults, too
-        self.check_shared("encoder")
-        if self.rotary is not None and self.head_dim % 2:
-            raise self.error(f"{{rotary}} turns pairs of channels, and a head has {self.head_dim}: give fewer heads")
-        if self.no_first_norm and not self.normalizes_before:
-            raise self.error("{no_first_norm} needs {encoder_normalize_before}, where a layer begins with a norm")
+        family = self.family
+        self.check_shared("encoder", "{encoder_family}: kv_heads", family.kv_heads)
+        self.local_layers()
+        if family.rotary is not None and self.head_dim % 2:
+            text = "{encoder_family}: rotary turns pairs of channels, and a head has"
+            raise self.error(f"{text} {self.head_dim}: give fewer heads")
+        if family.local_layers is not None and family.rotary_local is None and self.segment_window is None:
+            raise self.error("{encoder_family}: local_layers has no effect without rotary_local or {segment_window}")
+        if not family.first_norm and not self.normalizes_before:
+            raise self.error("{encoder_family} needs {encoder_normalize_before}, where a layer begins with a norm")
         longest = getattr(self, "max_positions", None)
         if longest is not None and self.encoder_attention == "block-sparse":
             self.block_pattern().check_length(longest)
 
-    def check_shared(self, side: str) -> None:
-        """Raises ValueError for a number of heads of keys and values that does not divide that of queries."""
-        heads, shared = (getattr(self, f"{side}_{name}") for name in ("attention_heads", "kv_heads"))
+    def check_shared(self, side: str, name: str, shared: int | None) -> None:
+        """Raises ValueError if a number of heads of keys, called `name`, does not divide that of queries."""
+        heads = getattr(self, f"{side}_attention_heads")
         if shared is not None and heads % shared:
             numbers = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
-            raise self.error(f"{{{side}_kv_heads}} does not divide {{{side}_attention_heads}}: give one of {numbers}")
+            raise self.error(f"{name} does not divide {{{side}_attention_heads}}: give one of {numbers}")
 
     def error(self, text: str) -> OptionError:
         """Returns the error of options, which a text names as in `{dropout}`, with their values."""
@@ -224,20 +197,32 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
         """Returns the channels of a head of the encoder."""
         return (self.encoder_qkv_dim or self.encoder_embed_dim) // self.encoder_attention_heads
 
-    def projections(self, layer: int, num_layers: int) -> Projections:
-        """Returns what the self-attention of a layer has, whatever its pattern."""
-        is_local = layer in self.local(num_layers) and self.rotary_local is not None
-        rotary = self.rotary_local if is_local else self.rotary
-        return Projections(self.encoder_kv_heads, not self.no_attention_bias, rotary, self.rotary_factor)
+    @property
+    def family(self) -> Family:
+        """Returns the record that --encoder-family names."""
+        return parse_family(self.encoder_family)
 
-    def local(self, num_layers: int) -> set[int]:
+    @property
+    def num_layers(self) -> int:
+        """Returns the number of layers of the encoder."""
+        return getattr(self, "encoder_layers", 0)
+
+    def local_layers(self) -> set[int]:
         """Returns the numbers of the local layers."""
-        return set() if self.local_layers is None else parse_layers(self.local_layers, num_layers, "local_layers")
+        return self.family.local(self.num_layers)
+
+    def projections(self, layer: int) -> Projections:
+        """Returns what the self-attention of a layer has, whatever its pattern."""
+        family = self.family
+        is_local = family.rotary_local is not None and layer in self.local_layers()
+        rotary = family.rotary_local if is_local else family.rotary
+        return Projections(family.kv_heads, family.attention_bias, rotary, family.rotary_factor)
 
     @property
     def norm_sizes(self) -> dict[str, Any]:
         """Returns which norms the layers and the embedding of the encoder have."""
-        return {"layer_norm_eps": self.layer_norm_eps, "rms_norm": self.rms_norm, "norm_bias": not self.no_norm_bias}
+        family = self.family
+        return {"layer_norm_eps": self.layer_norm_eps, "rms_norm": family.rms_norm, "norm_bias": family.norm_bias}
 
     def attention(self) -> Attention:
         """Returns the entry of `ATTENTIONS` that --encoder-attention names; ValueError for another name."""
@@ -258,7 +243,7 @@ class EncoderConfig(SparseFlags, PoolingFlags, WindowFlags, SegmentFlags, WidthF
             activation=self.activation_fn,
             normalize_before=self.normalizes_before,
             **self.norm_sizes,
-            ffn_bias=not self.no_ffn_bias,
+            ffn_bias=self.family.ffn_bias,
         )
 
 
@@ -273,44 +258,37 @@ class TokenEncoderConfig(EncoderConfig):
     encoder_learned_pos: bool = option(
         False,
         "learn the embeddings of source positions instead of computing sinusoids",
-        excludes="rotary",
-        tolerated=True,
     )
     layernorm_embedding: bool = option(False, "put a layer norm after the sum of the embeddings")
-    token_type: bool = option(False, "add a learned vector to all tokens, as of the first token type of BERT")
     no_scale_embedding: bool = option(False, "do not scale token embeddings by sqrt(width)")
     no_hierarchy: bool = option(False, "build the baseline without hierarchy")
     extend_positions: str = option(
         "random",
         "initialise positions beyond those of the pretrained model at random, as copies of these, or as the last one",
         choices=STRATEGIES,
-        excludes="rotary",
-        tolerated=True,
     )
     extend_positions_from: int | None = option(
         None,
         "draw positions from this one on with --extend-positions random (paper: 512; default: the first new one)",
         least=0,
-        excludes="rotary",
-        tolerated=True,
     )
 
     def check(self) -> None:
         super().check()
-        if self.no_first_norm and not self.layernorm_embedding:
-            raise self.error("{no_first_norm} needs {layernorm_embedding}, whose norm the first layer reads")
+        if not self.family.first_norm and not self.layernorm_embedding:
+            raise self.error("{encoder_family} needs {layernorm_embedding}, whose norm the first layer reads")
 
     def encoder_embedding(self, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
         """Returns the sizes of the embeddings of the source; `flag` gives the model more positions."""
         return EmbeddingSizes(
             positions,
             learned=self.encoder_learned_pos,
-            table=self.rotary is None,
+            table=self.family.rotary is None,
             layer_norm=self.layernorm_embedding,
             **self.norm_sizes,
             scale=1.0 if self.no_scale_embedding else math.sqrt(self.encoder_embed_dim),
             dropout=self.dropout,
             roles=roles,
-            token_type=self.token_type,
+            token_type=self.family.token_type,
             positions_flag=flag,
         )

@@ -15,19 +15,20 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ..kernels import prepare_mask
 from ..modules.attention import Projections
 from ..modules.batch_layout import (
     Arranged,
     BatchLayout,
     arrange_documents,
-    mask_of_keys,
     rolled,
     safe_padding_mask,
 )
 from ..modules.embedding import EmbeddingSizes, Embeds
-from ..modules.layers import EncoderLayer, run_in_parts, run_layer
+from ..modules.layers import EncoderLayer, Masked, run_in_parts, run_layer
 from ..modules.sliding_window import global_tokens
-from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig, parse_layers
+from .config import ATTENTIONS, EncoderConfig, TokenEncoderConfig
+from .families import parse_layers
 
 UNLIMITED = 2**31 - 1  # tokens of a document that an encoder takes at most
 
@@ -61,15 +62,10 @@ class EncoderOut:
     layout: BatchLayout | None = None
 
     @cached_property
-    def token_memory(self) -> tuple[Tensor, Tensor | None]:
-        """Returns the tokens and their mask for a decoder, see `mask_of_keys`; made once for all steps of a search."""
-        return self.tokens, mask_of_keys(self.tokens_padding, self.tokens.dtype)
-
-    @cached_property
-    def span_memory(self) -> tuple[Tensor, Tensor | None]:
-        """Returns the spans and their mask for a decoder."""
-        assert self.spans is not None
-        return self.spans, mask_of_keys(self.spans_padding, self.spans.dtype)
+    def masked(self) -> tuple[Masked, Masked | None]:
+        """Returns the tokens and the spans for a decoder, with their masks; made once for all steps of a search."""
+        tokens = self.tokens, mask_of_keys(self.tokens_padding, self.tokens.dtype)
+        return tokens, None if self.spans is None else (self.spans, mask_of_keys(self.spans_padding, self.spans.dtype))
 
     def select(self, documents: Tensor) -> EncoderOut:
         """Selects the rows of the (D,) documents, without their layout."""
@@ -77,12 +73,20 @@ class EncoderOut:
         return EncoderOut(*(None if x is None else x.index_select(0, documents) for x in tensors))  # type: ignore[arg-type]
 
 
+def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Maps (D, K) padding mask -> (D, 1, 1, K) mask for `kernels.attend`; no row is all padding. None stays None."""
+    return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
+
+
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
     """Returns the states of the tokens alone."""
     padding = layout.padding
-    if padding is not None and layout.slots is not None:  # the output has the places of the input, not the slots
-        padding = layout.slots.index == layout.slots.size
-    return EncoderOut(layout.gather(x), None if padding is None else safe_padding_mask(padding), layout=layout)
+    if layout.slots is not None:  # the output has the places of the input, not the slots
+        x = layout.slots.gather(x)
+        padding = None if padding is None else layout.slots.index == layout.slots.size
+    if padding is not None and layout.empty_rows:
+        padding = safe_padding_mask(padding)
+    return EncoderOut(x, padding, layout=layout)
 
 
 def token_and_span_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
@@ -98,12 +102,12 @@ def build_attentions(config: EncoderConfig, num_layers: int) -> list[nn.Module]:
     """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
     chosen, attention = parse_layers(config.encoder_attention_layers, num_layers), config.attention()
     sizes, other = config.encoder_sizes().attention_sizes, ATTENTIONS[attention.other_layers]
-    local, elsewhere, built = config.local(num_layers), replace(config, segment_window=None), list[Any]()
+    local, elsewhere, built = config.local_layers(), replace(config, segment_window=None), list[Any]()
     for layer in range(num_layers):
-        here = config if config.local_layers is None or layer in local else elsewhere
+        here = config if config.family.local_layers is None or layer in local else elsewhere
         built.append((attention if layer in chosen else other).build(here, sizes, layer))
     for layer, each in enumerate(built):
-        if (projections := config.projections(layer, num_layers)) != Projections():
+        if (projections := config.projections(layer)) != Projections():
             each.configure(projections)
     return built
 
@@ -217,7 +221,7 @@ class DocumentEncoder(Encoder):
         layers: Iterable[nn.Module],
     ) -> None:
         norm = config.encoder_sizes().final_norm()
-        layers = without_first_norm(layers) if config.no_first_norm else layers
+        layers = without_first_norm(layers) if not config.family.first_norm else layers
         super().__init__(vocabulary, table, embedding, layers, norm, config.checkpoint_activations)
         self.config = config
 

@@ -54,7 +54,7 @@ class EncoderWithHeads(nn.Module):
         sizes = config.encoder_sizes()
         table = None if config.untie_weights_roberta else encoder.embed_tokens.weight
         head: MaskedLMHead
-        if config.masked_lm_head == "linear":
+        if config.family.linear_head:
             head = LinearMaskedLMHead(sizes.embed_dim, vocabulary.size, table)
         else:
             head = MaskedLMHead(sizes.embed_dim, vocabulary.size, sizes.activation, table, config.layer_norm_eps)

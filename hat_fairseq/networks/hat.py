@@ -69,7 +69,7 @@ class HatConfig(TokenEncoderConfig):
         if self.encoder_embed_dim != self.decoder_embed_dim:
             text = "{encoder_embed_dim} and {decoder_embed_dim} must be equal: the decoder attends to encoder states "
             raise self.error(f"{text}of its own width")
-        self.check_shared("decoder")
+        self.check_shared("decoder", "{decoder_kv_heads}", self.decoder_kv_heads)
 
     def decoder_sizes(self) -> LayerSizes:
         """Returns the sizes of a decoder layer."""

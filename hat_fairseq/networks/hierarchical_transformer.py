@@ -79,15 +79,18 @@ class HierarchicalTransformerConfig(EncoderConfig):
     )
     encoder_normalize_before: bool = changed(TokenEncoderConfig, "encoder_normalize_before", False)
     plain_embedding: bool = option(False, "put no layer norm after the sum of the embeddings")
-    masked_lm_head: str = changed(RobertaConfig, "masked_lm_head", "roberta")
     untie_weights_roberta: bool = changed(RobertaConfig, "untie_weights_roberta", False)
     init: ClassVar = "bert"
     own_options = ("segment_length",)
 
+    @property
+    def num_layers(self) -> int:
+        return self.layout.count("|") + 1
+
     def check(self) -> None:
         super().check()
-        if self.no_first_norm and (self.plain_embedding or not self.layout.startswith("S")):
-            text = "{no_first_norm} needs a norm of the embedding, without {plain_embedding}, and a first layer S, "
+        if not self.family.first_norm and (self.plain_embedding or not self.layout.startswith("S")):
+            text = "{encoder_family} needs a norm of the embedding, without {plain_embedding}, and a first layer S, "
             raise self.error(f"{text}which reads it")
         if self.global_tokens is not None:
             raise self.error("{global_tokens} has no effect: hierarchical_transformer has none; remove it")
@@ -122,13 +125,13 @@ class HierarchicalTransformerEncoder(HeadedEncoder):
         table = token_table(vocabulary.size, width, vocabulary.pad)
         embedding = EmbeddingSizes(
             config.segment_length,
-            table=config.rotary is None,
+            table=config.family.rotary is None,
             layer_norm=not config.plain_embedding,
             **config.norm_sizes,
             dropout=config.dropout,
             token_type=True,
         )
-        if config.no_first_norm:
+        if not config.family.first_norm:
             assert layers[0].segment_wise is not None
             without_first_norm([layers[0].segment_wise])
         super().__init__(vocabulary, table, embedding, layers, sizes.final_norm(), config.checkpoint_activations)

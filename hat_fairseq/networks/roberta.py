@@ -40,11 +40,6 @@ class RobertaConfig(TokenEncoderConfig):
         "draw initial weights from N(0, 0.02) (bert), or Xavier-uniform with embeddings from N(0, 1) (xavier)",
         choices=("bert", "xavier"),
     )
-    masked_lm_head: str = option(
-        "roberta",
-        "the masked-LM head: dense layer, activation, norm and projection (roberta), or a projection without bias",
-        choices=("roberta", "linear"),
-    )
     untie_weights_roberta: bool = option(False, "do not share the token embeddings with the masked-LM head")
 
     def embedding(self) -> EmbeddingSizes:

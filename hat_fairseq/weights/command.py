@@ -24,6 +24,7 @@ from ..data.outputs import atomic_file, check_output
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from ..data.tokenizer_bpe import CASE, TOKENIZER, TokenizerBpe
 from ..model_folder import BIN, bare_checkpoint
+from ..networks.families import parse_family
 from . import bert, minilm
 from .families import MINILM, RELEASES, Release, check_code, family_of, listing
 from .hugging_face import MASK, read_config, read_weights
@@ -209,7 +210,7 @@ def package_flags(converted: Converted, longest: int | None) -> list[str]:
     """Returns the flags of a `hat_roberta` for documents of so many tokens."""
     flat = converted.starts[0]
     args = parse_flags(flat)
-    if getattr(args, "rotary", None) is None:
+    if parse_family(getattr(args, "encoder_family", "plain")).rotary is None:
         return bert.package_flags(flat, args.max_positions, longest)
     bert.check_longest(args.max_positions, longest)
     return flat if longest is None else [*flat, "--max-positions", str(longest)]

@@ -8,12 +8,14 @@ A reader turns the settings of config.json into ours. What a release may state a
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from ..data.tokenizer_bpe import TokenizerBpe
+from ..networks.families import FAMILIES, text_of, usual_text
 from .rename import Converted, meta_model, nearest_architecture
 from .tables import (
     EMBEDDING,
@@ -210,7 +212,7 @@ def segment_flags(settings: Settings) -> list[str]:
 
 
 # Settings of `hat_roberta` that the other network does not have, or has otherwise.
-OF_FLAT = {"encoder_layers", "max_positions", "layernorm_embedding", "no_scale_embedding", "token_type"}
+OF_FLAT = {"encoder_layers", "max_positions", "layernorm_embedding", "no_scale_embedding"}
 OF_FLAT |= {"encoder_attention", "encoder_attention_layers", "attention_window"}
 
 
@@ -290,9 +292,9 @@ def whole(config: Settings, key: str, default: int) -> int:
     return value
 
 
-def positions(base: float, factor: float) -> Settings:
-    """Returns settings of rotary positions."""
-    return {"rotary": base} | ({} if factor == 1 else {"rotary_factor": factor})
+def family(name: str, layers: int, **parts: Any) -> Settings:
+    """Returns the setting of a family with parts of its own."""
+    return {"encoder_family": usual_text(text_of(replace(FAMILIES[name], **parts), [name]), layers)}
 
 
 def activation(config: Settings, key: str, known: Mapping[str, str]) -> str:
@@ -313,19 +315,21 @@ def ranges(layers: Iterable[int]) -> str:
     return ",".join("-".join(map(str, part)) for part in parts)
 
 
-def local(config: Settings, kinds: list[str], window: int, bases: Mapping[str, tuple[float, float]]) -> Settings:
-    """Returns the settings of layers with windows and of those without."""
+def local(
+    name: str, config: Settings, kinds: list[str], window: int, bases: Mapping[str, tuple[float, float]], **parts: Any
+) -> Settings:
+    """Returns the settings of layers with windows and of those without; `name`, `parts`: of the family."""
     full, near = "full_attention", "sliding_attention"
     if not isinstance(kinds, list) or len(kinds) != config["num_hidden_layers"] or not {*kinds} <= {full, near}:
         raise ValueError(f"layer_types: give {full} or {near} for each of {config['num_hidden_layers']} layers")
     if bases[full][1] != 1 or bases[near][1] != 1:
         raise ValueError("rotary positions with a factor cannot be converted where layers have windows")
     layers = ranges(number for number, kind in enumerate(kinds) if kind == near)
-    settings: Settings = {"rotary": bases[full][0]}
+    of_family = partial(family, name, len(kinds), **parts, rotary=bases[full][0])
     if not layers:
-        return settings | {"encoder_attention": "full"}
-    settings |= {"encoder_attention": "window", "attention_window": window, "encoder_attention_layers": layers}
-    return settings | {"rotary_local": bases[near][0], "local_layers": layers}
+        return {"encoder_attention": "full"} | of_family(rotary_local=None, local_layers=None)
+    settings = {"encoder_attention": "window", "attention_window": window, "encoder_attention_layers": layers}
+    return settings | of_family(rotary_local=bases[near][0], local_layers=layers)
 
 
 def modernbert(config: Settings) -> Settings:
@@ -340,30 +344,28 @@ def modernbert(config: Settings) -> Settings:
         "activation_fn": activation(config, "hidden_activation", {"gelu": "geglu", "silu": "swiglu"}),
         "encoder_normalize_before": True,
         "layernorm_embedding": True,
-        "no_norm_bias": True,
-        "no_attention_bias": True,
-        "no_ffn_bias": True,
-        "no_first_norm": True,
-        **local(config, kinds, whole(config, "local_attention", 128) // 2, bases),
+        **local("modernbert", config, kinds, whole(config, "local_attention", 128) // 2, bases),
     }
 
 
 def eurobert(config: Settings) -> Settings:
     """Reads EuroBERT's settings."""
-    heads = config["num_attention_heads"]
-    shared = whole(config, "num_key_value_heads", heads)
+    base, factor = rope(config, 10000.0)
     return sizes_of(config, "rms_norm_eps") | {
         "activation_fn": activation(config, "hidden_act", {"silu": "swiglu"}),
         "encoder_normalize_before": True,
         "layernorm_embedding": False,
-        "rms_norm": True,
-        "no_attention_bias": True,
-        "no_ffn_bias": True,
-        "masked_lm_head": "linear",
         "untie_weights_roberta": True,
-        **({} if shared == heads else {"encoder_kv_heads": shared}),
-        **positions(*rope(config, 10000.0)),
+        **family(
+            "eurobert", config["num_hidden_layers"], rotary=base, rotary_factor=factor, kv_heads=shared_heads(config)
+        ),
     }
+
+
+def shared_heads(config: Settings) -> int | None:
+    """Returns the number of heads of keys; None if it is that of heads of queries."""
+    heads = config["num_attention_heads"]
+    return None if (shared := whole(config, "num_key_value_heads", heads)) == heads else shared
 
 
 def ultrabert(config: Settings) -> Settings:
@@ -386,32 +388,32 @@ def ultrabert(config: Settings) -> Settings:
     config = {name: value for name, value in config.items() if name != "rope_theta"}
     each = {kind: rope(config, base, kind) for kind, base in default.items()}
     settings = eurobert(config | {"rope_parameters": None})
-    return {name: value for name, value in settings.items() if name != "rotary"} | local(config, kinds, window, each)
+    return settings | local("eurobert", config, kinds, window, each, kv_heads=shared_heads(config))
 
 
-def post_norm(config: Settings, activations: Mapping[str, str], base: float) -> Settings:
-    """Reads the settings of a post-norm encoder with a token type."""
+def post_norm(name: str, config: Settings, activations: Mapping[str, str]) -> Settings:
+    """Reads the settings of a post-norm encoder with a token type; `name`: of its family."""
+    base, factor = rope(config, FAMILIES[name].rotary or 10000.0)
     return sizes_of(config) | {
         "activation_fn": activation(config, "hidden_act", activations),
         "layernorm_embedding": True,
-        "token_type": True,
-        **positions(*rope(config, base)),
+        **family(name, config["num_hidden_layers"], rotary=base, rotary_factor=factor),
     }
 
 
 def nomic(config: Settings) -> Settings:
     """Reads nomic-bert's settings."""
-    return post_norm(config, {"silu": "swiglu"}, 1000.0) | {"no_attention_bias": True, "no_ffn_bias": True}
+    return post_norm("nomic_bert", config, {"silu": "swiglu"})
 
 
 def gte(config: Settings) -> Settings:
     """Reads GTE's settings."""
-    return post_norm(config, {"gelu": "geglu", "silu": "swiglu"}, 160000.0)
+    return post_norm("gte", config, {"gelu": "geglu", "silu": "swiglu"})
 
 
 def jina_v3(config: Settings) -> Settings:
     """Reads those of Jina v3."""
-    return post_norm(config, {"gelu": "gelu"}, 20000.0)
+    return post_norm("jina_v3", config, {"gelu": "gelu"})
 
 
 def names_of_nomic(record: Mapping[str, Any]) -> Settings:

@@ -178,7 +178,7 @@ def test_each_layer_draws_its_own_random_blocks(flags: str) -> None:
 @pytest.mark.parametrize("positions", ["block", "sequence"])
 def test_representatives_and_a_roll_leave_rotary_positions_in_place(positions: str) -> None:
     """Tokens in other slots than their numbers keep their positions, unless representatives have some of their own."""
-    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --rotary 10000"
+    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --encoder-family plain:rotary=10000"
     model = build("ernie_sparse_base", f"{flags} --representative-positions {positions}", Vocabulary(mask=True)).eval()
     source, seen = documents([53, 18]), []
     attention = model.core.layers[0].self_attn
@@ -195,7 +195,7 @@ def test_representatives_and_a_roll_leave_rotary_positions_in_place(positions: s
 
 def test_rotary_positions_do_not_turn_representatives() -> None:
     """With the projections of the sparse attention, which turn queries and keys of tokens."""
-    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --rotary 10000"
+    flags = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 140 --encoder-family plain:rotary=10000"
     model = build("ernie_sparse_base", flags, Vocabulary(mask=True)).eval()
     layer, layout = model.core.layers[0], model.core.arrange(documents([53, 18])).layout
     x = torch.randn(2, layout.slots.size, 24)

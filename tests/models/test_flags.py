@@ -61,6 +61,7 @@ def test_the_longest_document_is_max_positions_or_that_of_the_task() -> None:
 BART = f"hat_bart_base {TINY}"
 ATTENTION = f"{BART} --encoder-attention"
 ROBERTA = f"hat_roberta_base {TINY_ENCODER}"
+FAMILY = f"{BART} --encoder-family"
 ERNIE = f"ernie_sparse_base {TINY_ENCODER} --sparse-block 4 --sparse-random 1 --max-positions 140"
 REFUSED = [
     (f"{BART} --decoder-embed-dim 48", "--encoder-embed-dim 24 and --decoder-embed-dim 48 must be equal"),
@@ -92,19 +93,29 @@ REFUSED = [
     (f"{ERNIE} --no-hierarchy --document-pooling max", "--document-pooling max has no effect with --no-hierarchy"),
     (f"{ERNIE} --attention-dropout nan", "--attention-dropout must be a number, not nan"),
     (f"hierarchical_transformer {SMALL_HIERARCHICAL}S|X", "unknown layer 'X'"),
-    (f"{BART} --rotary-local 100", "--rotary-local 100.0 has no effect without --rotary: "),
-    (f"{BART} --rotary 100 --rotary-local 100", "--rotary-local 100.0 has no effect without --local-layers"),
-    (f"{BART} --rotary 100 --local-layers 1", "--local-layers 1 has no effect without --rotary-local or --segment-w"),
-    (f"{BART} --rotary 100 --rotary-local 100 --local-layers 2", "--local-layers 2: the encoder has layers 0 to 1"),
-    (f"{BART} --rotary 100 --encoder-attention-heads 8", "a head has 3: give fewer heads"),
-    (f"{BART} --rotary 0", "--rotary must be at least 1, not 0.0"),
-    (f"{BART} --encoder-kv-heads 3", "--encoder-kv-heads 3 .*heads 4: give one of 1, 2, 4$"),
-    (f"{BART} --rms-norm --no-norm-bias", "--no-norm-bias has no effect with --rms-norm"),
-    (f"{BART} --no-first-norm", "--no-first-norm needs --encoder-normalize-before"),
-    (f"hat_eurobert_210m {TINY_ENCODER} --no-first-norm", "--no-first-norm needs --layernorm-embedding"),
+    (f"{FAMILY} bert", "--encoder-family must be one of plain, modernbert, .*; it is 'bert'"),
+    (f"{FAMILY} gte:rope=100", "as in gte:rotary=80000: rotary, rotary_factor, .*; it is 'gte:rope=100'"),
+    (f"{FAMILY} gte:rotary=0", "--encoder-family: rotary must be at least 1, not 0.0"),
+    (f"{FAMILY} gte:rotary", "--encoder-family: rotary must be a number, not ''"),
+    (f"{FAMILY} gte:kv_heads=1.5", "--encoder-family: kv_heads must be a whole number, not '1.5'"),
+    (f"{FAMILY} gte:rms_norm=1", "--encoder-family: rms_norm must be true or false, not '1'"),
+    (f"{FAMILY} plain:rotary_local=9:local_layers=1", "rotary_local=9.0 has no effect without rotary"),
+    (f"{FAMILY} plain:rotary_factor=2", "rotary_factor=2.0 has no effect without rotary"),
+    (f"{FAMILY} plain:rotary=9:rotary_local=9", "rotary_local=9.0 has no effect without local_layers"),
+    (f"{FAMILY} plain:rotary=9:local_layers=1", "local_layers has no effect without rotary_local or --segment-window"),
+    (f"{FAMILY} gte:rotary_local=9:local_layers=2", "--encoder-family local_layers=2: the encoder has layers 0 to 1"),
+    (f"{FAMILY} gte:rotary_local=9:local_layers=but-every-0", "local_layers=but-every-0: write layers as 0,6-8"),
+    (f"{FAMILY} plain:rotary=100 --encoder-attention-heads 8", "a head has 3: give fewer heads"),
+    (f"{FAMILY} plain:kv_heads=3", "plain:kv_heads=3: kv_heads does not divide .*heads 4: give one of 1, 2, 4$"),
+    (f"{FAMILY} plain:rms_norm=true:norm_bias=false", "norm_bias=False has no effect with rms_norm"),
+    (f"{FAMILY} plain:first_norm=false", "first_norm=false needs --encoder-normalize-before"),
     (
-        f"hierarchical_transformer {SMALL_HIERARCHICAL}D|S --encoder-normalize-before --no-first-norm",
-        "--no-first-norm needs a norm of the embedding",
+        f"hat_eurobert_210m {TINY_ENCODER} --encoder-family eurobert:first_norm=false",
+        "first_norm=false needs --layernorm-embedding",
+    ),
+    (
+        f"hierarchical_transformer {SMALL_HIERARCHICAL}D|S --encoder-normalize-before --encoder-family modernbert",
+        "--encoder-family modernbert needs a norm of the embedding",
     ),
     (f"{BART} --segment-window 2", "--segment-window 2 has no effect with --encoder-attention full: remove it"),
     (

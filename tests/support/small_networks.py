@@ -55,33 +55,38 @@ NETWORKS = {
     "hierarchical_transformer_positions_none": ("hierarchical_transformer", f"{SEGMENTS} none", [23, 17], "all"),
 }
 # The parts of today's encoders: rotary positions of two bases, gated units, RMS norms, shared keys, no biases.
-ROTARY = "--rotary 10000 --encoder-kv-heads 2"
-LOCAL = "--rotary-local 100 --local-layers 1"
-PRE_NORM = "--encoder-normalize-before --no-first-norm --no-norm-bias --no-attention-bias --no-ffn-bias"
+ROTARY = "--encoder-family plain:rotary=10000:kv_heads=2"
+WITHOUT = "first_norm=false:norm_bias=false:attention_bias=false:ffn_bias=false"
+PRE_NORM = f"{ROTARY}:rotary_local=100:local_layers=1:{WITHOUT} --encoder-normalize-before --activation-fn geglu"
 NETWORKS |= {
     "modernbert": (
         "hat_modernbert_base",
-        f"{TINY_ENCODER} --encoder-attention-layers 1 --local-layers 1 --attention-window 4 --max-positions 64",
+        f"{TINY_ENCODER} --encoder-attention-layers 1 --attention-window 4 --max-positions 64",
         [33, 18],
         "masked",
     ),
-    "eurobert": ("hat_eurobert_210m", f"{TINY_ENCODER} --encoder-kv-heads 2{PLAIN}", [17, 13, 5, 2], "masked"),
+    "eurobert": (
+        "hat_eurobert_210m",
+        f"{TINY_ENCODER} --encoder-family eurobert:kv_heads=2{PLAIN}",
+        [17, 13, 5, 2],
+        "masked",
+    ),
     "modern_bart": (
         "hat_bart_base",
-        f"{TINY} {ROTARY} {LOCAL} {PRE_NORM} --activation-fn geglu",
+        f"{TINY} {PRE_NORM}",
         [17, 9, 2],
         "targets",
     ),
     "modern_poolingformer": (
         "poolingformer_base",
-        f"{TINY_ENCODER}{POOLING} --max-positions 40 {ROTARY} --activation-fn swiglu --rms-norm",
+        f"{TINY_ENCODER}{POOLING} --max-positions 40 {ROTARY}:rms_norm=true --activation-fn swiglu",
         [33, 18],
         "next",
     ),
     "modern_ernie_sparse": ("ernie_sparse_base", f"{SPARSE} {ROTARY} --activation-fn geglu", [53, 18], "next"),
     "modern_hierarchical_transformer": (
         "hierarchical_transformer",
-        f"{SEGMENTS} add {ROTARY} {LOCAL} {PRE_NORM} --activation-fn geglu --segment-window 2",
+        f"{SEGMENTS} add {PRE_NORM} --segment-window 2",
         [23, 17],
         "all",
     ),
