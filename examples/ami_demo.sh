@@ -32,8 +32,8 @@ quietly python "$(dirname "$0")/baselines.py" "$data/text/test.jsonl" "$data/tex
 echo "baselines: $results/lead.jsonl, $results/constant.jsonl"
 
 step "summaries 5/6: scores and one meeting"
-hat score rouge --against-others --references "$data/text/test.jsonl" \
-  --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
+hat score rouge "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl" \
+  --against-others --references "$data/text/test.jsonl"
 hat show --documents "$data/text/test.jsonl" --hypotheses "$results/hat.jsonl"
 # The words are about the whole training, and not about a shorter one.
 [ $# -gt 0 ] || cat <<'END'

@@ -33,7 +33,7 @@ echo "predictions: $results/trained.jsonl"
 
 step "questions 4/5: scores, beside rules without training"
 mv "$results/test.jsonl" "$results/trained.jsonl"
-hat score evidence --references "$data/text/test.jsonl" --hypotheses "$results/trained.jsonl" \
+hat score evidence "$results/trained.jsonl" --references "$data/text/test.jsonl" \
   --baselines random bm25 \
   --valid "$data/text/valid.jsonl" --train "$data/text/train.jsonl"
 
