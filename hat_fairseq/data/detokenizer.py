@@ -11,7 +11,7 @@ from typing import NamedTuple
 import regex
 
 from hat_fairseq.data.language import has_spaces
-from hat_fairseq.data.moses import AS_MOSES, ELISION, SUFFIX
+from hat_fairseq.data.moses import AS_MOSES, ELISION
 
 Sides = tuple[bool, bool]  # whether a word is written together with the one before, and with the one after
 
@@ -25,22 +25,13 @@ _EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]")
 _CURRENCY = regex.compile(r"\p{Sc}")
 _APOSTROPHES = "'’"
 
-_SPACE_BEFORE_PERCENT = frozenset({"cs", "de", "fi", "fr", "ru", "sv"})
-_PERCENT_FIRST = frozenset({"eu", "tr"})  # %50
+_SPACE_BEFORE_PERCENT = frozenset({"cs", "de", "fr"})
 _FRENCH_SPACE = frozenset(":;!?»")
-_SAME_MARK_OPENS = frozenset({"fi", "sv"})  # ”so”, »so»
-_CLOSES_WITH_HIGH_MARK = frozenset(
-    {"bg", "cs", "de", "et", "hr", "is", "ka", "lt", "lv", "mk", "ru", "sk", "sl", "sr", "uk"}
-)  # „so“
-_LOW_MARK_OPENS = frozenset({"cs", "sk"})  # “ opens nothing
-_GUILLEMETS_INWARDS = frozenset({"cs", "da", "de", "hr", "hu", "pl", "sk", "sl", "sr"})  # »so«
+_CLOSES_WITH_HIGH_MARK = _GUILLEMETS_INWARDS = frozenset({"cs", "de"})  # „so“, »so«
 _SHORT_FORMS = frozenset(["s", "t", "d", "m", "re", "ve", "ll", "S", "T", "n", "ne", "nem", "nen", "ner"])
 _SHORTENED = regex.compile(r"\d0s|til|em|cause|n|nuff|round", regex.IGNORECASE)
-_DUTCH = frozenset({"af", "fy", "nl"})
-_SHORTENED_DUTCH = frozenset({"k", "m", "n", "r", "s", "t"})  # 's morgens
 _ELIDED = regex.compile(r"[\p{L}\p{M}]['’]$")
-_CUT_SHORT = frozenset({"po", "mo"})  # Italian un po'
-_YEARS = regex.compile(r"\d\d\d?")  # gli anni '80
+_YEARS = regex.compile(r"\d\d\d?")  # los años '80
 _CITATION = regex.compile(r"\d+ \]")  # of a source, [1]
 _PREFIX = regex.compile(r"[A-Z]|[dlo]|Mc")
 _STRAIGHT = {'"': "“„«", "'": "‘‚"}  # what else each of them may close
@@ -97,12 +88,8 @@ def _apostrophe(place: _Place, paired: bool) -> Sides | None:
         if _SHORTENED.fullmatch(after):
             return False, True
         return (True, False) if word == "’" or (before[-1:].isalpha() and not paired) else None
-    if language in _SAME_MARK_OPENS and word == "’":
-        return None
-    if (_YEARS.fullmatch(after) and not paired) or (language in _DUTCH and after in _SHORTENED_DUTCH):
+    if _YEARS.fullmatch(after) and not paired:
         return False, True
-    if language == "it" and before.lower() in _CUT_SHORT:
-        return True, False
     ends = before and (word == "’" or (before[-1:].isalpha() and not paired))
     return (True, False) if ends else None
 
@@ -110,7 +97,7 @@ def _apostrophe(place: _Place, paired: bool) -> Sides | None:
 def _quotation(place: _Place, opened: list[str], later: Counter[str]) -> Sides | None:
     """How a quotation mark is written; None for other words, and for marks that `_mark` knows."""
     before, word, after, _, language = place
-    if word in "\"'“‘" or (word in "”’»" and language in _SAME_MARK_OPENS):
+    if word in "\"'“‘":
         closes = _closes(place, opened, later[word])
     elif word in "«»":
         closes = _guillemet_closes(place, opened, later)
@@ -130,7 +117,7 @@ def _closes(place: _Place, opened: list[str], later: int) -> bool:
             return True
         if language not in _CLOSES_WITH_HIGH_MARK:
             return False
-        if language in _LOW_MARK_OPENS:
+        if language == "cs":  # “ opens nothing
             return bool(before)
     elif word in opened or any(mark in opened for mark in _STRAIGHT.get(word, "")):
         return True
@@ -160,7 +147,7 @@ def _part_of_word(place: _Place) -> Sides | None:
     before, word, after, _, language = place
     if language in ELISION and _ELIDED.search(word):
         return False, True
-    if (language == "en" or language in SUFFIX) and word[0] in _APOSTROPHES and word[1:2].isalpha():
+    if language == "en" and word[0] in _APOSTROPHES and word[1:2].isalpha():
         return True, False
     if word[0] == "-" and word[1:2].isalpha() and before in ("'", '"', ")", "]", "”", "“", "’", "‘", "»"):
         return True, False
@@ -184,8 +171,6 @@ def _mark(place: _Place) -> Sides:
         return not celsius, celsius
     if word == "[" and _CITATION.fullmatch(f"{after} {following}") and _ends(before):
         return True, True
-    if word == "%" and language in _PERCENT_FIRST and after[:1].isdigit():
-        return False, True
     if word == "%":
         return language not in _SPACE_BEFORE_PERCENT, False
     if word in "$£" or (_CURRENCY.fullmatch(word) and language not in ("cs", "de")):

@@ -1,12 +1,12 @@
 """Moses as a word tokenizer that does not cut inside a word.
 
 Moses separates every character that is not in its own list of letters and digits. The list lacks most combining marks,
-the letters that Unicode has added since, and the punctuation that some languages write inside words. Such cuts tear a
-word (`zv ' yazok`), and detokenization cannot tell them from others. So they are undone here: a cut stays where one of
-both characters does not belong to the word by Unicode's properties and by what the language writes inside words.
+and the letters that Unicode has added since. Such cuts tear a word, and detokenization cannot tell them from others. So
+they are undone here: a cut stays where one of both characters does not belong to the word by Unicode's properties.
 
 English, German, Czech and Chinese keep every cut but those at combining marks, joiners and the letters that Moses does
-not know, so models that were trained earlier read the same tokens.
+not know, so models that were trained earlier read the same tokens. In French and Spanish apostrophes between letters
+stay in their words, too.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,10 +14,8 @@ from typing import Any
 
 import regex
 
-# Apostrophes between letters: these languages write what stands before it as a word of its own (`l' eau`) ...
-ELISION = frozenset({"ca", "fr", "ga", "it", "lij", "oc", "pms", "scn", "vec"})
-SUFFIX = frozenset({"az", "crh", "tr"})  # ... and these what begins with it (`Ankara 'nın`); others neither
-COLON = frozenset({"fi", "smn", "sms", "se", "sv"})  # before an ending: `EU:n`, `kl:n`
+LANGUAGES = ("cs", "de", "en", "es", "fr", "zh")
+ELISION = frozenset({"fr"})  # what stands before an apostrophe is a word of its own: `l' eau`
 AS_MOSES = frozenset({"cs", "de", "en", "zh"})  # the cuts at their punctuation stay
 
 _LETTER = "a"  # for those that Moses does not know
@@ -34,17 +32,7 @@ def _between(before: str, mark: str, after: str) -> str:
 
 # Before combining marks and the like, and on both sides of what is invisible: these belong to what is beside them.
 _IN_CHARACTERS = rf"(?=[\p{{M}}\p{{Emoji_Modifier}}])|(?={_INVISIBLE})|(?<={_INVISIBLE})"
-_IN_WORDS = "|".join(
-    (
-        _IN_CHARACTERS,
-        rf"(?<=[{_WORD}_])(?=[{_WORD}_])",
-        _between(r"[\p{L}\p{M}]", "[·\u0387\u2027]", r"\p{L}"),  # Catalan l·l
-        _between(r"\p{Nd}", "[\u066b\u066c]", r"\p{Nd}"),  # Arabic decimal and thousands separators
-        r"(?<=\p{Hebrew})(?=[\u05f3\u05f4])|(?<=[\u05f3\u05f4])(?=\p{Hebrew})",  # geresh and gershayim
-        _between(r"\p{Hebrew}", '"', r"\p{Hebrew}"),
-        r"(?<=\p{Armenian})(?=[\u055b-\u055f])|(?<=[\u055b-\u055f])(?=\p{Armenian})",  # Armenian stress and questions
-    )
-)
+_IN_WORDS = rf"{_IN_CHARACTERS}|(?<=[{_WORD}_])(?=[{_WORD}_])"
 _APOSTROPHE = "['’]"
 
 
@@ -97,15 +85,8 @@ def _inside(language: str) -> str:
     if language in AS_MOSES:
         return _IN_CHARACTERS
     if language in ELISION:
-        apostrophe = rf"(?<=[\p{{L}}\p{{M}}])(?={_APOSTROPHE}[{_WORD}«“„\"(])"
-    elif language in SUFFIX:
-        apostrophe = rf"(?<={_WORD}{_APOSTROPHE})(?=\p{{L}})"
-    else:
-        apostrophe = _between(_WORD, _APOSTROPHE, r"\p{L}")
-    patterns = [_IN_WORDS, apostrophe]
-    if language in COLON:
-        patterns.append(_between(_WORD, ":", r"\p{Ll}"))
-    return "|".join(patterns)
+        return rf"{_IN_WORDS}|(?<=[\p{{L}}\p{{M}}])(?={_APOSTROPHE}[{_WORD}«“„\"(])"
+    return "|".join([_IN_WORDS, _between(_WORD, _APOSTROPHE, r"\p{L}")])
 
 
 def _without_cuts(text: str, lengths: Iterable[int], inside: regex.Pattern[str]) -> str:

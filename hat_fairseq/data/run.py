@@ -30,7 +30,7 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
-from hat_fairseq.data.word_tokenizer import leaves_as_it_is, word_tokenizer_of
+from hat_fairseq.data.word_tokenizer import word_tokenizer_of
 from hat_fairseq.workers import progress
 
 MAX_WITHOUT_SYMBOL = 0.25  # of the letters of the training texts, from which a warning is given
@@ -62,12 +62,8 @@ class Run:
         """Runs all stages; returns the figures of each split."""
         check_splits(self.reader.splits)
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
-        for side in ("source", "target"):  # a missing package is reported before the long stages start
+        for side in ("source", "target"):  # a missing package, or a language, is reported before the long stages start
             word_tokenizer_of(self.options, side)
-            name, language = (getattr(self.options, f"{side}_{what}") for what in ("tokenizer", "language"))
-            if leaves_as_it_is(name, language):
-                words = f"--{side}-tokenizer {name} leaves text of the language {language} as it is"
-                print(f"{words}: its words have no spaces between them", file=sys.stderr)
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)

@@ -17,8 +17,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.detokenizer import detokenize
-from hat_fairseq.data.language import base_language, has_space_after_sentence, has_spaces
-from hat_fairseq.data.moses import moses
+from hat_fairseq.data.language import base_language
+from hat_fairseq.data.moses import LANGUAGES, moses
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.text import ESCAPED_TOKEN
 
@@ -38,14 +38,6 @@ class WordTokenizer(NamedTuple):
 AS_IT_IS = WordTokenizer(str, str)
 
 
-def leaves_as_it_is(name: str, language: str) -> bool:
-    """Tells whether a word tokenizer leaves text of a language as it is, as Moses does with Thai, Tibetan and the like.
-
-    These have spaces between sentences only, and Moses does not know their words.
-    """
-    return name == "moses" and not has_spaces(language) and has_space_after_sentence(language)
-
-
 def word_tokenizer_of(settings: Settings, side: str) -> WordTokenizer:
     """Returns the word tokenizer of the `source` or the `target`; ValueError if its package is missing."""
     name = getattr(settings, f"{side}_tokenizer")
@@ -57,10 +49,15 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
     """Returns one of `options.WORD_TOKENIZERS` for a language (ISO 639), made once a process.
 
     Raises:
-        ValueError: its package is missing.
+        ValueError: its package is missing, or Moses for another language than `moses.LANGUAGES`.
     """
     if name == "none":
         return AS_IT_IS
+    if name == "moses" and language not in LANGUAGES:
+        raise ValueError(
+            f"the word tokenizer moses knows {', '.join(LANGUAGES)}, not {language}: take none, with which texts come "
+            "back as they were written"
+        )
     try:
         separate, join = _moses(language) if name == "moses" else _jieba()
     except ImportError as error:
@@ -79,8 +76,6 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
 
 
 def _moses(language: str) -> WordTokenizer:
-    if leaves_as_it_is("moses", language):
-        return AS_IT_IS
     return WordTokenizer(moses(language), lambda text: detokenize(text.split(), language))
 
 

@@ -81,14 +81,3 @@ def test_the_figures_do_not_depend_on_workers_or_blocks(
         preprocess(tmp_path, f"{size}-{workers}", *flags, targets=targets)
         printed.append(table_rows(capsys.readouterr().out))
     assert printed[0] and printed[0] == printed[1] == printed[2]
-
-
-def test_text_that_moses_leaves_as_it_is_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    targets = [["ฉันชอบ(มาก)อ่าน หนังสือ", 'เขาพูดว่า "ไป" แล้ว'], ["ราคา 5 % เท่านั้น"]]
-    preprocess(tmp_path, "th", "--target-language", "th", "--target-tokenizer", "moses", targets=targets)
-    captured = capsys.readouterr()
-    assert table_rows(captured.out)[CHANGED][-1] == "0 of 3"
-    message = (
-        "--target-tokenizer moses leaves text of the language th as it is: its words have no spaces between them\n"
-    )
-    assert captured.err.count(message) == 1
