@@ -27,7 +27,7 @@ from harness import Facts, Job, Setting, dtype, run, where
 from peers import PAD, model_of, parameters_of
 from torch import Tensor, nn
 
-from hat_fairseq.modules.attention import HeadProjections
+from hat_fairseq.modules.attention import AttentionSizes, HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.networks.config import ATTENTIONS, Attention
 
@@ -129,7 +129,7 @@ def own_model(name: str, args: Namespace) -> nn.Module:
     elif name == HIERARCHICAL:
         flags |= {"layout": args.layout, "segment_length": args.segment}
         flags["max_segments"] = -(-args.positions // args.segment)
-    ATTENTIONS["lsg"] = Attention((), lambda _, sizes, layer: LocalAttention(*sizes))
+    ATTENTIONS["lsg"] = Attention((), lambda _, sizes, layer: LocalAttention(sizes))
     sizes = {"width": args.width, "heads": args.heads, "layers": args.layers, "vocabulary": args.vocabulary}
     model = model_of(arch, **sizes, dropout=0.0, attention_dropout=0.0, max_positions=args.positions, **flags)
     model.encoder.lm_head = None  # the others have none
@@ -142,8 +142,8 @@ class LocalAttention(HeadProjections):
     It is in the one file of LSG's package that needs torch only.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
-        super().__init__(embed_dim, num_heads, dropout)
+    def __init__(self, sizes: AttentionSizes) -> None:
+        super().__init__(sizes)
         package = importlib.util.find_spec("lsg_converter")
         if package is None or package.origin is None:
             raise SystemExit("LSG is missing: pip install --no-deps lsg-converter, or choose other --contenders")

@@ -14,7 +14,6 @@ import importlib
 import importlib.util
 import logging
 import os
-import re
 import shutil
 import signal
 import sys
@@ -124,10 +123,6 @@ class Parser(argparse.ArgumentParser):
         self.words = list(args or ())
         return super().parse_known_args(args, namespace)
 
-    def format_help(self) -> str:
-        """Returns the help, without the sign of a value that only the former meaning of a switch has."""
-        return super().format_help().replace("--json []", "--json").replace("--json ]", "--json]")
-
     def error(self, message: str) -> NoReturn:
         """Prints the error in one line, for the innermost sub-command that was called; ends the process."""
         if (called := called_parser(self, self.words)) is not self:
@@ -173,18 +168,6 @@ def build_parser(verb: str | None, words: Sequence[str] = ()) -> argparse.Argume
             subparser.set_defaults(run=module.main, passes_flags_on=getattr(module, "PASSES_FLAGS_ON", False))
             subparser.set_defaults(writes_stdout=getattr(module, "WRITES_STDOUT", False))
     return parser
-
-
-def repeated(words: Sequence[str]) -> list[str]:
-    """Returns words with `--columns` before each of its pairs, of which it took several: `--columns a=b c=d`."""
-    result, is_inside = list[str](), False
-    for word in words:
-        if is_inside and result[-1] != "--columns":
-            is_inside = re.fullmatch(r"\w*=\S.*", word) is not None
-            result += ["--columns"] * is_inside
-        result.append(word)
-        is_inside = is_inside or word == "--columns"
-    return result
 
 
 def refuse_dash(args: argparse.Namespace, closed: Sequence[str] = ()) -> None:
@@ -280,7 +263,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     closed = replace_closed_streams()
     logging.basicConfig(format="%(message)s")  # before packages that a verb may import choose another format
     try:
-        arguments = repeated(arguments)
         verb = arguments[0] if arguments and arguments[0] in VERBS else None
         parser = build_parser(verb, arguments[1:])
         if not arguments:

@@ -9,21 +9,6 @@ _CHOICES = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$")  # argpa
 _FLAGS = ("the following arguments are required", "unrecognized arguments")
 
 
-#: Verbs and flags that have left, with what replaces them.
-FORMER = {
-    "classify": "hat predict",
-    "summarize": "hat generate",
-    "package": "hat export",
-    "curves": "hat train --tensorboard-logdir DIR",
-    "selftest": "hat doctor --run",
-    "validate": 'fairseq-validate DATA --user-dir "$(hat user-dir)"',
-}
-FORMER_FLAGS = {
-    "hat embed": {"--raw": "use `load(MODEL).embed(documents, raw=True)` in Python"},
-    "hat doctor": {"--data": "use `hat doctor DIR`"},
-}
-
-
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Returns `; did you mean X?` with the name that is most similar, or nothing."""
     close = difflib.get_close_matches(name, list(names), n=1)
@@ -41,21 +26,10 @@ def did_you_mean_some(name: str, names: Iterable[str], otherwise: str) -> str:
 def with_suggestion(message: str, parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """Returns an error of argparse with the choice or the flag that may have been meant by the words it parsed."""
     if match := _CHOICES.search(message):
-        if match[1] in FORMER and "'train'" in match[2]:
-            return f"`hat {match[1]}` was removed: use `{FORMER[match[1]]}`"
         return message + did_you_mean(match[1], [name.strip("'") for name in match[2].split(", ")])
     if not message.startswith(_FLAGS):
         return message
-    return removed_flag(words, parser) or message + unknown_flag(words, parser)
-
-
-def removed_flag(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
-    """Returns what replaces the first one among `words` that is a flag of an earlier version, or nothing."""
-    for prog, removed in FORMER_FLAGS.items():
-        for flag in (word.partition("=")[0] for word in words if parser.prog.startswith(prog)):
-            if flag in removed:
-                return f"{flag} was removed: {removed[flag]}"
-    return ""
+    return message + unknown_flag(words, parser)
 
 
 def unknown_flag(words: Sequence[str], parser: argparse.ArgumentParser) -> str:

@@ -48,8 +48,8 @@ def score_of(recipe: str, seed: int, precision: str) -> float:
         checkpoint = folder / ("checkpoint_last.pt" if VERBS[recipe] == "generate" else "checkpoint_best.pt")
         words = ["--model", str(checkpoint), "--out", str(out), "--overwrite", "--score=null"]
         run_recipe(VERBS[recipe], recipe, words, folder / "test.log")
-        command = [sys.executable, "-m", "hat_fairseq.cli", "score", METRICS[recipe], "--json", report]
-        command += ["--references", preprocessed(recipe) / "text/test.jsonl", "--hypotheses", out]
+        command = [sys.executable, "-m", "hat_fairseq.cli", "score", METRICS[recipe], out]
+        command += ["--references", preprocessed(recipe) / "text/test.jsonl", "--out", report]
         subprocess.run(list(map(str, command)), check=True)
     record = json.loads(report.read_text(encoding="utf-8"))
     fields: dict[str, Any] = record[str(out)]

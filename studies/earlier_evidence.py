@@ -79,9 +79,9 @@ class EvidenceHead(nn.Module):
         self.layers = nn.ModuleList(
             EncoderLayer(
                 layer_sizes,
-                SegmentAttention(dim, sizes.attention_heads, 0.0, sizes.neighbours)
+                SegmentAttention(layer_sizes.attention_sizes, sizes.neighbours)
                 if letter == "N"
-                else FullAttention(dim, sizes.attention_heads, 0.0),
+                else FullAttention(layer_sizes.attention_sizes),
             )
             for letter in sizes.layout.split("|")
         )

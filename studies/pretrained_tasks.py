@@ -148,7 +148,8 @@ class UnitsHead(nn.Module):
         self.pooled = pooled
         sizes = LayerSizes(dim, 2 * dim, 4, 0.1, activation="gelu", normalize_before=True)
         self.unit_proj, self.place_proj = nn.Linear(WIDTH, dim), nn.Linear(3, dim)
-        near, far = (lambda: SegmentAttention(dim, 4, 0.0, neighbours)), (lambda: FullAttention(dim, 4, 0.0))
+        of = sizes.attention_sizes
+        near, far = (lambda: SegmentAttention(of, neighbours)), (lambda: FullAttention(of))
         self.layers = nn.ModuleList(EncoderLayer(sizes, {"N": near, "D": far}[kind]()) for kind in layout.split("|"))
         self.dropout, self.norm, self.out_proj = nn.Dropout(0.1), nn.LayerNorm(dim), nn.Linear(dim, classes)
 

@@ -103,7 +103,7 @@ def run(warm: WarmPython) -> Command:
 def ami(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six meetings a split, at most 120 source and 60 target tokens, roles, BPE learned on the training part."""
     out = tmp_path_factory.mktemp("ami") / "data"
-    flags = "--limit 6 --bpe learned --num-codes 300 --role-in-text --max-source-tokens 121 --max-target-tokens 61 "
+    flags = "--limit 6 --bpe learned --num-codes 300 --roles both --max-source-tokens 121 --max-target-tokens 61 "
     flags += "--long-source truncate --long-target truncate"
     warm.completed(["hat_fairseq.cli", "preprocess", "ami", "--out", str(out), *flags.split()], REPOSITORY)
     return out

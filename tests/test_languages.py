@@ -23,8 +23,8 @@ def running(language: str, sentences: list[str]) -> str:
 
 
 def scores(metric: str, work: Path, *flags: object) -> dict[str, float]:
-    paths = ("--hypotheses", work / "h.jsonl", "--references", work / "r.jsonl", "--json", work / "s.json")
-    assert hat("score", metric, *paths, "--overwrite", "--bootstrap-samples", 0, *flags) == 0
+    paths = (work / "h.jsonl", "--references", work / "r.jsonl", "--out", work / "s.json")
+    assert hat("score", metric, *paths, "--bootstrap-samples", 0, *flags) == 0
     record = json.loads((work / "s.json").read_text())
     (system,) = (record.get("systems") or record).values()
     figures = system["scores"]

@@ -52,7 +52,7 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     own = tmp_path / "own.jsonl"  # references without a pipeline beside them
     own.write_bytes((data / "text/test.jsonl").read_bytes())
     for references in (own, data / "text/test.jsonl"):
-        assert cli.main(["score", "qa", "--hypotheses", str(out), "--references", str(references)]) == 0
+        assert cli.main(["score", "qa", str(out), "--references", str(references)]) == 0
     first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("paragraph ")]
     chosen = [{each["paragraph"] for each in record["annotations"]} for record in records["test"]]
     right = [each["paragraph"] in paragraphs for each, paragraphs in zip(predictions, chosen, strict=True)]

@@ -58,9 +58,12 @@ class MarkerMaskedLM(FairseqCriterion):
         places = torch.arange(tokens.size(1), device=tokens.device)
         markers = places.where(sentence_starts(tokens, self.words.bos(), self.words.pad()), 0).cummax(dim=1).values
         rows, own = masked.nonzero(as_tuple=True)
-        pairs = rows.repeat(2), torch.cat([own, markers[masked]])  # one pass of the head
-        logits, targets = model(**sample["net_input"], masked_tokens=pairs)[0], sample["target"][masked]
-        nll, of_markers = (cross_entropy(each, targets, reduction="sum") for each in logits.chunk(2))
+        read = masked.index_put((rows, markers[masked]), masked.new_tensor(True))  # by one pass of the head
+        logits, targets = model(**sample["net_input"], masked_tokens=read)[0], sample["target"][masked]
+        number = read.flatten().cumsum(0).view_as(read) - 1  # of a place, among those that are read
+        nll, of_markers = (
+            cross_entropy(logits[number[rows, columns]], targets, reduction="sum") for columns in (own, markers[masked])
+        )
         loss, size = nll + self.weight * of_markers, masked.sum()
         log = dict(zip(LOGGED, (loss.detach(), nll.detach(), of_markers.detach()), strict=True))
         return loss, size, log | {name: sample[name] for name in ("ntokens", "nsentences")} | {"sample_size": size}

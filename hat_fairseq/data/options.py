@@ -73,7 +73,6 @@ class Settings:
         False,
         "put <sep> between the segments of the target",
         group=TARGETS,
-        flags=("--target-separator", "--no-target-separator"),
     )
     roles: bool = option(
         False,
@@ -191,11 +190,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares all options. What is not given is None: then the reader's default holds, or else ours."""
     groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
     for name, each in options_of(Options).items():
-        words: dict[str, Any] = {"help": argparse.SUPPRESS if each.flags else each.help_with_default}
+        words: dict[str, Any] = {"help": each.help_with_default}
         words |= {"action": argparse.BooleanOptionalAction} if each.type is bool else {}
         if name == ROLES:
             add_roles(groups[each.group])
-        else:
+        elif not each.flags:  # else --roles decides it
             each.add_to(groups[each.group], **words)
 
 
@@ -207,7 +206,6 @@ def add_roles(group: argparse._ArgumentGroup) -> None:
     text += "turn (`PM : Hello everybody .`), or both (default: none)"
     words: Any = {"nargs": "?", "const": "stream", "choices": tuple(FORMS_OF_ROLES)}
     group.add_argument("--roles", metavar="|".join(FORMS_OF_ROLES), help=text, **words)
-    group.add_argument("--no-roles", dest=ROLES, action="store_const", const="none", help=argparse.SUPPRESS)
 
 
 def options_of_roles(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,8 +213,7 @@ def options_of_roles(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if arguments.get(ROLES) is None:
         return dict(arguments)
     stream, in_text = FORMS_OF_ROLES[arguments[ROLES]]
-    stated = arguments.get("role_in_text")  # by the flag of 0.6
-    return {**arguments, ROLES: stream, "role_in_text": in_text if stated is None else stated}
+    return {**arguments, ROLES: stream, "role_in_text": in_text}
 
 
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:

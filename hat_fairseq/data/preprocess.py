@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from hat_fairseq.data.readers import Reader, find_reader, names
 from hat_fairseq.data.run import Run
 from hat_fairseq.data.text import SEPARATOR
 from hat_fairseq.options import check_effects, no_effect, options_of, typed
-from hat_fairseq.suggestions import did_you_mean
 from hat_fairseq.workers import Workers, add_workers
 
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
@@ -47,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--root", type=Path, metavar="DIR", help="the folder of the raw release, for readers that need one"
     )
-    parser.add_argument("--splits", nargs="+", help=argparse.SUPPRESS)  # to be read; works in this version
     files = "the folder with encoder.json, vocab.bpe and dict.txt for --bpe gpt2, with sentencepiece.bpe.model for "
     files += "--bpe sentencepiece, with tokenizer.json or vocab.txt for --bpe tokenizer"
     parser.add_argument("--bpe-dir", type=Path, metavar="DIR", help=files)
@@ -58,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     columns, languages = columns_of(args.columns, args.number_ids), (args.source_language, args.target_language)
-    reader = choose_splits(find_reader(args.reader, args.kind, columns, languages), args.splits)
+    reader = find_reader(args.reader, args.kind, columns, languages)
     options = resolve_options(vars(args), reader)
     check_folders(args, options)
     if args.root is None and reader.sources:  # a reader that needs --root says so before anything is written
@@ -77,18 +75,6 @@ def main(args: argparse.Namespace) -> int:
         if note := manifest.truncated(figures):
             print(f"warning: {split}: {note}", file=sys.stderr)
     return 0
-
-
-def choose_splits(reader: Reader, splits: Sequence[str] | None) -> Reader:
-    """Returns the reader with these splits only; ValueError for one that it does not have."""
-    if splits is None:
-        return reader
-    if unknown := [name for name in splits if name not in reader.splits]:
-        raise ValueError(
-            f"--splits {unknown[0]}: the reader {reader.name} has {', '.join(reader.splits)}"
-            f"{did_you_mean(unknown[0], reader.splits)}"
-        )
-    return replace(reader, splits=tuple(split for split in reader.splits if split in splits), size=0)
 
 
 def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:

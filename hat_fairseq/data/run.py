@@ -62,7 +62,7 @@ class Run:
         """Runs all stages; returns the figures of each split."""
         check_splits(self.reader.splits)
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
-        for side in ("source", "target"):  # a missing package is reported before the long stages start
+        for side in ("source", "target"):  # a missing package, or a language, is reported before the long stages start
             word_tokenizer_of(self.options, side)
         self.text.mkdir()
         self.bin.mkdir()

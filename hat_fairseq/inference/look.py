@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--png", type=Path, metavar="FILE", help="write heat maps of all layers, as in the paper of HAT")
     text = "print texts, weights of all heads, and occlusion as a JSON object"
-    group.add_argument("--json", nargs="?", const=True, metavar="", help=text)
+    group.add_argument("--json", action="store_true", help=text)
     group.add_argument("--out", type=Path, metavar="FILE", help="write the JSON object to this file")
     group.add_argument("--overwrite", action="store_true", help="replace the files of --html, --png and --out")
     for name in ("occlusion", "batch_size", "reference"):
@@ -79,7 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
-    args = with_outputs(args)
     options = replace(read_options(LookOptions, args), name="/".join(Path(args.model).parts[-2:]))
     generation = stated_options(args)
     if args.input is None and args.model != DEMO_NAME:
@@ -115,25 +114,6 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print(to_json(look))
     return 0
-
-
-def with_outputs(args: argparse.Namespace) -> argparse.Namespace:
-    """Returns the arguments with the files that are written; ValueError for two names of one.
-
-    In 0.6 `--json` took a file, and `--out` was the page. Where INPUT is missing, the word after `--json` is INPUT.
-    """
-    values = {name: getattr(args, name) for name in ("input", "html", "out", "json")}
-    if isinstance(args.json, str) and args.input is None and args.model != DEMO_NAME:
-        values |= {"input": Path(args.json), "json": True}
-    elif isinstance(args.json, str):
-        if args.html is not None and args.out is not None:
-            raise ValueError("--json FILE is the former name of --out FILE: give --out alone")
-        values |= {"html": args.html or args.out, "out": Path(args.json), "json": None}
-    elif args.out is not None and args.out.suffix.lower() in (".html", ".htm"):
-        if args.html is not None:
-            raise ValueError("--html and --out both name a page: give --html alone")
-        values |= {"html": args.out, "out": None}
-    return argparse.Namespace(**{**vars(args), **values})
 
 
 def records_of(args: argparse.Namespace, pipeline: TextPipeline) -> Iterable[Record]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.kinds import KINDS, LabelledKind, QuestionKind
+from ..data.kinds import KINDS, LabelledKind
 from ..data.outputs import check_output
 from ..data.record import Record
 from ..options import Option, options_of
@@ -30,7 +30,7 @@ from .rows import Line, check_batches
 
 WRITES_STDOUT = True  # with --out -
 RECORDS = 128  # for a worker at a time, at least
-FORMER = ("n_best", "no_answer_threshold", "paragraph_threshold", "answer_threshold")
+OPTIONS = ("most_passages", "max_answer_length")  # of answers, beside --threshold
 
 
 @dataclass
@@ -80,9 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threshold", action="append", metavar="[NAME=]X", help=text)
     options["most_passages"].add_to(group)
     options["max_answer_length"].add_to(group, help=options["max_answer_length"].help_with_default)
-    group.add_argument("--most-passages", type=int, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    for name in FORMER:  # these work in this version
-        options[name].add_to(group, help=argparse.SUPPRESS)
 
 
 def answer_options() -> dict[str, Option]:
@@ -203,15 +200,10 @@ def workers_of(args: argparse.Namespace) -> Workers:
 
 def options_for(args: argparse.Namespace, kind: LabelledKind) -> Any:
     """Returns the options of the kind that are stated; ValueError for those without effect."""
-    stated = answer_options().keys() - {"threshold"}
-    values = {name: value for name in stated if (value := getattr(args, name)) is not None}
+    values = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
     values |= thresholds_of(args.threshold or (), kind)
     options = kind.chosen(values)
     check_details(kind, args.details)
-    is_squad = kind.name == QuestionKind.name
-    if "n_best" in values and not (args.details or (is_squad and args.out != command.STDOUT)):
-        where = "with --out - and" if is_squad else f"on the kind {kind.name}"
-        raise ValueError(f"--n-best has no effect {where} without --details, which writes the answers")
     return options
 
 

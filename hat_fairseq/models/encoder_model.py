@@ -64,7 +64,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         src_tokens: Tensor,
         src_lengths: Tensor | None = None,
         features_only: bool = False,
-        masked_tokens: Tensor | tuple[Tensor, Tensor] | None = None,
+        masked_tokens: Tensor | None = None,
         classification_head_name: str | Sequence[str] | None = None,
         roll: int = 0,
         **unused: Any,
@@ -73,7 +73,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
         Args:
             features_only: return the (B, T, C) states.
-            masked_tokens: (B, T) bool, or the (N,) rows and places of N tokens; return the (N, V) logits of these only.
+            masked_tokens: (B, T) bool of N tokens; return the (N, V) logits of these only.
             classification_head_name: return the logits of this head, see `head_logits`; with several names, a
                 dictionary of them.
             roll: see `Encoder.forward`.

@@ -47,35 +47,43 @@ class Projections:
     rotary_factor: float = 1.0
 
 
+@dataclass(frozen=True)
+class AttentionSizes:
+    """What every attention is made of.
+
+    Attributes:
+        embed_dim: channels C of what it reads and returns.
+        num_heads: H.
+        dropout: of the attention weights.
+        inner_dim: channels of all heads together, a multiple of H; C by default.
+        kv_heads: N, a divisor of H; each is for a group of H / N consecutive heads of queries (grouped-query
+            attention, Ainslie et al. 2023, section 2.2). H by default; 1 is multi-query attention (Shazeer 2019).
+    """
+
+    embed_dim: int
+    num_heads: int
+    dropout: float = 0.0
+    inner_dim: int | None = None
+    kv_heads: int | None = None
+
+
 def join_heads(x: Tensor) -> Tensor:
     """Maps (B, H, T, E) -> (B, T, H x E)."""
     return x.transpose(1, 2).flatten(2)
 
 
 class HeadProjections(nn.Module):
-    """Linear maps to and from `num_heads` heads.
+    """Linear maps to and from the heads of an attention."""
 
-    Args:
-        inner_dim: channels of all heads together, a multiple of H = `num_heads`; C = `embed_dim` by default.
-        kv_heads: N, a divisor of H; each is for a group of H / N consecutive heads of queries (grouped-query
-            attention, Ainslie et al. 2023, section 2.2). H by default; 1 is multi-query attention (Shazeer 2019).
-    """
-
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        inner_dim: int | None = None,
-        kv_heads: int | None = None,
-    ) -> None:
+    def __init__(self, sizes: AttentionSizes) -> None:
         super().__init__()
-        inner_dim, kv_heads = inner_dim or embed_dim, kv_heads or num_heads
+        embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
+        inner_dim, kv_heads = sizes.inner_dim or embed_dim, sizes.kv_heads or num_heads
         if inner_dim % num_heads:
             raise ValueError(f"the width of all heads ({inner_dim}) must be a multiple of their number ({num_heads})")
         self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim = inner_dim // num_heads
-        self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
+        self.dropout = nn.Dropout(sizes.dropout)  # a module, so that --dropout-schedule can set its rate
         self.k_proj = Linear(embed_dim, kv_heads * self.head_dim)
         self.v_proj = Linear(embed_dim, kv_heads * self.head_dim)
         self.q_proj = Linear(embed_dim, inner_dim)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
 from ..options import OptionError, stated, unstated
-from .attention import HeadProjections
+from .attention import AttentionSizes, HeadProjections
 from .batch_layout import BatchLayout
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
@@ -180,14 +180,11 @@ class BlockSparseAttention(HeadProjections):
 
     def __init__(
         self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
+        sizes: AttentionSizes,
         pattern: BlockPattern = BlockPattern(),  # noqa: B008, it is frozen
         seed: int = 0,
-        inner_dim: int | None = None,
     ) -> None:
-        super().__init__(embed_dim, num_heads, dropout, inner_dim)
+        super().__init__(sizes)
         self.pattern, self.seed = pattern, seed
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:

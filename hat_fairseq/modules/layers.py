@@ -13,7 +13,7 @@ document with most, U target tokens, H heads, C channels.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 from ..kernels import GATED, Linear, feed_forward
-from .attention import CrossAttention, HeadProjections, SelfAttention
+from .attention import AttentionSizes, CrossAttention, HeadProjections, SelfAttention
 from .batch_layout import BatchLayout, on_representatives
 from .cache import DecoderLayerCache
 from .embedding import norm_of
@@ -68,9 +68,9 @@ class LayerSizes:
     kv_heads: int | None = None
 
     @property
-    def attention_sizes(self) -> tuple[int, int, float]:
-        """Returns the first three arguments of an attention."""
-        return self.embed_dim, self.num_heads, self.attention_dropout
+    def attention_sizes(self) -> AttentionSizes:
+        """Returns the sizes of the attentions of the layer."""
+        return AttentionSizes(self.embed_dim, self.num_heads, self.attention_dropout)
 
     def norm(self) -> nn.Module:
         return norm_of(self.embed_dim, self.layer_norm_eps, self.rms_norm, self.norm_bias)
@@ -219,11 +219,11 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
     def __init__(self, sizes: LayerSizes, sentences: bool = True) -> None:
         super().__init__(sizes)
-        self.self_attn = SelfAttention(*sizes.attention_sizes)
+        self.self_attn = SelfAttention(sizes.attention_sizes)
         self.self_attn_layer_norm = sizes.norm()
-        self.encoder_attn = CrossAttention(*sizes.attention_sizes, kv_heads=sizes.kv_heads)
+        self.encoder_attn = CrossAttention(replace(sizes.attention_sizes, kv_heads=sizes.kv_heads))
         self.encoder_attn_layer_norm = sizes.norm()
-        self.sentence_attn = CrossAttention(*sizes.attention_sizes) if sentences else None
+        self.sentence_attn = CrossAttention(sizes.attention_sizes) if sentences else None
         self.sentence_attn_layer_norm = sizes.norm() if sentences else None
 
     def forward(self, x: Tensor, memory: SourceStates, cache: DecoderLayerCache | None = None) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from ..options import OptionError, option, stated, unstated
-from .attention import HeadProjections, join_heads
+from .attention import AttentionSizes, HeadProjections, join_heads
 from .batch_layout import BatchLayout
 from .pooling import CELL_POOLINGS, Pooling, cells_of
 from .sliding_window import CHUNK, WINDOW, SlidingWindowAttention
@@ -109,14 +109,12 @@ class PoolingAttention(SlidingWindowAttention):
 
     def __init__(
         self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
+        sizes: AttentionSizes,
         window: int = WINDOW,
         level: SecondLevel = SecondLevel(),  # noqa: B008 - frozen
     ) -> None:
-        super().__init__(embed_dim, num_heads, dropout, window)
-        self.pooled = PooledLevel(embed_dim, num_heads, level)
+        super().__init__(sizes, window)
+        self.pooled = PooledLevel(sizes.embed_dim, sizes.num_heads, level)
         self.level, self.reach = level, window + level.window
         others = (2 * level.window - level.kernel + 1) // level.stride  # cells of a window after the first
         chunk = min(CHUNK, max(32, others))  # queries of a phase, as on the first level

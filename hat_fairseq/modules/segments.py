@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..kernels import prepare_mask
 from ..options import option, unstated
-from .attention import HeadProjections
+from .attention import AttentionSizes, HeadProjections
 from .batch_layout import Arranged, BatchLayout, KeyMask, Representatives, Slots, on_representatives
 from .layers import EncoderLayer, LayerSizes, run_layer
 
@@ -82,15 +82,8 @@ class SegmentAttention(HeadProjections):
     `window`: a token attends to so many tokens of its segment on either side; None: to its whole segment.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        segment_length: int = SEGMENT_LENGTH,
-        window: int | None = None,
-    ) -> None:
-        super().__init__(embed_dim, num_heads, dropout)
+    def __init__(self, sizes: AttentionSizes, segment_length: int = SEGMENT_LENGTH, window: int | None = None) -> None:
+        super().__init__(sizes)
         self.segment_length, self.window = segment_length, window
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..kernels import Windows, attend, attend_windows, prepare_mask
 from ..options import option, unstated
-from .attention import HeadProjections, join_heads
+from .attention import AttentionSizes, HeadProjections, join_heads
 from .batch_layout import BatchLayout
 
 CHUNK = 128  # queries computed together: fewer compute fewer masked scores, more share more keys
@@ -59,8 +59,8 @@ class SlidingWindowAttention(HeadProjections):
     `reach`: without global tokens, its output depends on so many tokens on either side.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = WINDOW) -> None:
-        super().__init__(embed_dim, num_heads, dropout)
+    def __init__(self, sizes: AttentionSizes, window: int = WINDOW) -> None:
+        super().__init__(sizes)
         self.window = self.reach = window
         # With a chunk much longer than the window, most computed scores would be masked.
         chunk = min(CHUNK, max(32, window))

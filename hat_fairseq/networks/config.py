@@ -11,13 +11,13 @@ import math
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from torch import nn
 
 from ..kernels import ACTIVATIONS, GATED
-from ..modules.attention import FullAttention, Projections, WidthFlags
+from ..modules.attention import AttentionSizes, FullAttention, Projections, WidthFlags
 from ..modules.block_sparse import BlockSparseAttention, SparseFlags
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.layers import LayerSizes
@@ -34,38 +34,40 @@ class Attention(NamedTuple):
     Attributes:
         flags: the dataclasses of the flags that it reads; they are bases of `EncoderConfig`.
         build: makes the attention of one layer, a module that maps (B, T, C) and a `BatchLayout` -> (B, T, C), of the
-            config, the first arguments of an attention (`LayerSizes.attention_sizes`) and the number of the layer.
+            config, the sizes of the attention and the number of the layer.
         other_layers: the attention of the layers outside `--encoder-attention-layers`.
     """
 
     flags: tuple[type, ...]
-    build: "Callable[[EncoderConfig, tuple[int, int, float], int], nn.Module]"
+    build: "Callable[[EncoderConfig, AttentionSizes, int], nn.Module]"
     other_layers: str = "full"
 
 
 ATTENTIONS: dict[str, Attention] = {
-    "full": Attention((WidthFlags,), lambda config, sizes, _: FullAttention(*sizes, config.encoder_qkv_dim)),
+    "full": Attention(
+        (WidthFlags,), lambda config, sizes, _: FullAttention(replace(sizes, inner_dim=config.encoder_qkv_dim))
+    ),
     "segments": Attention(
         (SegmentFlags,),
         lambda config, sizes, _: SegmentAttention(
-            *sizes, **stated(segment_length=config.segment_length, window=config.segment_window)
+            sizes, **stated(segment_length=config.segment_length, window=config.segment_window)
         ),
     ),
     "window": Attention(
         (WindowFlags,),
-        lambda config, sizes, _: SlidingWindowAttention(*sizes, **stated(window=config.attention_window)),
+        lambda config, sizes, _: SlidingWindowAttention(sizes, **stated(window=config.attention_window)),
     ),
     "pooling": Attention(
         (WindowFlags, PoolingFlags),
         lambda config, sizes, _: PoolingAttention(
-            *sizes, **stated(window=config.attention_window), level=config.second_level()
+            sizes, **stated(window=config.attention_window), level=config.second_level()
         ),
         other_layers="window",
     ),
     "block-sparse": Attention(
         (SparseFlags, WidthFlags),
         lambda config, sizes, layer: BlockSparseAttention(
-            *sizes, config.block_pattern(), layer, config.encoder_qkv_dim
+            replace(sizes, inner_dim=config.encoder_qkv_dim), config.block_pattern(), layer
         ),
     ),
 }

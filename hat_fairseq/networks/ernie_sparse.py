@@ -87,7 +87,7 @@ class ErnieSparseEncoder(RobertaEncoder):
                 layers.append(EncoderLayer(sizes, attention))
                 continue
             if config.representative_weights == "separate":
-                separate = FullAttention(*sizes.attention_sizes, config.encoder_qkv_dim)
+                separate = FullAttention(replace(sizes.attention_sizes, inner_dim=config.encoder_qkv_dim))
             layers.append(RepresentativeLayer(sizes, attention, separate, config.representative_update))
         super().__init__(config, vocabulary, layers)
         if config.no_hierarchy:

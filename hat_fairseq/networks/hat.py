@@ -127,7 +127,7 @@ class HatEncoder(DocumentEncoder):
         layers = [EncoderLayer(sizes, attention) for attention in build_attentions(config, config.encoder_layers)]
         if not config.no_hierarchy:
             number = config.hierarchical_encoder_layers
-            among = [EncoderLayer(sizes, FullAttention(*sizes.attention_sizes)) for _ in range(number)]
+            among = [EncoderLayer(sizes, FullAttention(sizes.attention_sizes)) for _ in range(number)]
             top = HierarchicalEncoder(among, sizes.final_norm())
         embedding = config.encoder_embedding(max_positions, "--max-source-positions", roles)
         super().__init__(config, vocabulary, table, embedding, layers)

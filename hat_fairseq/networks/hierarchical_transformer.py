@@ -118,7 +118,7 @@ class HierarchicalTransformerEncoder(HeadedEncoder):
             SegmentLayer(
                 sizes,
                 attention if "S" in kind else None,
-                FullAttention(*sizes.attention_sizes) if "D" in kind else None,
+                FullAttention(sizes.attention_sizes) if "D" in kind else None,
             )
             for kind, attention in zip(kinds, build_attentions(config, len(kinds)), strict=True)
         ]

@@ -103,6 +103,6 @@ class HatRobertaEncoder(RobertaEncoder):
     def __init__(self, config: HatRobertaConfig, vocabulary: Vocabulary) -> None:
         sizes, layers = config.encoder_sizes(), []
         for attention in build_attentions(config, config.encoder_layers):
-            to_sentences = None if config.no_hierarchy else SentenceAttention(*sizes.attention_sizes)
+            to_sentences = None if config.no_hierarchy else SentenceAttention(sizes.attention_sizes)
             layers.append(EncoderLayer(sizes, attention, to_sentences, config.sentence_queries))
         super().__init__(config, vocabulary, layers)

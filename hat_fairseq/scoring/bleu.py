@@ -295,7 +295,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "the language of the texts, a code of BCP 47 (default: the one that hat preprocess recorded beside the "
     text += "references, unless it is en; else the one that their script shows)"
     parser.add_argument("--language", metavar="CODE", help=text)
-    parser.add_argument("--lowercase", action="store_true", help=argparse.SUPPRESS)  # works in this version
 
 
 def check(args: argparse.Namespace) -> None:
@@ -332,7 +331,7 @@ def settings_of(args: argparse.Namespace) -> BleuSettings:
     if len(languages) > 1 and not args.language:
         raise ValueError(f"the references are of the languages {', '.join(languages)}: choose one with --language")
     language = parse_code(args.language) if args.language else next(iter(languages), BleuSettings.language)
-    return BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed, language)
+    return BleuSettings(args.tokenize, False, args.bootstrap_samples, args.seed, language)
 
 
 def _read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:

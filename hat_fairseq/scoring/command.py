@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.outputs import atomic_file, check_folder, check_output
@@ -29,7 +28,6 @@ class Metric:
     hypotheses: str = ".jsonl of hat predict"
     references: str = RECORDS
     seed: int = 0  # of the resampling
-    least_seed: int = 0
     gold: tuple[str, ...] = ("answers", "annotations")  # keys of the records that it may be about
     check: Callable[[argparse.Namespace], None] | None = None  # ValueError for options that no files go with
 
@@ -51,7 +49,6 @@ METRICS = {
         f"{TEXTS}; s-BLEU needs segments; p-values are against the first system",
         TARGETS,
         bleu.BleuSettings.seed,
-        1,
         ("target",),
         bleu.check,
     ),
@@ -90,27 +87,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, metric in METRICS.items():
         sub = subparsers.add_parser(name, help=metric.help, description=metric.help, allow_abbrev=False)
         text = f"score these files, one for each system: {metric.hypotheses}"
-        positional = sub.add_argument("files", nargs="+", metavar="HYPOTHESES", help=text)
-        positional.required = False  # `--hypotheses` may name the files
-        several: Any = {"nargs": "+", "action": "extend", "metavar": "FILE"}
-        sub.add_argument("--hypotheses", default=[], help=argparse.SUPPRESS, **several)  # the form of 0.6
+        sub.add_argument("hypotheses", nargs="+", metavar="HYPOTHESES", help=text)
         text = f"compare with the references in {metric.references}"
-        sub.add_argument("--references", required=True, help=text, **several)
+        sub.add_argument("--references", nargs="+", action="extend", required=True, metavar="FILE", help=text)
         text = "compute intervals from this many resampled test sets; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        sub.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # of the resampling; works in this version
         text = "print scores and signatures as JSON instead of a table"
-        sub.add_argument("--json", nargs="?", const=True, metavar="", help=text)
+        sub.add_argument("--json", action="store_true", help=text)
         text = "also write scores and signatures as JSON to this file, which may have scores of an earlier run"
         sub.add_argument("--out", metavar="FILE", help=text)
-        sub.add_argument("--overwrite", action="store_true", help=argparse.SUPPRESS)  # works in this version
         if metric.add_arguments:
             metric.add_arguments(sub)
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table and the signatures, or JSON, and, on stderr, notes."""
-    args = with_files(args)
     if args.out:
         check_folder(Path(args.out), "--out")
     return write_scores(checked(args))
@@ -118,27 +109,9 @@ def main(args: argparse.Namespace) -> int:
 
 def check_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """Raises ValueError for a mistake in `hat score` that is known before there is anything to score."""
-    args = checked(with_files(parser.parse_args(words)))
+    args = checked(parser.parse_args(words))
     if check := METRICS[args.metric].check:
         check(args)
-
-
-def with_files(args: argparse.Namespace) -> argparse.Namespace:
-    """Returns the arguments with all hypotheses; ValueError if there are none.
-
-    In 0.6 `--json` took a file to write, and hypotheses were named by `--hypotheses` alone. Without that, a word after
-    `--json` is a file of hypotheses, because `--json` is a switch.
-    """
-    files, value, out = [*(args.files or ()), *args.hypotheses], args.json, args.out
-    if isinstance(value, str) and args.hypotheses:
-        if out is not None:
-            raise ValueError("--json FILE is the former name of --out FILE: give --out alone")
-        value, out = None, value
-    elif isinstance(value, str):
-        files, value = [value, *files], True
-    if not files:
-        raise ValueError(f"name the files to score: hat score {args.metric} HYPOTHESES... --references FILE")
-    return argparse.Namespace(**{**vars(args), "hypotheses": files, "json": bool(value), "out": out})
 
 
 def checked(args: argparse.Namespace) -> argparse.Namespace:
@@ -151,15 +124,13 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
             raise ValueError(f"{what} names a file twice")
     if len(args.references) > 1 and metric.references != TARGETS:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
-    if args.overwrite and not args.out:
-        raise ValueError("--overwrite has no effect without --out: remove it")
     if args.out:
         others = [getattr(args, name, None) for name in ("valid", "train")]
-        replaces = args.overwrite or has_scores(Path(args.out))
+        replaces = has_scores(Path(args.out))
         if Path(args.out).is_file() and not replaces:
             raise ValueError(f"--out {args.out} exists and has no scores of hat score; name another file")
         check_output(args.out, replaces, [*args.hypotheses, *args.references, *others], "--out")
-    return argparse.Namespace(**{**vars(args), "seed": seed_of(args, metric)})
+    return argparse.Namespace(**{**vars(args), "seed": metric.seed})
 
 
 def has_scores(path: Path) -> bool:
@@ -173,19 +144,6 @@ def has_scores(path: Path) -> bool:
     if not isinstance(record, dict) or not record:
         return False
     return "signatures" in record or all(isinstance(each, dict) and "signature" in each for each in record.values())
-
-
-def seed_of(args: argparse.Namespace, metric: Metric) -> int:
-    """Returns the seed of the resampling; ValueError for one that is too low, or where nothing is drawn with it."""
-    if args.seed is None:
-        return metric.seed
-    if args.seed < metric.least_seed:
-        raise ValueError(f"the seed must be at least {metric.least_seed}, not {args.seed}")
-    if not args.bootstrap_samples:
-        raise ValueError("--seed has no effect with --bootstrap-samples 0: remove one of them")
-    if getattr(args, "backend", None) == "perl":
-        raise ValueError("--seed has no effect with --backend perl, which has its own: remove it")
-    return int(args.seed)
 
 
 def write_scores(args: argparse.Namespace) -> int:

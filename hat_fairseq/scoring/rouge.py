@@ -320,7 +320,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "take runs of a-z and 0-9 as words, as other tools do, or words of every script (default: ascii, or "
     text += "unicode if over a quarter of the references' letters are not Latin)"
     parser.add_argument("--words", choices=WORDS, help=text)
-    parser.add_argument("--several-references", choices=SEVERAL, help=argparse.SUPPRESS)  # works in this version
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"
     parser.add_argument("--against-others", action="store_true", help=text)
@@ -336,12 +335,10 @@ def check(args: argparse.Namespace) -> None:
 
 def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, F x 100 with intervals, the signature, and scores against other references."""
-    stated = {name: value for name in DEFAULTS if (value := getattr(args, name)) is not None}
+    stated = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
     options = PRESETS.get(args.like, {}) | stated
     references = read_references(args.references)
     output = Output([["", *METRICS.values()]])
-    if args.several_references and not any(len(each) > 1 for each in several_of(references.texts)):
-        raise ValueError("--several-references has no effect: each document has one reference; remove it")
     if "words" not in options:
         options["words"] = words_of_references(references.texts)
     if options["words"] == "unicode" and not args.words:

@@ -18,6 +18,8 @@ from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
 from hat_fairseq.scoring.marks import without_marks
 from hat_fairseq.scoring.rouge import score_documents, split_summary, words_by_script
 
+SHOWN = 12  # sentences, turns or segments of a document
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -36,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         which.add_argument(f"--{name}", type=int, metavar="N", help=text)
     text = "print translations segment by segment: source, generated text and reference, with the chrF2 of each"
     parser.add_argument("--segments", action="store_true", help=text)
-    parser.add_argument("--sentences", type=int, default=12, help=argparse.SUPPRESS)  # or segments; in this version
 
 
 def main(args: argparse.Namespace) -> int:
@@ -47,8 +48,6 @@ def main(args: argparse.Namespace) -> int:
     number = args.best if args.worst is None else args.worst
     if number is not None and number < 1:
         raise ValueError(f"--worst and --best need a number of at least 1, not {number}")
-    if args.sentences < 0:
-        raise ValueError(f"--sentences must not be negative: {args.sentences}")
     in_english = base_language(recorded_language(args.documents) or "en") == "en"  # ROUGE knows a-z alone
     name, score = ("ROUGE-1", _rouge1) if in_english and not args.segments else ("chrF2", _chrf2)
 
@@ -99,7 +98,7 @@ def _lines(document: Document, generated: list[str], args: argparse.Namespace) -
         raise ValueError(f"{document.name} has no equal numbers of segments ({counts}); remove --segments")
     what = "segments" if args.segments else "sentences or turns"
     yield f"--- {normalise(document.id, Counter())}: {len(sentences)} {what}"
-    for number, sentence in enumerate(sentences[: args.sentences]):
+    for number, sentence in enumerate(sentences[:SHOWN]):
         if args.segments:
             texts = [without_marks(reference[number]) for reference in aligned]
             yield f"[{number + 1}] chrF2 {_chrf2(generated[number], texts):.2f}"
@@ -109,8 +108,8 @@ def _lines(document: Document, generated: list[str], args: argparse.Namespace) -
                 yield from _wrapped(f"reference: {reference[number]}")
         else:
             yield from _wrapped(f"{document.roles[number]}: {sentence}" if document.roles else sentence)
-    if len(sentences) > args.sentences:
-        yield f"  [{len(sentences) - args.sentences} more]"
+    if len(sentences) > SHOWN:
+        yield f"  [{len(sentences) - SHOWN} more]"
     if not args.segments:
         for reference in references:
             yield from ["--- reference", *_wrapped(" ".join(reference))]

@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "write the JSON objects to this file, which ends in .jsonl; - is the standard output, as with --json"
     group.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "write the transcript with all passages as one HTML file, for any browser, without a network"
-    group.add_argument("--html", "--page", dest="html", type=Path, metavar="FILE", help=text)
+    group.add_argument("--html", type=Path, metavar="FILE", help=text)
     group.add_argument("--overwrite", action="store_true", help="replace the files of --out and --html")
     command.add_device(parser)
     parser.set_defaults(precision=AUTO)  # a transcript is read twice, and in bf16 in a third of the time

@@ -61,9 +61,9 @@ def layers_over_units(sizes: UnitSizes) -> nn.ModuleList:
     return nn.ModuleList(
         EncoderLayer(
             layer_sizes,
-            SlidingWindowAttention(sizes.dim, sizes.attention_heads, 0.0, sizes.neighbours)
+            SlidingWindowAttention(layer_sizes.attention_sizes, sizes.neighbours)
             if letter == "N"
-            else FullAttention(sizes.dim, sizes.attention_heads, 0.0),
+            else FullAttention(layer_sizes.attention_sizes),
         )
         for letter in sizes.letters
     )

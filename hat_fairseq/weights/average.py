@@ -1,4 +1,4 @@
-"""Average the weights of checkpoints: the last or the best ones of a training, or those that are named."""
+"""Average the weights of checkpoints: the last ones of a training, or those that are named."""
 
 import argparse
 import sys
@@ -23,16 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="DIR|FILE",
-        help="the --save-dir of a training, with --last or --best; or the checkpoints to average",
+        help="the --save-dir of a training, with --last; or the checkpoints to average",
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--last", type=int, metavar="N", help="average the N checkpoints with the most updates")
-    which.add_argument(
-        "--best",
-        type=int,
-        metavar="N",
-        help="average the N best checkpoints by the --best-checkpoint-metric of the training",
-    )
+    parser.add_argument("--last", type=int, metavar="N", help="average the N checkpoints with the most updates")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the checkpoint to this file")
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
@@ -40,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Chooses checkpoints, averages them and writes the result."""
     register()
-    folder, number = args.paths[0], args.last if args.best is None else args.best
+    folder, number = args.paths[0], args.last
     are_named = number is None and len(args.paths) > 1
     if are_named and (others := [str(path) for path in args.paths if not path.is_file()]):
-        raise ValueError(f"{', '.join(others)}: no file; name checkpoints, or one folder with --last N or --best N")
+        raise ValueError(f"{', '.join(others)}: no file; name checkpoints, or one folder with --last N")
     if not are_named and (number is None or len(args.paths) > 1):
-        raise ValueError("name one folder with --last N or --best N, or at least 2 checkpoints without them")
+        raise ValueError("name one folder with --last N, or at least 2 checkpoints without it")
     if not are_named and number < 2:
         raise ValueError(f"an average needs at least 2 checkpoints, not {number}")
     check_folder(args.out)
@@ -66,25 +59,15 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _choose(args: argparse.Namespace, folder: Path, number: int) -> list[dict[str, Any]]:
-    """The last or the best checkpoints of a folder; ValueError if there are fewer than `number`."""
+    """The last checkpoints of a folder, the newest first; ValueError if there are fewer than `number`."""
     readable = newest_first(folder)
     if damaged := {*checkpoints_in(folder)} - {path for _, path in readable}:
         print(f"skipped, because they cannot be read: {', '.join(sorted(map(str, damaged)))}", file=sys.stderr)
     check_output(args.out, args.overwrite, [path for _, path in readable])
-    paths = dict(reversed(readable))  # of equal updates, such as checkpoint_best.pt, one
-    chosen, kind = [_read(path) for path in reversed(paths.values())], "checkpoints"
-    if args.best is not None:
-        kind = "checkpoints that were validated when they were saved"
-        chosen = [state for state in chosen if state["extra_state"].get("val_loss") is not None]
-        metrics = list(map(_metric, chosen))  # a training may have been resumed with another one: the newest decides
-        if others := [state["path"].name for state, each in zip(chosen, metrics, strict=True) if each != metrics[0]]:
-            kind = f"checkpoints that were validated by {metrics[0][0]}, the metric of the newest one"
-            print(f"skipped, because they were validated by another metric: {', '.join(others)}", file=sys.stderr)
-        chosen = [state for state, each in zip(chosen, metrics, strict=True) if each == metrics[0]]
-        chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=bool(metrics) and metrics[0][1])
-    if len(chosen) < number:
-        raise ValueError(f"{folder} has {len(chosen)} {kind}, {number} were asked for; keep more of them")
-    return chosen[:number]
+    paths = [*reversed(dict(reversed(readable)).values())]  # of equal updates, such as checkpoint_best.pt, one
+    if len(paths) < number:
+        raise ValueError(f"{folder} has {len(paths)} checkpoints, {number} were asked for; keep more of them")
+    return list(map(_read, paths[:number]))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -96,12 +79,6 @@ def _read(path: Path) -> dict[str, Any]:
             raise CheckpointError(f"{path}: {error}") from None
         state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
     return {**state, "path": path}
-
-
-def _metric(state: dict[str, Any]) -> tuple[str, bool]:
-    """What a checkpoint was validated by, and whether larger is better."""
-    settings = state["cfg"]["checkpoint"]
-    return settings["best_checkpoint_metric"], settings["maximize_best_checkpoint_metric"]
 
 
 def average(states: list[dict[str, Any]]) -> dict[str, Any]:

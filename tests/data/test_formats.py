@@ -432,7 +432,8 @@ def renamed(rows: Sequence[Row]) -> list[Row]:
     return [{names[key]: cell for key, cell in row.items() if key in names} | {"url": "x"} for row in rows]
 
 
-COLUMNS = ("--columns", "text=article", "target=highlights", "=url")
+PAIRS = ["text=article", "target=highlights", "=url"]
+COLUMNS = [f"--columns={pair}" for pair in PAIRS]
 
 
 def test_columns_have_the_names_of_the_user_and_ids_are_numbers(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
@@ -447,13 +448,13 @@ def test_columns_have_the_names_of_the_user_and_ids_are_numbers(tmp_path: Path, 
     as_parquet(folder / "test.parquet", renamed(RECORDS["test"]))
     assert preprocessed(folder, *COLUMNS, "--number-ids") == wanted
     manifest = json.loads((folder / "out/manifest.json").read_text())
-    assert manifest["options"]["columns"] == [*COLUMNS[1:]] and manifest["options"]["number_ids"] is True
+    assert manifest["options"]["columns"] == PAIRS and manifest["options"]["number_ids"] is True
     assert {split["treatments"]["columns_left_out"] for split in manifest["splits"].values()} == {1}
 
 
 def test_columns_change_places(tmp_path: Path) -> None:
     swapped = [{"id": row["id"], "text": row["target"], "target": row["text"]} for row in RECORDS["train"]]
-    swap = preprocessed(write(tmp_path / "swap", {"train": swapped}), "--columns", "text=target", "target=text")
+    swap = preprocessed(write(tmp_path / "swap", {"train": swapped}), "--columns=text=target", "--columns=target=text")
     assert swap["train"] == preprocessed(write(tmp_path / "same", {"train": RECORDS["train"]}))["train"]
 
 

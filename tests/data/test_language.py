@@ -231,7 +231,7 @@ def test_the_tokenizer_of_bleu_by_language_and_script(tmp_path: Path, capsys: py
     for code, text in texts.items():
         write_lines(tmp_path / "r.jsonl", [{"id": "1", "target": text}])
         write_lines(tmp_path / "h.jsonl", [{"id": "1", "text": text[:-2]}])
-        files = ("--hypotheses", tmp_path / "h.jsonl", "--references", tmp_path / "r.jsonl", "--bootstrap-samples", 0)
+        files = (tmp_path / "h.jsonl", "--references", tmp_path / "r.jsonl", "--bootstrap-samples", 0)
         for flags in ((), ("--language", code), ("--language", f"{code}-x-private")):
             assert hat("score", "bleu", *files, *flags) == 0
             printed = capsys.readouterr().out

@@ -58,7 +58,7 @@ def records(kind: str) -> list[dict[str, Any]]:
 
 OPTIONS = {
     "aligned": "--aligned --source-tokenizer moses --target-tokenizer moses",
-    "roles": "--role-in-text --roles",
+    "roles": "--roles both",
     "segments": "",
     "tokens": "",
     "document_qa": "",

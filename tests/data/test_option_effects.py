@@ -77,7 +77,6 @@ def test_each_option_changes_the_data_or_is_refused(kind: str, tmp_path: Path, m
     parser = argparse.ArgumentParser()
     preprocess.add_arguments(parser)
     options = [each for each in parser._actions if each.option_strings and each.dest not in NOT_OF_RESULT]
-    options = [each for each in options if each.option_strings != ["--no-roles"]]  # the default
     ignored = []
     for context in CONTEXTS:
         if not (usual := outcome(context.split())):

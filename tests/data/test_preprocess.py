@@ -80,16 +80,6 @@ def test_test_sets_with_and_without_what_is_right(kind: str, key: str, tmp_path:
     assert f"test1 has {key} and test has not: preprocess them from separate folders" in error
 
 
-def test_only_the_named_splits_are_read(tmp_path: Path) -> None:
-    """The others need not be there, or readable."""
-    folder = write(tmp_path / "mine", train=[{"id": "a", "sentences": ["Hello ."], "target": "Hi ."}])
-    (folder / "test.jsonl").write_text("damaged\n")
-    words = [folder, "--num-codes", 5, "--out", tmp_path / "out", "--splits", "train"]
-    assert "has train, test" in failure(*words, "valid")
-    assert hat("preprocess", *words) == 0
-    assert [path.name for path in (tmp_path / "out/text").glob("*.ids")] == ["train.ids"]
-
-
 @fault("Input", "the same document in train and test", "counted by id and by source in the report")
 def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys) -> None:
     texts = {
@@ -210,10 +200,7 @@ ROLES = {
     "--roles text": (False, True),
     "--roles both": (True, True),
     "--roles none": (False, False),
-    "--roles": (True, False),  # as in 0.6, like the next ones
-    "--role-in-text": (False, True),
-    "--roles --role-in-text": (True, True),
-    "--no-roles --role-in-text": (False, True),
+    "--roles": (True, False),
 }
 
 

@@ -1,6 +1,7 @@
 """`--vocabulary`: what an earlier run has decided is taken over, and what contradicts it is refused."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ def whole(translations: list[Record], tmp_path_factory: pytest.TempPathFactory) 
 
 def test_the_whole_pipeline_is_taken_over(whole: tuple[Path, Path], tmp_path: Path) -> None:
     folder, first = whole
-    flags = ["--splits", "test", "--vocabulary", first / "bin", "--target-language", "de"]
-    assert hat("preprocess", folder, "--out", tmp_path / "again", *flags) == 0
+    flags = ["--vocabulary", first / "bin", "--target-language", "de"]
+    (tmp_path / "blind").mkdir()
+    shutil.copy(folder / "test.jsonl", tmp_path / "blind")
+    assert hat("preprocess", tmp_path / "blind", "--out", tmp_path / "again", *flags) == 0
     assert settings(tmp_path / "again") == settings(first)
     for stream in ("source", "target", "ids"):
         assert (tmp_path / f"again/text/test.{stream}").read_bytes() == (first / f"text/test.{stream}").read_bytes()
@@ -68,8 +71,9 @@ def test_roles_and_labels_stay_and_others_are_refused(
         turns = [{"role": role, "text": "Good morning everybody ."} for role in roles]
         segments = {"segments": ["Good morning ."] * len(roles), "labels": list(roles)}
         record = {"turns": turns, "target": ["Hello ."]} if kind == "text" else segments
-        (tmp_path / f"{split}.jsonl").write_text(json.dumps({"id": "a", **record}) + "\n")
-        return hat("preprocess", tmp_path, "--kind", kind, "--out", tmp_path / out, "--splits", split, *flags)
+        (raw := tmp_path / f"raw_{out}").mkdir()
+        (raw / f"{split}.jsonl").write_text(json.dumps({"id": "a", **record}) + "\n")
+        return hat("preprocess", raw, "--kind", kind, "--out", tmp_path / out, *flags)
 
     assert preprocess("first", "train", "ABC", "--num-codes", 9, *flags) == 0
     assert preprocess("again", "test", "CA", "--vocabulary", tmp_path / "first/bin") == 0

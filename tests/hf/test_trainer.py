@@ -113,5 +113,5 @@ def test_the_loss_falls(target: str, articles: tuple[Any, list[dict[str, Any]]],
     for line, row in zip(read_lines(out), scores.tolist(), strict=True):
         assert line["probabilities"] == pytest.approx({f"LABEL_{number}": x for number, x in enumerate(row)}, abs=1e-5)
     assert hat("embed", tmp_path, tmp_path / "in.jsonl", "--out", tmp_path / "vectors.npz", "--device", "cpu") == 0
-    assert hat("look", tmp_path, tmp_path / "in.jsonl", "--json", tmp_path / "look.json") == 0
+    assert hat("look", tmp_path, tmp_path / "in.jsonl", "--out", tmp_path / "look.json") == 0
     assert "was trained by transformers" in refusal("export", tmp_path, "--out", tmp_path / "again")

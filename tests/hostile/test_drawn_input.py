@@ -198,7 +198,7 @@ def test_scores(metric: str, folder: Path, records: list, lines: bool, damaged: 
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
     for path, data in zip(paths, (content, damaged or content), strict=True):
         path.write_bytes(data)
-    words = [metric, "--hypotheses", str(paths[0]), "--references", str(paths[1]), "--bootstrap-samples", "0"]
+    words = [metric, str(paths[0]), "--references", str(paths[1]), "--bootstrap-samples", "0"]
     args = PARSER.parse_args(["score", *words])
     refused_or(lambda: args.run(args), folder, "reference 1 ", "no documents to score")
 

@@ -179,7 +179,7 @@ def test_terminals(tmp_path: Path) -> None:
     words = ["show", "--documents", tmp_path / "d.jsonl", "--hypotheses", tmp_path / "h.jsonl"]
     shown = run_command("hat", *words).stdout
     assert "one" in shown and "two" in shown and "\x1b" not in shown and "\x07" not in shown
-    assert "\x1b" not in hat("score", "rouge", "--hypotheses", tmp_path / evil, "--references", tmp_path / "h.jsonl")
+    assert "\x1b" not in hat("score", "rouge", tmp_path / evil, "--references", tmp_path / "h.jsonl")
 
 
 def test_nothing_of_the_package_unpacks_or_evaluates() -> None:

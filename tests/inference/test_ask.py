@@ -263,7 +263,7 @@ def test_what_is_printed(with_lines: EvidenceModel, tmp_path: Path, capsys: Any,
 
 def test_files(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     path, out, page = write_formats(tmp_path)["m.txt"], tmp_path / "out.jsonl", tmp_path / "page.html"
-    lines = ask_json(model, path, capsys, *QUESTIONS, "--out", out, "--page", page)  # --html of version 0.6
+    lines = ask_json(model, path, capsys, *QUESTIONS, "--out", out, "--html", page)
     assert read_lines(out) == lines and ask(model, path, *QUESTIONS, "--out", "-") == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
     data = page.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]

@@ -223,10 +223,10 @@ def test_results_replace_no_data(words, generate, ami: Path, tmp_path: Path, cap
     assert f"{ami}/text/test.jsonl is in {ami}, which hat has written" in capsys.readouterr().err
     assert (ami / "text/test.jsonl").read_bytes() == before
     (tmp_path / "other").symlink_to(ami)
-    score = tmp_path / "other/text/valid.jsonl"
+    score = tmp_path / "other/text/score.json"
     assert generate(tmp_path / "out") == 0
-    files = ["--hypotheses", tmp_path / "out/test.jsonl", "--references", ami / "text/test.jsonl"]
-    assert hat("score", "rouge", *files, "--out", score, "--overwrite") == 2
+    files = [tmp_path / "out/test.jsonl", "--references", ami / "text/test.jsonl"]
+    assert hat("score", "rouge", *files, "--out", score) == 2
     assert f"--out {score} is in {ami}, which hat has written" in capsys.readouterr().err
 
 

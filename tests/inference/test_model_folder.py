@@ -47,7 +47,7 @@ def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "save/checkpoint_last.pt").rename(folder / "model.pt")
     spread(folder / "model.pt")
     texts = folder / "raw/test.jsonl"
-    assert hat("score", "rouge", "--hypotheses", texts, "--references", texts, "--json", folder / "score.json") == 0
+    assert hat("score", "rouge", texts, "--references", texts, "--out", folder / "score.json") == 0
     flags = ["--score", f"{folder}/score.json", "--card", '{"license": "mit", "pipeline_tag": "summarization"}']
     export(folder / "model.pt", folder / "data", folder / "P", *flags, *GENERATION)
     return folder
@@ -157,13 +157,13 @@ def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path,
 
 
 def test_the_card_shows_the_scores_of_every_metric(tmp_path: Path) -> None:
-    files = []
-    for name, labels in (("references", "xy"), ("hypotheses", "xx")):
+    files: list[Any] = []
+    for name, labels in (("hypotheses", "xx"), ("references", "xy")):
         rows = [{"id": str(i), "label": label, "text": label, "target": label} for i, label in enumerate(labels)]
-        files += [f"--{name}", write_lines(tmp_path / f"{name}.jsonl", rows)]
+        files += [*(["--references"] if files else []), write_lines(tmp_path / f"{name}.jsonl", rows)]
     rows = {"classification": "| accuracy | 50.00 [0.00, 100.00] |", "bleu --language en": "| chrF2 | "}
     for metric, row in rows.items():
-        assert hat("score", *metric.split(), *files, "--json", tmp_path / "out.json", "--overwrite") == 0
+        assert hat("score", *metric.split(), *files, "--out", tmp_path / "out.json") == 0
         table = scores_of(json.loads((tmp_path / "out.json").read_text()))
         assert table.startswith("| score | hypotheses.jsonl |\n| --- | --- |\n") and row in table
         assert str(tmp_path) not in table
@@ -275,7 +275,7 @@ import hat_fairseq
 from hat_fairseq import cli
 P, source, old, checkpoint, out = sys.argv[1:]
 assert cli.main(["generate", P, source, "--out", f"{out}/t.jsonl", "--device", "cpu"]) == 0
-assert cli.main(["look", P, source, "--json", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
+assert cli.main(["look", P, source, "--out", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
 model = hat_fairseq.load(P, device="cpu")
 refused = []
 for call in (
@@ -297,7 +297,7 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
     source, data = made / "raw/test.jsonl", ["--data", f"{made}/data/bin", "--device", "cpu", *GENERATION]
     words = ["hat_fairseq.cli", "generate", f"{made}/model.pt", str(source), "--out", "a", *data]
     warm.run(words, tmp_path, tmp_path / "log")
-    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", str(source), "--json", "b", "--occlusion", *data]
+    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", str(source), "--out", "b", "--occlusion", *data]
     warm.run(words, tmp_path, tmp_path / "log")
     edit(lambda config: config.pop("network"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
     printed = without_fairseq(WITHOUT, made / "P", source, old, made / "model.pt", tmp_path)

@@ -177,7 +177,7 @@ def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tm
         assert [label is not None for label in prediction.labels] == [n < count for n in range(len(example.labels))]
     lost = sum(prediction.labels.count(None) for prediction in predictions)
     write_lines(tmp_path / "cut.jsonl", [prediction.to_json() for prediction in predictions])
-    words = ["--hypotheses", tmp_path / "cut.jsonl", "--references", made.data / "text/test.jsonl"]
+    words = [tmp_path / "cut.jsonl", "--references", made.data / "text/test.jsonl"]
     assert hat("score", "classification", *words, "--bootstrap-samples", 0) == 0
     assert lost and f"cut.jsonl: {lost} of " in capsys.readouterr().err
 
@@ -199,8 +199,6 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path) -> None:
         ([path, data, "--split", "x", "--out", out], "is there a split x?"),
         ([path, data, "--out", tmp_path / "p.json"], "p.json must end in .jsonl: predictions are JSON lines"),
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
-        ([reader.checkpoint, reader.data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
-        ([path, data, "--out", out, "--n-best", 3], "--n-best has no effect on the kind segments: remove it"),
         ([path, data, "--out", out, "--threshold", 3], "--threshold 3 has no effect on the kind segments: remove it"),
         ([path, data, "--out", out, "--device", "cpu", "--precision", "fp16"], "precision fp16 is GPU-only"),
         ([path, data, "--out", out, "--batch-size", 0], "--batch-size must be at least 1, not 0"),

@@ -31,9 +31,7 @@ OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 def chunked(warm: WarmPython, train, tmp_path_factory) -> tuple[Path, Path]:
     """Data whose policy is `chunk`, and a model trained on it for one update."""
     folder = tmp_path_factory.mktemp("chunked")
-    words = (
-        f"hat_fairseq.cli preprocess ami --out {folder}/data --limit 3 --bpe learned --num-codes 200 --role-in-text "
-    )
+    words = f"hat_fairseq.cli preprocess ami --out {folder}/data --limit 3 --bpe learned --num-codes 200 --roles both "
     words += "--max-source-tokens 91 --long-source chunk --max-target-tokens 31 --long-target truncate"
     warm.run(words.split(), folder, folder / "log")
     train(folder / "model", "--max-update", 1, "--disable-validation", data=folder / "data/bin")

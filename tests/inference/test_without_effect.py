@@ -79,8 +79,7 @@ class Command:
         parser = argparse.ArgumentParser()
         cli.import_verb(str(self.words[0])).add_arguments(parser)
         for action in parser._actions:
-            former = "--most-passages" in action.option_strings  # another name of --passages
-            if action.option_strings and action.dest not in NOT_OF_RESULT and not former:
+            if action.option_strings and action.dest not in NOT_OF_RESULT:
                 values = action.choices or VALUES.get(action.type, VALUES[None]) if action.nargs != 0 else [None]
                 yield action.dest, action.option_strings, self.values.get(action.dest, list(values))
 
@@ -119,7 +118,7 @@ def commands(
             values = {"score": [f"{metric} --bootstrap-samples 0"], "id": [rows[-1]["id"]]}
             values |= {"threshold": THRESHOLDS[kind]} if kind in THRESHOLDS else {}
         flags = tuple(SHORT) if kind == "text" else ()
-        return Command(words, values, flags, "--json" if verb == "look" else "--out")
+        return Command(words, values, flags, "--out")
 
     return make
 
@@ -217,7 +216,7 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     assert hat(*words, "--out", "out.jsonl") == 0
     assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == lines
     capfdbinary.readouterr()
-    assert hat("look", "demo", "--json", "page.json", "--columns", "text=foo") == 2
+    assert hat("look", "demo", "--out", "page.json", "--columns", "text=foo") == 2
     assert b"--columns and --number-ids are about INPUT, and there is none" in capfdbinary.readouterr().err
     assert hat("look", "demo", "in.jsonl", "--out", "-") == 2
     assert b"--out -: `hat look` does not write this to the standard output" in capfdbinary.readouterr().err

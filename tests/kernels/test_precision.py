@@ -21,7 +21,7 @@ from hat_fairseq.kernels import (
     torch_private,
 )
 from hat_fairseq.kernels.precision import PackedLinear, pack_linears, quantise
-from hat_fairseq.modules.attention import CrossAttention
+from hat_fairseq.modules.attention import AttentionSizes, CrossAttention
 from hat_fairseq.modules.cache import KeyCache
 
 needs_onednn = pytest.mark.skipif(not torch_private.ONEDNN, reason="a model is packed where torch has oneDNN")
@@ -168,7 +168,7 @@ def test_packing_a_model_replaces_its_large_maps(precision: str) -> None:
 @needs_onednn
 @PRECISIONS
 def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision: str) -> None:
-    module, cache = CrossAttention(256, 4).eval(), KeyCache()
+    module, cache = CrossAttention(AttentionSizes(256, 4)).eval(), KeyCache()
     assert pack_linears(module, precision) == 4
     module(torch.randn(6, 5, 256), torch.randn(2, 40, 256), cache=cache)
     in_bf16 = precision != "fp32" and torch_private.BF16

@@ -12,7 +12,7 @@ from layouts import dense
 from torch import Tensor
 
 from hat_fairseq.modules import layers
-from hat_fairseq.modules.attention import Projections
+from hat_fairseq.modules.attention import AttentionSizes, Projections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
 from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig, parse_layers
 from hat_fairseq.options import read_options
@@ -30,7 +30,7 @@ LENGTHS = [[1], [5], [7, 3, 1], [31, 10, 29, 5], [257, 128, 129, 35]]
 def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0, parts: str = "") -> Any:
     torch.manual_seed(0)
     config = read_options(EncoderConfig, Namespace(**ATTENTION_CASES[name]))
-    attention = ATTENTIONS[name.split()[0]].build(config, (24, 4, dropout), 0)
+    attention = ATTENTIONS[name.split()[0]].build(config, AttentionSizes(24, 4, dropout), 0)
     attention.configure(PARTS[parts])
     for key, parameter in attention.named_parameters():
         if "pooling" in key:  # zeros at first

@@ -11,7 +11,7 @@ from helpers import assert_same_run, padding
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import Windows, attend_windows, prepare_mask
-from hat_fairseq.modules.attention import HeadProjections
+from hat_fairseq.modules.attention import AttentionSizes, HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.networks.config import ATTENTIONS, Attention
 from hat_fairseq.options import option
@@ -31,11 +31,11 @@ class TransientGlobalAttention(HeadProjections):
     Without LongT5's relative positions, because the models here have absolute ones. O(T (w + T / block)) operations.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float, window: int, block: int) -> None:
-        super().__init__(embed_dim, num_heads, dropout)
+    def __init__(self, sizes: AttentionSizes, window: int, block: int) -> None:
+        super().__init__(sizes)
         self.window, self.block = window, block
         self.windows = Windows(32, 32, window, 32 + 2 * window)
-        self.block_norm = nn.RMSNorm(embed_dim, eps=1e-6)
+        self.block_norm = nn.RMSNorm(sizes.embed_dim, eps=1e-6)
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C)."""
@@ -79,7 +79,7 @@ def dense(attention: TransientGlobalAttention, x: Tensor) -> Tensor:
 def test_a_model_takes_it_and_it_is_its_definition(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     flags = TransientFlags()
     build_one = lambda _, sizes, layer: TransientGlobalAttention(  # noqa: E731
-        *sizes, flags.transient_window, flags.transient_block
+        sizes, flags.transient_window, flags.transient_block
     )
     monkeypatch.setitem(ATTENTIONS, "transient-global", Attention((), build_one))
     model = build("hat_roberta_base", f"{TINY_ENCODER} --encoder-attention transient-global")

@@ -9,10 +9,9 @@ from helpers import assert_close, assert_same_run, padding, states
 from references import attention as reference
 from torch import Tensor
 
-from hat_fairseq.modules.attention import CrossAttention, HeadProjections, SelfAttention
-from hat_fairseq.modules.batch_layout import safe_padding_mask
+from hat_fairseq.modules.attention import AttentionSizes, CrossAttention, HeadProjections, SelfAttention
+from hat_fairseq.modules.batch_layout import mask_of_keys, safe_padding_mask
 from hat_fairseq.modules.cache import DecoderCache, KeyCache
-from hat_fairseq.networks.encoder import mask_of_keys
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 17, 31]
@@ -20,7 +19,7 @@ LENGTHS = [1, 2, 7, 17, 31]
 
 def make(kind: type[HeadProjections], dtype: torch.dtype = torch.float32, kv_heads: int | None = None) -> Any:
     torch.manual_seed(0)
-    return kind(24, 4, kv_heads=kv_heads).to(dtype).eval()
+    return kind(AttentionSizes(24, 4, kv_heads=kv_heads)).to(dtype).eval()
 
 
 def visible(mask: Tensor) -> Tensor | None:
@@ -99,6 +98,6 @@ def test_dropout_changes_training_only() -> None:
 
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="24.*multiple.*5"):
-        SelfAttention(24, 5)
+        SelfAttention(AttentionSizes(24, 5))
     with pytest.raises(ValueError, match="3 rows of queries are not a multiple of 2"):
         make(CrossAttention)(states(3, 1, 24), states(2, 1, 24))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hat_fairseq.kernels import attend_blocks, key_blocks, naive
 from hat_fairseq.kernels.blocks import GATHERED
-from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.attention import AttentionSizes, FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.block_sparse import BlockPattern, BlockSparseAttention, visible_blocks
 
@@ -38,7 +38,9 @@ def test_the_blocks_are_the_published_ones(block: int, heads: int, seed: int, le
         big_bird, masks = published(length, heads, heads * num_blocks, seed, block)
         big_bird.query.weight.zero_()
         big_bird.value = nn.Identity()
-        attention = BlockSparseAttention(heads * num_blocks, heads, pattern=BlockPattern(block=block), seed=seed)
+        attention = BlockSparseAttention(
+            AttentionSizes(heads * num_blocks, heads), pattern=BlockPattern(block=block), seed=seed
+        )
         attention.q_proj.weight.zero_()
         attention.v_proj, attention.out_proj = nn.Identity(), nn.Identity()
         numbers = torch.eye(num_blocks).repeat_interleave(block, 0).repeat(1, heads)[None]
@@ -79,7 +81,7 @@ def test_random_blocks_are_drawn_once_in_a_training(layers: int, most: int) -> N
 @pytest.mark.parametrize("gap", [slice(0, 3), slice(29, 36), slice(60, 78)])
 def test_padding_in_the_middle(gap: slice) -> None:
     """As the dense attention with the blocks of the pattern, and without the keys of the gap."""
-    attention = BlockSparseAttention(24, 4, pattern=BlockPattern(block=4, random=1)).double()
+    attention = BlockSparseAttention(AttentionSizes(24, 4), pattern=BlockPattern(block=4, random=1)).double()
     x, padded = states(2, 82, 24).double(), torch.zeros(2, 82, dtype=torch.bool)
     padded[0, gap], padded[1, 70:] = True, True
     out = attention(x, BatchLayout(padded))
@@ -100,14 +102,17 @@ def test_padding_in_the_middle(gap: slice) -> None:
 @pytest.mark.parametrize("length", [1, 3, 40, 82])
 def test_a_batch_of_nothing_but_padding(length: int) -> None:
     """Of any length; such a row computes something finite, which nobody reads."""
-    attention = BlockSparseAttention(24, 4, pattern=BlockPattern(block=4))
+    attention = BlockSparseAttention(AttentionSizes(24, 4), pattern=BlockPattern(block=4))
     out = attention(states(2, length, 24), BatchLayout(torch.ones(2, length, dtype=torch.bool)))
     assert out.isfinite().all()
 
 
 @torch.no_grad()
 def test_a_short_document_has_full_attention() -> None:
-    sparse, full = BlockSparseAttention(24, 4, pattern=BlockPattern(block=4)), FullAttention(24, 4)
+    sparse, full = (
+        BlockSparseAttention(AttentionSizes(24, 4), pattern=BlockPattern(block=4)),
+        FullAttention(AttentionSizes(24, 4)),
+    )
     full.load_state_dict(sparse.state_dict())
     longer = states(1, 90, 24)
     for length in (1, 10, 44):

@@ -7,13 +7,15 @@ from helpers import assert_same_run, padding, states
 from layouts import layout_of
 from torch import Tensor
 
-from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.attention import AttentionSizes, FullAttention
 from hat_fairseq.modules.layers import QUERIES, EncoderLayer, HierarchicalDecoderLayer, LayerSizes, SentenceAttention
 from hat_fairseq.networks.encoder import EncoderOut
 from hat_fairseq.networks.hat import HierarchicalEncoder
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+
+HEADS = AttentionSizes(24, 4)
 
 
 def sizes(normalize_before: bool) -> LayerSizes:
@@ -49,7 +51,9 @@ def test_encoder_layer_with_sentences_is_its_definition(
 ) -> None:
     """Batched and padded equals each document alone, dense: outputs and gradients."""
     torch.manual_seed(0)
-    layer = EncoderLayer(sizes(normalize_before), FullAttention(24, 4), SentenceAttention(24, 4), queries).to(dtype)
+    layer = EncoderLayer(
+        sizes(normalize_before), FullAttention(HEADS), SentenceAttention(AttentionSizes(24, 4)), queries
+    ).to(dtype)
     random_norms(layer)
     mask = padding([length for length, _ in batch])
     x = states(*mask.shape, 24, dtype=dtype)
@@ -97,7 +101,7 @@ def test_decoder_layer_with_sentences_is_its_definition(normalize_before: bool, 
 @DTYPES
 def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(3)
-    layers = [EncoderLayer(sizes(normalize_before), FullAttention(24, 4)) for _ in range(2)]
+    layers = [EncoderLayer(sizes(normalize_before), FullAttention(HEADS)) for _ in range(2)]
     module = HierarchicalEncoder(layers, torch.nn.LayerNorm(24) if normalize_before else None).to(dtype)
     random_norms(module)
     x = states(4, 11, 24, dtype=dtype)

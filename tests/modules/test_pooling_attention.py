@@ -12,6 +12,7 @@ from helpers import assert_close, outputs_and_gradients, padding, states
 from torch import Tensor
 
 from hat_fairseq.kernels import Windows, attend_windows, naive
+from hat_fairseq.modules.attention import AttentionSizes
 from hat_fairseq.modules.batch_layout import BatchLayout, arrange_documents
 from hat_fairseq.modules.pooling import Pooling
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
@@ -46,7 +47,7 @@ def test_the_second_level_is_the_papers_definition(
 ) -> None:
     """Outputs and gradients in fp64, each document alone against all in one batch."""
     level = SecondLevel(window, kernel, stride, pooling)
-    attention = with_random_weights(PoolingAttention(8, 2, 0.0, 7, level)).double()
+    attention = with_random_weights(PoolingAttention(AttentionSizes(8, 2), 7, level)).double()
     x, mask = states(len(lengths), max(lengths), 8, dtype=torch.float64), padding(lengths)
 
     def batched() -> Tensor:

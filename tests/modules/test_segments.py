@@ -9,7 +9,7 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import segment_layout
 from torch import Tensor
 
-from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.attention import AttentionSizes, FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout, Slots
 from hat_fairseq.modules.heads import DOCUMENT_POOLINGS, PooledClassificationHead
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
@@ -89,8 +89,8 @@ def test_a_batch_of_nothing_but_padding_has_one_empty_segment() -> None:
 
 def layer_of(kind: str) -> SegmentLayer:
     torch.manual_seed(0)
-    within = SegmentAttention(24, 4, segment_length=L) if "S" in kind else None
-    layer = SegmentLayer(SIZES, within, FullAttention(24, 4) if "D" in kind else None)
+    within = SegmentAttention(AttentionSizes(24, 4), segment_length=L) if "S" in kind else None
+    layer = SegmentLayer(SIZES, within, FullAttention(AttentionSizes(24, 4)) if "D" in kind else None)
     for name, parameter in layer.named_parameters():
         if "layer_norm" in name:
             torch.nn.init.normal_(parameter, 0.5, 0.5)
@@ -138,7 +138,7 @@ def test_a_layer_is_its_definition(kind: str, dtype: torch.dtype, positions: boo
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> None:
     torch.manual_seed(1)
-    layer = EncoderLayer(SIZES, FullAttention(24, 4)).to(dtype)
+    layer = EncoderLayer(SIZES, FullAttention(AttentionSizes(24, 4))).to(dtype)
     x, mask = states(2, L, 24, dtype=dtype), padding([3, 0], L)
     out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, BatchLayout(mask, empty_rows=True)))
     assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())

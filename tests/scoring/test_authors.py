@@ -27,8 +27,8 @@ Record = dict[str, Any]
 
 def scores(folder: Path, metric: str, records: list[Record], lines: list[Record]) -> Record:
     files = [write_lines(folder / "p.jsonl", lines), "--references", write_lines(folder / "r.jsonl", records)]
-    flags = ["--bootstrap-samples", 0, "--json", folder / "s.json"]
-    assert hat("score", metric, "--hypotheses", *files, *flags) == 0
+    flags = ["--bootstrap-samples", 0, "--out", folder / "s.json"]
+    assert hat("score", metric, *files, *flags) == 0
     (record,) = json.loads((folder / "s.json").read_text()).values()
     return record["scores"]
 

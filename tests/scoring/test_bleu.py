@@ -107,7 +107,7 @@ def test_no_p_value_is_below_what_the_documents_can_carry(documents: int, change
     for name, texts in (("a", references), ("b", worse), ("r", references)):
         names.append(tmp_path / name)
         names[-1].write_text("".join(f"{text}\n" for text in texts))
-    assert hat("score", "bleu", "--hypotheses", *names[:2], "--references", names[2]) == 0
+    assert hat("score", "bleu", *names[:2], "--references", names[2]) == 0
     assert f"b: only {changed} document" in capsys.readouterr().err
 
 
@@ -125,7 +125,7 @@ def test_all_references_count() -> None:
     assert report_of([translation(*one)], [[two, one]]).scores[SENTENCE_BLEU].score == pytest.approx(100)
 
 
-SCORE = ("score", "bleu", "--bootstrap-samples", 0, "--hypotheses")
+SCORE = ("score", "bleu", "--bootstrap-samples", 0)
 
 
 def test_tokenised_text_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,8 @@ TEXTS = ["The mill closed in spring.", "It rained all day long.", "Nobody was th
 def scored(folder: Path, metric: str, hypotheses: list[Any], references: list[Any]) -> dict[str, Any]:
     """The record of the only system of a command that succeeds."""
     files = [write_lines(folder / "h.jsonl", hypotheses), "--references", write_lines(folder / "r.jsonl", references)]
-    flags = ["--bootstrap-samples", 0, "--overwrite", "--json", folder / "score.json"]
-    assert hat("score", metric, "--hypotheses", *files, *flags) == 0
+    flags = ["--bootstrap-samples", 0, "--out", folder / "score.json"]
+    assert hat("score", metric, *files, *flags) == 0
     record = json.loads((folder / "score.json").read_text())
     (system,) = record.get("systems", record).values()
     return system
@@ -50,12 +50,12 @@ def test_an_empty_reference_is_refused(metric: str, tmp_path: Path) -> None:
         for target in (blank, [blank or ""], [[TEXTS[1]], [blank or ""]]):
             rows = [{"id": "a", "target": TEXTS[0]}, {"id": "b", "target": target}]
             references = write_lines(tmp_path / "r.jsonl", rows)
-            printed = refusal("score", metric, "--hypotheses", hypotheses, "--references", references)
+            printed = refusal("score", metric, hypotheses, "--references", references)
             assert "r.jsonl: the reference of document 'b' is empty" in printed
     lines = (tmp_path / "h.txt", tmp_path / "r.txt")
     for path, text in zip(lines, ("Rain.", "\u2060\u2800"), strict=True):
         path.write_text(f"The mill closed.\n{text}\n", encoding="utf-8")
-    printed = refusal("score", metric, "--hypotheses", lines[0], "--references", lines[1])
+    printed = refusal("score", metric, lines[0], "--references", lines[1])
     assert "r.txt: the reference of document 2 is empty" in printed
 
 
@@ -81,7 +81,7 @@ def test_visible_texts_are_compared_as_written(tmp_path: Path) -> None:
 def test_labels_that_show_nothing_are_refused(blank: str, tmp_path: Path) -> None:
     references = write_lines(tmp_path / "r.jsonl", [{"id": "a", "label": "x"}])
     hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "a", "label": blank}])
-    error = refusal("score", "classification", "--hypotheses", hypotheses, "--references", references)
+    error = refusal("score", "classification", hypotheses, "--references", references)
     assert "h.jsonl:1: a label must be a string" in error
 
 
@@ -144,7 +144,7 @@ def test_an_empty_cell_of_a_table_is_an_empty_answer(name: str, text: str, tmp_p
     questions = [{"id": str(n), "question": "Who?", "text": "Ann left.", "answers": []} for n in range(3)]
     references = write_lines(tmp_path / "r.jsonl", questions)
     (tmp_path / name).write_text(text)
-    files = ["--hypotheses", tmp_path / name, "--references", references, "--json", tmp_path / f"{name}.json"]
+    files = [tmp_path / name, "--references", references, "--out", tmp_path / f"{name}.json"]
     assert hat("score", "squad", *files) == 0
     (system,) = json.loads((tmp_path / f"{name}.json").read_text()).values()
     assert mean_of(system["scores"]["exact"]) == pytest.approx(200 / 3)

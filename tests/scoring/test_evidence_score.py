@@ -131,7 +131,7 @@ def dense_figures(documents: list[Line], predictions: list[Line]) -> list[float]
 def score(folder: Path, *words: object) -> tuple[Line, str, str]:
     """The JSON, and what is printed to both streams."""
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as notes:
-        assert hat("score", "evidence", *words, "--json", folder / "s.json", "--overwrite") == 0
+        assert hat("score", "evidence", *words, "--out", folder / "s.json") == 0
     return json.loads((folder / "s.json").read_text()), out.getvalue(), notes.getvalue()
 
 
@@ -144,9 +144,9 @@ def test_figures_intervals_and_differences_are_those_of_loops(seed: int, tmp_pat
     references = write_lines(tmp_path / "test.jsonl", documents)
     for path, lines in systems.items():
         write_lines(path, lines)
-    words = ["--hypotheses", *systems, "--references", references, "--bootstrap-samples", 20, "--seed", seed]
+    words = [*systems, "--references", references, "--bootstrap-samples", 20]
     record, printed, _ = score(tmp_path, *words)
-    numbers, samples = np.random.default_rng(seed), []
+    numbers, samples = np.random.default_rng(0), []
     for _ in range(20):
         drawn = [documents[n] for n in numbers.integers(0, 8, 8)]
         samples.append([dense_figures(drawn, lines) for lines in systems.values()])
@@ -182,7 +182,7 @@ def test_figures_are_those_that_the_references_have_gold_for(without: str, names
         if without not in ("lines", "evidence"):
             each["evidence"] = [[len(each["sentences"]) - 1] for _ in each["questions"]]
     references = write_lines(tmp_path / "test.jsonl", documents)
-    record, printed, _ = score(tmp_path, "--hypotheses", path, "--references", references, "--bootstrap-samples", 0)
+    record, printed, _ = score(tmp_path, path, "--references", references, "--bootstrap-samples", 0)
     assert list(record[str(path)]["figures"]) == list(names) and all(name in printed for name in names)
 
 
@@ -210,7 +210,7 @@ def test_each_domain_is_scored_as_if_it_were_alone(tmp_path: Path) -> None:
             each.pop("lines", None)
     paths = {name: write_lines(tmp_path / f"{name}.jsonl", lines) for name, lines in predictions.items()}
     words = ["--bootstrap-samples", 9, "--baselines", "random", "--valid", write_lines(tmp_path / "v.jsonl", documents)]
-    words += ["--hypotheses", *paths.values(), "--references"]
+    words += [*paths.values(), "--references"]
     record, printed, _ = score(tmp_path, *words, write_lines(tmp_path / "test.jsonl", documents))
     first, second = map(str, paths.values())
     assert list(record[first]["domains"]) == ["a", "b"] == list(record["random"]["domains"])
@@ -234,7 +234,7 @@ def test_the_whole_document_is_no_right_passage(tmp_path: Path) -> None:
         found = [{"first": first, "last": last} for first, last in passages]
         question = {"question": "q", "probabilities": [0.5] * 8, "passages": found}
         path = write_lines(tmp_path / "p.jsonl", [{"id": "a", "threshold": 0.5, "questions": [question]}])
-        record, *_ = score(tmp_path, "--hypotheses", path, "--references", references, "--bootstrap-samples", 0)
+        record, *_ = score(tmp_path, path, "--references", references, "--bootstrap-samples", 0)
         return [record[str(path)]["figures"][name]["mean"] for name in FIGURES[2:]]
 
     assert figures((0, 7)) == [100, 100, 100]  # half of it is evidence here
@@ -256,7 +256,7 @@ def test_spans_of_turns_and_of_running_text(tmp_path: Path) -> None:
     questions = [{"question": "colour ?", "probabilities": [0.1, 0.9, 0.5], "passages": [{"first": 1, "last": 2}]}]
     line: Line = {"id": "a", "threshold": 0.5, "questions": questions}
     path = write_lines(tmp_path / "p.jsonl", [line])
-    words = ["--hypotheses", path, "--bootstrap-samples", 0, "--references"]
+    words = [path, "--bootstrap-samples", 0, "--references"]
     record, *_ = score(tmp_path, *words, tmp_path / "data/text/test.jsonl")
     means = [each["mean"] for each in record[str(path)]["figures"].values()]
     assert means == pytest.approx([100, 200 / 3, 100, 100, 100])
@@ -320,10 +320,10 @@ def test_predictions_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> 
         changed = copy.deepcopy(lines)
         change(changed)
         path = write_lines(tmp_path / f"{number}.jsonl", changed)
-        error = refusal("score", "evidence", "--hypotheses", path, "--references", references)
+        error = refusal("score", "evidence", path, "--references", references)
         assert len(error.splitlines()) == 1 and message in error, (message, error)
         assert f"{number}.jsonl" in error or "test.jsonl lacks" in error
-    words = ["score", "evidence", "--hypotheses", write_lines(tmp_path / "p.jsonl", lines), "--references"]
+    words = ["score", "evidence", write_lines(tmp_path / "p.jsonl", lines), "--references"]
     for wrong, message in (
         (
             [{**each, "evidence": [[] for _ in each["evidence"]], "lines": None} for each in documents],
@@ -337,7 +337,7 @@ def test_predictions_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> 
         ([], "is empty"),
     ):
         assert message in refusal(*words, write_lines(tmp_path / "wrong.jsonl", wrong))
-    over = ["--baselines", "bm25", "--valid", references, "--json", references, "--overwrite"]
+    over = ["--baselines", "bm25", "--valid", references, "--out", references]
     assert "test.jsonl" in refusal(*words, write_lines(tmp_path / "other.jsonl", documents), *over)
     assert read_lines(references) == documents
 
@@ -356,7 +356,7 @@ def test_options_without_effect_are_refused(words: list[str], message: str, tmp_
     documents = draw_documents(draw, 4)
     write_lines(tmp_path / "test.jsonl", documents)
     write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
-    error = refusal("score", "evidence", "--hypotheses", "p.jsonl", "--references", "test.jsonl", *words)
+    error = refusal("score", "evidence", "p.jsonl", "--references", "test.jsonl", *words)
     assert message in error
 
 
@@ -366,7 +366,7 @@ def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
     documents, valid = draw_documents(draw, 9), draw_documents(draw, 9)
     path = write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
     references = write_lines(tmp_path / "test.jsonl", documents)
-    words = ["--hypotheses", path, "--references", references, "--bootstrap-samples", 9, "--baselines"]
+    words = [path, "--references", references, "--bootstrap-samples", 9, "--baselines"]
     record, printed, notes = score(tmp_path, *words)
     titles = [rule.title for rule in RULES.values()]
     assert list(record) == [str(path), *titles] and "the best for the references, which favours them" in notes

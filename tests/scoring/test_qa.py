@@ -41,8 +41,8 @@ def test_answers_that_are_the_same(answer: str, gold: str) -> None:
 
 def run(folder: Path, metric: str, records: list[dict], lines: list[dict], *more: str) -> int:
     files = [write_lines(folder / "p.jsonl", lines), "--references", write_lines(folder / "r.jsonl", records)]
-    flags = ["--json", folder / "out.json", "--bootstrap-samples", "0", "--overwrite"]
-    return hat("score", metric, "--hypotheses", *files, *flags, *more)
+    flags = ["--out", folder / "out.json", "--bootstrap-samples", "0"]
+    return hat("score", metric, *files, *flags, *more)
 
 
 def scores(folder: Path) -> dict[str, Any]:

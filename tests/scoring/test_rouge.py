@@ -115,7 +115,7 @@ def test_marks_between_sentences_end_them_and_are_no_words(marked: str, tmp_path
     assert plain == with_marks and figures(plain)[0] > 0
     files = (write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": marked.format(*texts)}]), tmp_path / "r.jsonl")
     write_lines(files[1], [{"id": "x", "target": [marked.format(*references)]}])
-    assert hat("score", "rouge", "--hypotheses", files[0], "--references", files[1]) == 0
+    assert hat("score", "rouge", files[0], "--references", files[1]) == 0
     notes = capsys.readouterr().err.splitlines()
     named = [note for note in notes if note.endswith("marks between sentences, which are not compared as words")]
     assert [note.partition(": ")[0] for note in named] == [str(files[1]), str(files[0])]

@@ -49,7 +49,7 @@ def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
     score = CHRF().sentence_score("Good morning.", ["Good morning. " * 5]).score
     assert lines[:3] == ["--- d: 2 segments", f"[1] chrF2 {score:.2f}", "  source: 早上好。"]
     assert lines[5].startswith("[2] chrF2 ") and lines[7].endswith("begin.") and "\x1b" not in lines[7]
-    assert hat(*words, "--worst", "1", "--sentences", "1") == 0
+    assert hat(*words, "--worst", "1") == 0
     assert capsys.readouterr().out.startswith("=== chrF2 ")
     write_lines(tmp_path / "h.jsonl", [{"id": "d", "segments": ["One."]}])
     assert "(2 of the source, 1 generated, 2 of the reference); remove --segments" in refusal(*words)
