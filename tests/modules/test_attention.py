@@ -10,8 +10,9 @@ from references import attention as reference
 from torch import Tensor
 
 from hat_fairseq.modules.attention import AttentionSizes, CrossAttention, HeadProjections, SelfAttention
-from hat_fairseq.modules.batch_layout import mask_of_keys, safe_padding_mask
+from hat_fairseq.modules.batch_layout import safe_padding_mask
 from hat_fairseq.modules.cache import DecoderCache, KeyCache
+from hat_fairseq.networks.encoder import mask_of_keys
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 17, 31]
