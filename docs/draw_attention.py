@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import torch
 from attention_patterns import attends_to
 
+from hat_fairseq.modules.attention import AttentionSizes
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig
 from hat_fairseq.options import read_options
@@ -38,7 +39,7 @@ PICTURES = {
 def svg(name: str, length: int, options: dict) -> str:
     """Draws an attention with these options on a document of this length."""
     positions = torch.arange(length)
-    attention = ATTENTIONS[name].build(read_options(EncoderConfig, SimpleNamespace(**options)), (1, 1, 0.0), 0)
+    attention = ATTENTIONS[name].build(read_options(EncoderConfig, SimpleNamespace(**options)), AttentionSizes(1, 1), 0)
     allowed = attends_to(attention, positions[:, None], positions[None, :], BatchLayout())
     cells = [
         f'<rect x="{CELL * key}" y="{CELL * query}" width="{CELL - 1}" height="{CELL - 1}"/>'

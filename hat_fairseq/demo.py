@@ -143,8 +143,8 @@ def ask() -> list[Row]:
     figures = {name: each["figures"]["average precision"]["mean"] for name, each in read("scores.json").items()}
     ours, count = figures.pop("found.jsonl"), sum(len(each["questions"]) for each in some)
     say(
-        f"Average precision on {count} questions about {SCORED} other meetings: {ours:.1f}; rules, with the settings "
-        f"that suit these meetings best: {listed(figures)}."
+        f"Average precision on {count} questions about {SCORED} other meetings: {ours:.1f}; {listed(figures)}, with "
+        "the settings that suit these meetings best. Rules over vectors come closer: results.md of the documentation."
     )
     return [Row("answers, average precision", f"{ours:.1f}", best_of(figures))]
 
@@ -177,10 +177,10 @@ def encoder() -> list[Row]:
     seconds = hat(EMBEDDING)
     words = f"{sum(len(turn['text'].split()) for turn in record['turns']):,} words"
     say(
-        f"A meeting of {words} was read whole in {seconds:.0f} s, and each turn has a vector that knows what is said "
-        "around it. MiniLM by itself stops at 512 tokens, and at 256 in sentence-transformers."
+        f"A meeting of {words} was read in {seconds:.0f} s, in chunks that overlap: each turn has a vector that knows "
+        "the 256 tokens around it. MiniLM by itself stops at 512 tokens, and at 256 in sentence-transformers."
     )
-    rows = [Row("MiniLM reads at once", words, "512 tokens, alone")]
+    rows = [Row("turns in context, MiniLM", words, "512 tokens, by itself")]
     if importlib.util.find_spec("transformers") is None:
         say("Not compared with transformers, which is not installed: pip install 'hat_fairseq[transformers]'")
         return rows

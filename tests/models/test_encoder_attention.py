@@ -14,7 +14,8 @@ from torch import Tensor
 from hat_fairseq.modules import layers
 from hat_fairseq.modules.attention import AttentionSizes, Projections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
-from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig, parse_layers
+from hat_fairseq.networks.config import ATTENTIONS, EncoderConfig
+from hat_fairseq.networks.families import parse_layers
 from hat_fairseq.options import read_options
 
 NAMES = pytest.mark.parametrize("name", ATTENTION_CASES)

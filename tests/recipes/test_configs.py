@@ -25,6 +25,7 @@ from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.recipes.update import split
 from hat_fairseq.register import register
+from hat_fairseq.scoring.official import FILES
 
 register()  # the tasks and architectures that the recipes name
 SECTIONS = recipe_sections()
@@ -107,7 +108,7 @@ def test_other_recipes_arrive() -> None:
     for name in SECTIONS:
         assert_arrived(recipes.build_commands("preprocess", name)[0][5:], preprocessed(name))
     for verb, name in [(each, name) for each in ("generate", "predict") for name in WITH[each]]:
-        command, score = recipes.build_commands(verb, name)
+        command, *scores = recipes.build_commands(verb, name)
         arrived, part = cli.build_parser(verb).parse_args(command[4:]), SECTIONS[name][verb]["split"]
         assert_arrived(command[6:], arrived)
         assert (str(arrived.input), arrived.model) == (
@@ -115,10 +116,12 @@ def test_other_recipes_arrive() -> None:
             SECTIONS[name][verb]["model"].format(recipe=name),
         )
         assert str(arrived.out) == f"results/{name}/{part}.jsonl" and arrived.split == part
-        files_of_score = cli.build_parser("score").parse_args(score[4:])
-        assert files_of_score.references == [f"data-bin/{name}/text/{part}.jsonl"]
-        assert files_of_score.files == [str(arrived.out)]
-        assert files_of_score.out == f"results/{name}/{part}.score.json"
+        assert bool(scores) != (reader_of(name) in FILES)  # which their authors' scripts score
+        for score in scores:
+            files_of_score = cli.build_parser("score").parse_args(score[4:])
+            assert files_of_score.references == [f"data-bin/{name}/text/{part}.jsonl"]
+            assert files_of_score.hypotheses == [str(arrived.out)]
+            assert files_of_score.out == f"results/{name}/{part}.score.json"
         assert takes_a_folder(name) or part in find_reader(reader_of(name)).splits
 
 
