@@ -140,9 +140,8 @@ def score(args: argparse.Namespace) -> Output:
     systems |= {each.title: each.predictions for each in fitted}
     for path, guesses in systems.items():
         report = classification(guesses, golds, bootstrap_samples=args.bootstrap_samples, seed=args.seed)
-        figures = {name: asdict(figure) for name, figure in report.scores.items()}
-        rest = {name: value for name, value in report.to_json().items() if name not in ("scores", "signature")}
-        output.record[path] = {"figures": figures, **rest, "signature": str(report.signature)}
+        record = report.to_json()
+        output.record[path] = {"figures": record.pop("scores"), **record}
         output.rows.append([path, *map(str, report.scores.values())])
         output.signatures.append(str(report.signature))
         if path not in args.hypotheses:
