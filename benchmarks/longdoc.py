@@ -83,8 +83,8 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.networks import NETWORKS
 from hat_fairseq.scoring.baselines import OF_DOCUMENTS, OF_SEGMENTS, LabelledDocument, baselines
-from hat_fairseq.units.baselines import Reference, choose, documents_of
-from hat_fairseq.units.rules import RULES, QuestionWords
+from hat_fairseq.units.baselines import RULES, Reference, choose, with_weights
+from hat_fairseq.units.rules import weights_of
 from hat_fairseq.units.scores import average_precision
 
 KINDS = {"labels": "classification", "sentences": "segments", "passages": "evidence", "lines": "evidence"}
@@ -158,9 +158,9 @@ class Labels:
 
     def rules(self) -> Iterator[tuple[str, Scores]]:
         every = OF_SEGMENTS if self.of_segments else OF_DOCUMENTS
-        names = [name for name, each in every.items() if not each.needs_vectors]
-        for fitted in baselines(names, *(self.plain[split] for split in SPLITS), of_segments=self.of_segments):
-            yield fitted.title, self.scores(fitted.labels)
+        chosen = [each for each in every.values() if not each.needs_vectors]
+        for fitted in baselines(chosen, *(self.plain[split] for split in SPLITS)):
+            yield fitted.title, self.scores(fitted.predictions)
 
     def arm(self, name: str) -> Iterator[tuple[int, str, Scores]]:
         train, test = ([each.vectors[name] for each in self.read[split]] for split in ("train", "test"))
@@ -189,11 +189,11 @@ class Passages:
     """Which turns answer a question: ranked by cosines, by BM25, and by both; nothing is trained."""
 
     def __init__(self, records: Records, read: dict[str, list[Document]], gold: str) -> None:
-        weights = QuestionWords([question for each in records["train"] for question in each.questions])
-        valid, test = ([Reference.of(each) for each in records[split]] for split in ("valid", "test"))
+        weights = weights_of(question for each in records["train"] for question in each.questions)
+        valid, test = (with_weights(map(Reference.of, records[split]), weights) for split in ("valid", "test"))
         rule = RULES["bm25"]
-        chosen = choose(rule, documents_of(valid, weights, None), [each.marks(gold) for each in valid])
-        self.words = [rule.scores(each, **chosen.settings) for each in documents_of(test, weights, None)]
+        chosen = choose(rule, valid, [each.marks(gold) for each in valid])
+        self.words = [rule.scores(each, **chosen.settings) for each in test]
         self.gold, self.read = [each.marks(gold) for each in test], read["test"]
 
     def rules(self) -> Iterator[tuple[str, Scores]]:

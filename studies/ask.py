@@ -30,12 +30,13 @@ import benchmark_path  # noqa: F401 finds `study_table`
 import numpy as np
 import torch
 from study_table import series_of
-from vector_rules import RULES, cosines_of
+from vector_rules import RULES, with_cosines
 
 import hat_fairseq
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.labels import Predictor
-from hat_fairseq.units.baselines import Reference, baselines, references_of
+from hat_fairseq.scoring.baselines import baselines
+from hat_fairseq.units.baselines import Reference, references_of
 from hat_fairseq.units.scores import (
     auroc,
     average_precision,
@@ -100,17 +101,13 @@ def rules(args: argparse.Namespace) -> Iterator[Row]:
     chosen, scored = (references_of(each)[0] for each in halves(valid))
     test = references_of(records_of(args.data, "test", args.out_of))[0]
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.bf16):
-        cosines = [cosines_of(loaded, each) for each in (test, chosen, scored)]
+        test, chosen, scored = (with_cosines(loaded, each) for each in (test, chosen, scored))
         for name in RULES:
-            every, of_valid = [*chosen, *scored], [*cosines[1], *cosines[2]]
-            for lines, (own, others), on in (
-                (False, (test, every), (cosines[0], of_valid)),
-                (True, (scored, chosen), (cosines[2], cosines[1])),
-            ):
+            for lines, own, others in ((False, test, [*chosen, *scored]), (True, scored, chosen)):
                 if lines and args.out_of is not None:
                     continue
-                (result,) = baselines([RULES[name]], own, others, questions=questions, cosines=on)
-                print(f"{name}{', lines' * lines}: {result.chosen}", flush=True)
+                (result,) = baselines([RULES[name]], questions, others, own)
+                print(f"{name}{', lines' * lines}: {'; '.join(map(str, result.chosen.values()))}", flush=True)
                 for reference, prediction in zip(own, result.predictions, strict=True):
                     yield from rows_of_units(name, "", reference, prediction.questions, lines)
 

@@ -47,7 +47,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from hat_fairseq.modules.batch_layout import span_means
-from hat_fairseq.units.rules import QuestionWords, Words
+from hat_fairseq.units.rules import Words, weights_of
 
 TASK, PAD, PARAGRAPH, BATCH = "far answers", 1, 128, 8
 BINS = (0, 128, 512, 1024, 2048, 4096)
@@ -196,7 +196,7 @@ def measure(score: Callable[[Drawn], Tensor], items: Sequence[Item]) -> dict[str
 
 def rules(models: Models, splits: dict[str, list[Item]]) -> Iterator[tuple[str, dict[str, Figures]]]:
     """Measures what compares question and paragraph alone."""
-    weights, encoder = QuestionWords(each.question for each in splits["train"]), models.model(ALONE, 1)
+    weights, encoder = weights_of(each.question for each in splits["train"]), models.model(ALONE, 1)
     items = splits["test"]
     with torch.no_grad():
         asked, paragraphs = (

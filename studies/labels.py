@@ -145,8 +145,8 @@ def runs_of_fold(known: list[Document], asked: list[Document], fold: int, seeds:
     train, valid = ([plain(known[place]) for place in part] for part in (order[held:], order[:held]))
     for name in OF_DOCUMENTS:
         begin = time.process_time()
-        (baseline,) = baselines([name], train, valid, [plain(each) for each in asked])
-        yield run("rules", baseline.title, 0, [label for (label,) in baseline.labels], time.process_time() - begin)
+        (baseline,) = baselines([OF_DOCUMENTS[name]], train, valid, [plain(each) for each in asked])
+        yield run("rules", baseline.title, 0, [label for (label,) in baseline.predictions], time.process_time() - begin)
     begin = time.process_time()
     words = DocumentHead(1, len(names), UnitSizes("none")).words
     assert words is not None
@@ -185,8 +185,8 @@ def runs_of_sentences(known: list[Document], asked: list[Document], seeds: int) 
     wanted = [LabelledDocument(tuple(each["texts"]), tuple(each["labels"])) for each in asked]
     for name in OF_SEGMENTS:
         begin = time.process_time()
-        (baseline,) = baselines([name], documents[held:], documents[:held], wanted, of_segments=True)
-        yield run("rules", baseline.title, 0, baseline.labels, time.process_time() - begin)
+        (baseline,) = baselines([OF_SEGMENTS[name]], documents[held:], documents[:held], wanted)
+        yield run("rules", baseline.title, 0, baseline.predictions, time.process_time() - begin)
     begin = time.process_time()
     words = UnitHead(1, len(names), UnitSizes(NONE)).words
     assert words is not None

@@ -17,17 +17,10 @@ from torch import Tensor
 from hat_fairseq.inference.loading import Loaded
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.modules.in_context import Ids, nearby_means
-from hat_fairseq.units import rules as evidence_rules
-from hat_fairseq.units.baselines import Reference
+from hat_fairseq.units import baselines as of_words
+from hat_fairseq.units.baselines import OF_WORDS, Reference, Rule, bm25
 from hat_fairseq.units.network import UnitsEncoder
-from hat_fairseq.units.rules import (
-    OF_WORDS,
-    Document,
-    Rule,
-    _bm25,
-    middles_of,
-    standardised,
-)
+from hat_fairseq.units.rules import middles_of, standardised
 from hat_fairseq.units.unit_vectors import encoder_of
 
 CHUNK = 512  # tokens
@@ -97,45 +90,45 @@ def from_passages(scores: np.ndarray, sizes: np.ndarray, best: bool) -> np.ndarr
     return np.stack(columns, axis=1)
 
 
-def _alone(document: Document) -> np.ndarray:
+def _alone(document: Reference) -> np.ndarray:
     return document.cosines.alone
 
 
-def _best_of_chunk(document: Document) -> np.ndarray:
+def _best_of_chunk(document: Reference) -> np.ndarray:
     own = document.cosines
     return best_of_chunk(own.alone, chunk_numbers(own.sizes)) + OWN * own.alone
 
 
-def _chunk(document: Document) -> np.ndarray:
+def _chunk(document: Reference) -> np.ndarray:
     return document.cosines.chunks + OWN * document.cosines.alone
 
 
-def _late(document: Document, nearby: int) -> np.ndarray:
+def _late(document: Reference, nearby: int) -> np.ndarray:
     return document.cosines.nearby[nearby]
 
 
-def _passages(document: Document, passages: str) -> np.ndarray:
+def _passages(document: Reference, passages: str) -> np.ndarray:
     own, best = document.cosines, passages == "best"
     return document.once("passages", passages, compute=lambda: from_passages(own.passages, own.sizes, best))
 
 
-def _best(document: Document, best_within: int) -> np.ndarray:
+def _best(document: Reference, best_within: int) -> np.ndarray:
     own = document.cosines
     nearby = partial(best_nearby, own.alone, middles_of(own.sizes), best_within)
     return document.once("best", best_within, compute=lambda: standardised(nearby()))
 
 
-def _passages_bm25(document: Document, passages: str, words: str, within: int, words_weight: float) -> np.ndarray:
+def _passages_bm25(document: Reference, passages: str, words: str, within: int, words_weight: float) -> np.ndarray:
     own = document.once("z", passages, compute=lambda: standardised(_passages(document, passages)))
-    return own + words_weight * _bm25(document, words, within)
+    return own + words_weight * bm25(document, words, within)
 
 
-def _late_bm25(document: Document, nearby: int, words: str, within: int, words_weight: float) -> np.ndarray:
+def _late_bm25(document: Reference, nearby: int, words: str, within: int, words_weight: float) -> np.ndarray:
     own = document.once("z", nearby, compute=lambda: standardised(document.cosines.nearby[nearby]))
-    return own + words_weight * _bm25(document, words, within)
+    return own + words_weight * bm25(document, words, within)
 
 
-def _hybrid(document: Document, best_within: int, best_weight: float, **settings: Any) -> np.ndarray:
+def _hybrid(document: Reference, best_within: int, best_weight: float, **settings: Any) -> np.ndarray:
     return _passages_bm25(document, **settings) + best_weight * _best(document, best_within)
 
 
@@ -146,7 +139,7 @@ OF_SUM = {**OF_PASSAGES, **WITH_WORDS}
 
 
 RULES = {
-    **evidence_rules.RULES,
+    **of_words.RULES,
     "alone": Rule("cosine of the unit", _alone),
     "best_of_chunk": Rule(f"cosine of the best unit of a chunk of {CHUNK} tokens", _best_of_chunk),
     "chunk": Rule(f"cosine of the chunk of {CHUNK} tokens", _chunk),
@@ -160,10 +153,10 @@ RULES = {
 }
 
 
-def cosines_of(loaded: Loaded, references: Iterable[Reference]) -> list["UnitCosines"]:
-    """Returns the cosines of each document; ValueError for one whose units the model does not read all."""
+def with_cosines(loaded: Loaded, references: Iterable[Reference]) -> list[Reference]:
+    """Adds the cosines of each document; ValueError for one whose units the model does not read all."""
     encoder = encoder_of(loaded)
-    return [UnitCosines(encoder, *_tokens(loaded, encoder, reference)) for reference in references]
+    return [replace(each, cosines=UnitCosines(encoder, *_tokens(loaded, encoder, each))) for each in references]
 
 
 def _tokens(loaded: Loaded, encoder: UnitsEncoder, reference: Reference) -> tuple[list[Ids], list[Ids]]:

@@ -1,15 +1,16 @@
-"""Baselines for labels of documents and of segments: what a model must be better than.
+"""Baselines: what a model must be better than. Here are those for labels of documents and of segments.
 
-Each is fitted to training documents, its settings are chosen by accuracy on validation documents, and it predicts the
+Each is fitted to training documents, its settings are chosen on validation documents, by accuracy, and it predicts the
 references. scikit-learn is imported when a baseline is fitted.
 
 Legend: D documents, N segments, C channels of a vector.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,14 +25,35 @@ PLACES = 10  # parts of a document
 NEIGHBOURS = 1  # segments on either side whose words count as those of neighbours
 
 
-@dataclass(frozen=True)
-class LabelledDocument:
-    """A document and its labels.
+class Fitted(NamedTuple):
+    """A baseline on the references: a prediction for each, and the settings that were chosen, by name."""
 
-    Attributes:
-        texts: one, or one for each segment.
-        labels: as many.
-        vectors: (N, C) of its sentences; None where no encoder is known.
+    title: str
+    predictions: list[Any]
+    chosen: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Baseline(ABC):
+    """A baseline by its title."""
+
+    title: str
+
+    @abstractmethod
+    def fit(self, train: Any, valid: Any) -> tuple[Callable[[Any], list[Any]], dict[str, Any]]:
+        """Returns what predicts documents, and the settings that were chosen on `valid`."""
+
+
+def baselines(chosen: Sequence[Baseline], train: Any, valid: Any, test: Any) -> list[Fitted]:
+    """Fits baselines to `train` and `valid`, and predicts `test`."""
+    fitted = [(each.title, *each.fit(train, valid)) for each in chosen]
+    return [Fitted(title, predict(test), settings) for title, predict, settings in fitted]
+
+
+class LabelledDocument(NamedTuple):
+    """The texts of a document, one or one for each segment, with as many labels.
+
+    `vectors`: (N, C) of its sentences; None where no encoder is known.
     """
 
     texts: tuple[str, ...]
@@ -44,8 +66,8 @@ Features = Callable[[Documents], Any]
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """A baseline by its title.
+class Regression(Baseline):
+    """Predicts labels by a logistic regression.
 
     Attributes:
         features: maps training documents -> a function from documents to features of all their labels; None: the
@@ -53,18 +75,28 @@ class Baseline:
         needs_vectors: whether documents need vectors.
     """
 
-    title: str
     features: Callable[[Documents], Features] | None
     needs_vectors: bool = False
 
+    def fit(self, train: Documents, valid: Documents) -> tuple[Callable[[Documents], list[Any]], dict[str, Any]]:
+        """Chooses the strength of the L2 penalty."""
+        gold, wanted = (np.array([label for each in own for label in each.labels]) for own in (train, valid))
+        most = Counter(gold.tolist()).most_common(1)[0][0]
+        if self.features is None or len(np.unique(gold)) < 2:
+            return lambda test: [(most,) * len(each.labels) for each in test], {"C": None}
+        from sklearn.linear_model import LogisticRegression
 
-@dataclass(frozen=True)
-class Fitted:
-    """The predictions of a baseline for the references, and the setting that it was chosen with, None for none."""
+        features = self.features(train)
+        of_train, of_valid = features(train), features(valid)
+        with one_thread():
+            models = [(C, LogisticRegression(C=C, max_iter=ITERATIONS).fit(of_train, gold)) for C in STRENGTHS]
+        strength, best = max(models, key=lambda pair: float(np.mean(pair[1].predict(of_valid) == wanted)))
 
-    title: str
-    labels: list[tuple[str, ...]]
-    strength: float | None
+        def predict(test: Documents) -> list[Any]:
+            predicted = iter(best.predict(features(test)).tolist())
+            return [tuple(next(predicted) for _ in each.labels) for each in test]
+
+        return predict, {"C": strength}
 
 
 def _of_words(texts_of: Callable[[LabelledDocument], Sequence[str]]) -> Any:
@@ -131,46 +163,16 @@ def _means(documents: Documents) -> np.ndarray:
 
 MAJORITY = "majority"
 OF_DOCUMENTS = {
-    MAJORITY: Baseline("majority", None),
-    "words-512": Baseline(
+    MAJORITY: Regression("majority", None),
+    "words-512": Regression(
         "words, first 512 tokens", _of_words(lambda each: [" ".join(words_of(each.texts[0])[:FIRST])])
     ),
-    "words": Baseline("words", _of_words(lambda each: each.texts)),
-    "vectors": Baseline("mean of vectors", _mean_vectors, needs_vectors=True),
+    "words": Regression("words", _of_words(lambda each: each.texts)),
+    "vectors": Regression("mean of vectors", _mean_vectors, needs_vectors=True),
 }
 OF_SEGMENTS = {
-    MAJORITY: Baseline("majority", None),
-    "place": Baseline("place", _places),
-    "words": Baseline("words of the segment", _of_words(lambda each: each.texts)),
-    "neighbours": Baseline("words with neighbours", _with_neighbours),
+    MAJORITY: Regression("majority", None),
+    "place": Regression("place", _places),
+    "words": Regression("words of the segment", _of_words(lambda each: each.texts)),
+    "neighbours": Regression("words with neighbours", _with_neighbours),
 }
-
-
-def baselines(
-    names: Sequence[str], train: Documents, valid: Documents, test: Documents, *, of_segments: bool = False
-) -> list[Fitted]:
-    """Fits baselines, and predicts the labels of `test`.
-
-    Args:
-        names: of `OF_DOCUMENTS`, or of `OF_SEGMENTS`.
-        train, valid: documents to fit them to, and to choose the strength of the L2 penalty on.
-    """
-    known = OF_SEGMENTS if of_segments else OF_DOCUMENTS
-    return [_fitted(known[name], train, valid, test) for name in names]
-
-
-def _fitted(baseline: Baseline, train: Documents, valid: Documents, test: Documents) -> Fitted:
-    gold = np.array([label for each in train for label in each.labels])
-    most = Counter(gold.tolist()).most_common(1)[0][0]
-    if baseline.features is None or len(np.unique(gold)) < 2:
-        return Fitted(baseline.title, [(most,) * len(each.labels) for each in test], None)
-    from sklearn.linear_model import LogisticRegression
-
-    features = baseline.features(train)
-    of_train, of_valid = features(train), features(valid)
-    wanted = np.array([label for each in valid for label in each.labels])
-    with one_thread():
-        models = [(C, LogisticRegression(C=C, max_iter=ITERATIONS).fit(of_train, gold)) for C in STRENGTHS]
-    strength, best = max(models, key=lambda pair: float(np.mean(pair[1].predict(of_valid) == wanted)))
-    predicted = iter(best.predict(features(test)).tolist())
-    return Fitted(baseline.title, [tuple(next(predicted) for _ in each.labels) for each in test], strength)

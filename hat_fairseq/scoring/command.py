@@ -69,12 +69,12 @@ METRICS = {
     ),
     "qa": Metric(
         "compute exact match and F1 of answers to your own questions",
-        qa.score_qa,
+        qa.score_answers,
         references=f"{RECORDS}, or your own records",
     ),
     "squad": Metric(
         "compute exact match and F1 of answers as in SQuAD 2.0",
-        qa.score_squad,
+        qa.score_answers,
         qa.add_threshold,
         check=qa.check_threshold,
     ),

@@ -4,10 +4,12 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
+from hat_fairseq.data.formats import opened
 from hat_fairseq.data.kinds.labels import LabelledSegments, LabelledText
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
@@ -64,19 +66,18 @@ def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitt
     if not Path(wanted).is_file():
         raise ValueError(f"--baselines read {wanted} more than once: name a file, not a pipe")
     splits = {name: split_of(args, name, wanted) for name in ("train", "valid")} | {"test": wanted}
-    of_segments = has_segments(wanted)
-    names = names_of(args, OF_SEGMENTS if of_segments else OF_DOCUMENTS)
-    kind = "segments" if of_segments else "classification"
+    kind, known = ("segments", OF_SEGMENTS) if has_segments(wanted) else ("classification", OF_DOCUMENTS)
+    chosen = [known[name] for name in names_of(args, known)]
     records = {name: {each.id: each for each in read_records(path, kind)} for name, path in splits.items()}
     records["test"] = {name: records["test"][name] for name in identifiers}
     vectors = dict[str, list[np.ndarray]]()
-    if any(NAMES[name].needs_vectors for name in names):
+    if any(each.needs_vectors for each in chosen):
         vectors = import_module(VECTORS).vectors_of_texts(args.encoder, wanted, records, args.vectors)
     documents = {
-        name: documents_of(list(own.values()), path, vectors.get(name))
-        for (name, own), path in zip(records.items(), splits.values(), strict=True)
+        name: [document_of(each, path, own) for each, own in zip_longest(records[name].values(), vectors.get(name, ()))]
+        for name, path in splits.items()
     }
-    return baselines(names, documents["train"], documents["valid"], documents["test"], of_segments=of_segments)
+    return baselines(chosen, documents["train"], documents["valid"], documents["test"])
 
 
 def split_of(args: argparse.Namespace, name: str, references: str) -> str:
@@ -89,16 +90,8 @@ def split_of(args: argparse.Namespace, name: str, references: str) -> str:
 
 def has_segments(path: str) -> bool:
     """Returns whether the records of a file have a label for each segment."""
-    first = next(read_records(path, "segments" if _has_key(path, "labels") else "classification"), None)
-    return isinstance(first, LabelledSegments)
-
-
-def _has_key(path: str, key: str) -> bool:
-    from hat_fairseq.scoring.files import read_by_id
-
-    return any(
-        key in fields.record and fields.record[key] is not None for fields in read_by_id(path, lambda x: x).values()
-    )
+    with opened(Path(path)) as file:
+        return any(row.get("labels") is not None for _, row in file.rows(keep_empty=True))
 
 
 def names_of(args: argparse.Namespace, known: Mapping[str, object]) -> list[str]:
@@ -118,20 +111,15 @@ def names_of(args: argparse.Namespace, known: Mapping[str, object]) -> list[str]
     return names
 
 
-def documents_of(records: Sequence[Record], path: str, vectors: Sequence[np.ndarray] | None) -> list[LabelledDocument]:
-    """Returns what baselines read of records; ValueError for one without labels."""
-    documents = []
-    for number, record in enumerate(records):
-        assert isinstance(record, LabelledText | LabelledSegments)
-        if record.gold_value is None:
-            raise ValueError(f"{path}: {record.name} has no label, so no baseline can be fitted or scored")
-        own = None if vectors is None else vectors[number]
-        if isinstance(record, LabelledSegments):
-            documents.append(LabelledDocument(record.segments, tuple(map(str, record.labels or ())), own))
-        else:
-            text = " ".join(" ".join(part) if isinstance(part, tuple) else str(part) for part in record.parts)
-            documents.append(LabelledDocument((text,), (str(record.label),), own))
-    return documents
+def document_of(record: Record, path: str, vectors: np.ndarray | None) -> LabelledDocument:
+    """Returns what baselines read of a record; ValueError for one without labels."""
+    assert isinstance(record, LabelledText | LabelledSegments)
+    if record.gold_value is None:
+        raise ValueError(f"{path}: {record.name} has no label, so no baseline can be fitted or scored")
+    if isinstance(record, LabelledSegments):
+        return LabelledDocument(record.segments, tuple(map(str, record.labels or ())), vectors)
+    text = " ".join(" ".join(part) if isinstance(part, tuple) else str(part) for part in record.parts)
+    return LabelledDocument((text,), (str(record.label),), vectors)
 
 
 def differences(

@@ -137,12 +137,11 @@ def score(args: argparse.Namespace) -> Output:
                 raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
         systems[path] = [hypotheses[identifier] for identifier in references]
     fitted = fitted_of(args, list(references))
-    systems |= {each.title: list(each.labels) for each in fitted}
+    systems |= {each.title: each.predictions for each in fitted}
     for path, guesses in systems.items():
         report = classification(guesses, golds, bootstrap_samples=args.bootstrap_samples, seed=args.seed)
-        figures = {name: asdict(figure) for name, figure in report.scores.items()}
-        rest = {name: value for name, value in report.to_json().items() if name not in ("scores", "signature")}
-        output.record[path] = {"figures": figures, **rest, "signature": str(report.signature)}
+        record = report.to_json()
+        output.record[path] = {"figures": record.pop("scores"), **record}
         output.rows.append([path, *map(str, report.scores.values())])
         output.signatures.append(str(report.signature))
         if path not in args.hypotheses:
@@ -172,7 +171,7 @@ def _compare(output: Output, systems: dict[str, Any], golds: list[Any], fitted: 
         rows = [[name, str(difference)] for name, difference in paired.items()]
         output.more.extend(["", *aligned([[f"minus {next(iter(systems))}", "accuracy"], *rows])])
     for each in fitted:
-        output.record[each.title]["C"] = each.strength
+        output.record[each.title] |= each.chosen
 
 
 def _predicted(fields: Fields) -> Labels:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -284,53 +285,36 @@ def check_threshold(args: argparse.Namespace) -> None:
         raise ValueError("--no-answer-threshold must be a number, not nan")
 
 
-def score_squad(args: argparse.Namespace) -> Output:
-    """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
-    return _score_answers(args, _squad_report)
-
-
-def score_qa(args: argparse.Namespace) -> Output:
-    """Returns what `score_squad` does, with the figures of `qa`."""
-    return _score_answers(args, _qa_report)
-
-
-def _score_answers(args: argparse.Namespace, report_of: Callable[..., Report]) -> Output:
+def score_answers(args: argparse.Namespace) -> Output:
+    """Returns a line for each figure of `squad` or `qa`, then the signature; several systems below each other."""
     golds, output = read_golds(args.references[0]), Output()
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
         texts = {i: _predicted(fields) for i, fields in predictions.items()}
-        report = report_of(args, path, golds, texts, predictions)
+        guesses, accepted = [texts[i] for i in golds], [gold.answers for gold in golds.values()]
+        if args.metric == "qa":
+            report = qa(guesses, accepted, **_resampled(args))
+        else:
+            report = squad(guesses, accepted, **_decisions(args, path, golds, predictions), **_resampled(args))
         more = _annotated_figures(golds, texts, predictions)
         _add(output, args, path, replace(report, scores=report.scores | more))
     return output
 
 
-def _squad_report(
-    args: argparse.Namespace,
-    path: str,
-    golds: Mapping[str, Gold],
-    texts: Mapping[str, str],
-    predictions: Mapping[str, Fields],
-) -> Report:
-    """The report of a system; of equal no-answer scores the first line of its file comes first, as in SQuAD."""
+def _decisions(
+    args: argparse.Namespace, path: str, golds: Mapping[str, Gold], predictions: Mapping[str, Fields]
+) -> dict[str, Any]:
+    """What decides on no answer: of equal scores the first line of the file comes first, as in SQuAD."""
     scores, place = _no_answer_scores(path, predictions), {i: number for number, i in enumerate(golds)}
     if args.no_answer_threshold is not None and not scores:
         raise ValueError(f"--no-answer-threshold has no effect: {path} has no no_answer_score")
-    return squad(
-        [texts[i] for i in golds],
-        [gold.answers for gold in golds.values()],
-        no_answer_scores=[scores[i] for i in golds] if scores else None,
-        no_answer_threshold=SQUAD_THRESHOLD if args.no_answer_threshold is None else args.no_answer_threshold,
-        order=[place[i] for i in predictions],
-        **_resampled(args),
-    )
-
-
-def _qa_report(
-    args: argparse.Namespace, path: str, golds: Mapping[str, Gold], texts: Mapping[str, str], predictions: object
-) -> Report:
-    return qa([texts[i] for i in golds], [gold.answers for gold in golds.values()], **_resampled(args))
+    threshold = SQUAD_THRESHOLD if args.no_answer_threshold is None else args.no_answer_threshold
+    return {
+        "no_answer_scores": [scores[i] for i in golds] if scores else None,
+        "no_answer_threshold": threshold,
+        "order": [place[i] for i in predictions],
+    }
 
 
 def _annotated_figures(golds: Mapping[str, Gold], texts: Mapping[str, str], lines: Mapping[str, Fields]) -> Figures:
@@ -354,12 +338,12 @@ def _paragraph(fields: Fields) -> int | None:
     return value
 
 
-def _resampled(args: argparse.Namespace) -> dict[str, int]:
+def _resampled(args: argparse.Namespace) -> dict[str, Any]:
     return {"bootstrap_samples": args.bootstrap_samples, "seed": args.seed}
 
 
 def score_triviaqa(args: argparse.Namespace) -> Output:
-    """Returns what `score_squad` does, with the figures of TriviaQA; `meta` of the records has the questions."""
+    """Returns what `score_answers` does, with the figures of TriviaQA; `meta` of the records has the questions."""
     golds: dict[str, tuple[str, ...]] = {}
     pages: dict[str, list[str]] = {}  # of each question
     for record in read_records(args.references[0], QuestionKind.name):

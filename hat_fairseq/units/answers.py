@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..data.speakers import Said
+from ..data.transcripts import Transcript
 from ..inference.rows import Line as JsonLine
 from .evidence import Evidence, EvidencePrediction, Unit, passages, raw_text
 
@@ -93,92 +93,70 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Document:
-    """A document that was asked: the turns or sentences that were read, by number, and those that were `said`."""
-
-    record: Evidence
-    units: Mapping[int, Unit]
-    said: Sequence[Said] = ()
-
-    @cached_property
-    def text(self) -> str:
-        return raw_text(self.record)
-
-    @property
-    def has_times(self) -> bool:
-        return any(each.start is not None for each in self.said)
-
-    def line(self, number: int, probability: float | None) -> Line:
-        """Returns a turn or sentence with what is known of it."""
-        unit, roles = self.units[number], self.record.roles
-        text, role = self.text[unit.begin : unit.end], None if roles is None else roles[number]
-        return Line(number, unit.begin, unit.end, probability or 0.0, text, role, self.time(number, number))
-
-    def time(self, first: int, last: int) -> Seconds | None:
-        """Returns when the first turn begins, and the last one ends."""
-        return (self.said[first].start, self.said[last].end) if self.has_times else None
-
-    def passage(self, values: Mapping[str, Any], rank: int | None, of_lines: Sequence[float | None]) -> Passage:
-        """Makes a passage of a prediction; see `EvidencePrediction`. `of_lines`: probabilities by number."""
-        lines = tuple(self.line(number, of_lines[number]) for number in values["lines"])
-        known = {key: values[key] for key in ("probability", "first", "last", "begin", "end", "text")}
-        time = self.time(values["first"], values["last"])
-        return Passage(rank=rank, roles=tuple(values["roles"]), lines=lines, time=time, **known)
-
-
-@dataclass(frozen=True)
 class Answers:
     """What a model finds in a document.
 
     Attributes:
         id: of the document.
         judges: whether the model was trained to say that a document has no answer.
+        record, transcript: the document.
+        units: its turns or sentences that were read, by number.
     """
 
     id: str
     questions: tuple[Question, ...]
     judges: bool
-    document: Document = field(repr=False)
+    record: Evidence = field(repr=False)
+    transcript: Transcript = field(repr=False)
+    units: Mapping[int, Unit] = field(repr=False)
 
-    @classmethod
-    def of(cls, prediction: EvidencePrediction, document: Document, judges: bool, decided: bool) -> Self:
-        """Returns a prediction as objects; `decided`: by a threshold of the user, whether anything answers."""
-        questions = tuple(question_of(each, document, decided) for each in prediction.questions)
-        return cls(prediction.id, questions, judges, document)
+    def found(self, prediction: EvidencePrediction, decided: bool) -> Self:
+        """Returns them with a prediction; `decided`: by a threshold of the user, whether anything answers."""
+        return replace(self, questions=tuple(self._question(each, decided) for each in prediction.questions))
 
     def lines(self, most: int | None = None) -> list[JsonLine]:
         """Returns a JSON object for each question, with at most so many passages."""
         return [{"id": self.id, **to_json(question, most)} for question in self.questions]
 
+    def line(self, number: int, probability: float | None = None) -> Line:
+        """Returns a turn or sentence with what is known of it."""
+        unit, roles = self.units[number], self.record.roles
+        text, role = self._text[unit.begin : unit.end], None if roles is None else roles[number]
+        return Line(number, unit.begin, unit.end, probability or 0.0, text, role, self._time(number, number))
 
-def question_of(values: Mapping[str, Any], document: Document, decided: bool) -> Question:
-    """Returns a question of a prediction as an object."""
-    of_lines = values.get("line_probabilities") or values["probabilities"]
-    answered = bool(values["passages"]) and (decided or values["answered"])
-    ranked = [document.passage(each, rank, of_lines) for rank, each in enumerate(values["passages"], start=1)]
-    return Question(
-        question=values["question"],
-        answered=answered,
-        answer_probability=values["answer_probability"],
-        threshold=values["threshold"],
-        probabilities=tuple(values["probabilities"]),
-        passages=tuple(ranked) if answered else (),
-        closest=None if answered else closest_of(ranked, document, values["probabilities"], of_lines),
-        line_threshold=values.get("line_threshold"),
-        line_probabilities=tuple(of_lines) if "line_probabilities" in values else None,
-    )
+    @cached_property
+    def _text(self) -> str:
+        return raw_text(self.record)
 
+    def _time(self, first: int, last: int) -> Seconds | None:
+        """When the first turn begins, and the last one ends."""
+        said = self.transcript.said
+        return (said[first].start, said[last].end) if self.transcript.has_times else None
 
-def closest_of(
-    ranked: Sequence[Passage], document: Document, of_passages: Sequence[float | None], of_lines: Sequence[float | None]
-) -> Passage:
-    """Returns the best passage, or without one the best turn or sentence."""
-    if ranked:
-        return replace(ranked[0], rank=None)
-    unit = max(document.units.values(), key=lambda each: of_lines[each.number] or 0)
-    known = None if of_lines is of_passages else np.array([of_lines[unit.number] or 0.0])
-    (best,) = passages(document.record, [unit], np.array([of_passages[unit.number] or 0.0]), 0.0, lines=known)
-    return document.passage(best, None, of_lines)
+    def _question(self, values: Mapping[str, Any], decided: bool) -> Question:
+        of_lines = values.get("line_probabilities") or values["probabilities"]
+        answered = bool(values["passages"]) and (decided or values["answered"])
+        ranked = [self._passage(each, rank, of_lines) for rank, each in enumerate(values["passages"], start=1)]
+        own = {**values, "answered": answered, "passages": tuple(ranked) if answered else ()}
+        own |= {key: tuple(values[key]) for key in ("probabilities", "line_probabilities") if key in values}
+        return Question(**own, closest=None if answered else self._closest(ranked, values["probabilities"], of_lines))
+
+    def _passage(self, values: Mapping[str, Any], rank: int | None, of_lines: Sequence[float | None]) -> Passage:
+        """`of_lines`: probabilities by number."""
+        lines = tuple(self.line(number, of_lines[number]) for number in values["lines"])
+        known = {**values, "roles": tuple(values["roles"]), "lines": lines}
+        return Passage(rank, time=self._time(values["first"], values["last"]), **known)
+
+    def _closest(
+        self, ranked: Sequence[Passage], of_passages: Sequence[float | None], of_lines: Sequence[float | None]
+    ) -> Passage:
+        """The best passage, or without one the best turn or sentence."""
+        if ranked:
+            return replace(ranked[0], rank=None)
+        unit = max(self.units.values(), key=lambda each: of_lines[each.number] or 0)
+        known = None if of_lines is of_passages else np.array([of_lines[unit.number] or 0.0])
+        (best,) = passages(self.record, [unit], np.array([of_passages[unit.number] or 0.0]), 0.0, lines=known)
+        return self._passage(best, None, of_lines)
 
 
 def to_json(question: Question, most: int | None = None) -> JsonLine:

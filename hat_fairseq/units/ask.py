@@ -23,7 +23,6 @@ from ..data.language import is_other_alphabet
 from ..data.options import Options
 from ..data.outputs import atomic_file, check_outputs
 from ..data.record import Turn
-from ..data.speakers import Said
 from ..data.text import is_blank
 from ..data.transcripts import Transcript, chosen_of, of_record, read_transcript
 from ..inference import command, jobs, reading
@@ -36,8 +35,8 @@ from ..model_folder import is_model_folder
 from ..options import options_of
 from ..suggestions import did_you_mean, unknown_flag
 from ..weights.names import MEETING_NAME, NAMES
-from .answers import Answers, Document
-from .ask_page import Asked, ask_page
+from .answers import Answers
+from .ask_page import ask_page
 from .ask_text import printed
 from .evidence import Evidence, EvidenceKind, EvidenceOptions, EvidencePrediction, raw_text, units_of_row
 
@@ -50,10 +49,12 @@ QUESTION_MARKS = ("?", "？", "؟")
 CHECKPOINT = ".pt"
 
 
-def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None, said: Sequence[Said] = ()) -> Answers:
+def ask(
+    loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None, transcript: Transcript | None = None
+) -> Answers:
     """Finds what answers the questions of a record. A threshold of the options also decides whether anything does.
 
-    `said`: the turns of its transcript, whose times the answers have.
+    `transcript`: that of the record, whose times the answers have.
 
     ValueError for a model of another kind, an empty document, or scores that are not numbers.
     """
@@ -66,8 +67,9 @@ def ask(loaded: Loaded, record: Evidence, options: EvidenceOptions | None = None
     refuse_nan(record, outputs)
     prediction = predictor.kind.predict(record, rows, outputs, loaded.labels, decision)
     assert isinstance(prediction, EvidencePrediction)
-    document = Document(record, {unit.number: unit for unit in units_of_row(rows[0])}, said)
-    return Answers.of(prediction, document, decision.answers > 0, options.threshold is not None)
+    units, judges = {unit.number: unit for unit in units_of_row(rows[0])}, decision.answers > 0
+    answers = Answers(record.id, (), judges, record, transcript or of_record(record), units)
+    return answers.found(prediction, options.threshold is not None)
 
 
 def check_answers(loaded: Loaded, name: str | None = None) -> None:
@@ -150,14 +152,14 @@ def main(args: argparse.Namespace) -> int:
         if "--out" in files:
             files["--out"].writelines(json_lines(lines))
         if "--html" in files:
-            files["--html"].write(ask_page(asked(answers, transcript, model_name(args.model))).encode())
+            files["--html"].write(ask_page(answers, model_name(args.model)).encode())
         check_files(args)  # another program may have written them meanwhile
     if args.html is not None:
         print(f"{args.html}: the transcript with all passages", file=sys.stderr)
     if args.json or args.out == command.STDOUT:
         command.write_lines(command.STDOUT, lines)
     else:
-        print("\n".join(printed(answers, transcript, args.passages)))
+        print("\n".join(printed(answers, args.passages)))
     return 0
 
 
@@ -177,7 +179,7 @@ def answers_of(args: argparse.Namespace, record: Evidence, options: EvidenceOpti
     check_answers(loaded, args.model)
     split_with(loaded.pipeline, splitter_of(loaded.pipeline.settings.splitter, args.splitter))
     with logged_changes(loaded.pipeline):
-        return ask(loaded, record, options, transcript.said)
+        return ask(loaded, record, options, transcript)
 
 
 # The words of the command
@@ -282,19 +284,3 @@ def opened(args: argparse.Namespace) -> Iterator[dict[str, BinaryIO]]:
 
 def model_name(path: str) -> str:
     return "/".join(Path(path).parts[-2:])
-
-
-def asked(answers: Answers, transcript: Transcript, model: str) -> Asked:
-    """Returns what the page shows."""
-    said, document = transcript.said, answers.document
-    return Asked(
-        document=answers.id,
-        model=model,
-        about=transcript.describe(),
-        unit=transcript.unit,
-        judges=answers.judges,
-        texts=[each.text for each in said] or [document.line(number, None).text for number in document.units],
-        speakers=[each.speaker for each in said] if transcript.speakers else [],
-        starts=[each.start for each in said] if transcript.has_times else [],
-        questions=answers.questions,
-    )

@@ -1,46 +1,32 @@
 """Writes a transcript and what answers the questions asked about it as one HTML file; see `template.py`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.template import fill
 from ..data.files import at
+from .answers import Answers, Passage, Question
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the page shows of a document.
-
-    Attributes:
-        document, model: names; `about`: what was read.
-        unit: turn, sentence or line.
-        judges: whether the model can say that nothing answers.
-        texts: of the units; `speakers`, one for each or none; `starts`: their seconds, None where unknown, or none.
-        questions: of `units.answers.Question`.
-    """
-
-    document: str
-    model: str
-    about: str
-    unit: str
-    judges: bool
-    texts: Sequence[str]
-    speakers: Sequence[str | None]
-    starts: Sequence[float | None]
-    questions: Sequence[Any]
-
-
-def ask_page(asked: Asked) -> str:
-    """Returns the page; ValueError for numbers that are not finite."""
-    data: dict[str, Any] = {name: getattr(asked, name) for name in ("document", "model", "about", "unit", "judges")}
-    data |= {"texts": [*asked.texts], "speakers": [*asked.speakers], "starts": [*asked.starts]}
-    data["questions"] = [*map(_question, asked.questions)]
-    with at(f"document {asked.document}"):
+def ask_page(answers: Answers, model: str) -> str:
+    """Returns the page; `model`: its name. ValueError for numbers that are not finite."""
+    transcript = answers.transcript
+    said = transcript.said
+    data: dict[str, Any] = {
+        "document": answers.id,
+        "model": model,
+        "about": transcript.describe(),
+        "unit": transcript.unit,
+        "judges": answers.judges,
+        "texts": [each.text for each in said] or [answers.line(number).text for number in answers.units],
+        "speakers": [each.speaker for each in said] if transcript.speakers else [],
+        "starts": [each.start for each in said] if transcript.has_times else [],
+        "questions": [*map(_question, answers.questions)],
+    }
+    with at(f"document {answers.id}"):
         return fill("ask", data)
 
 
-def _question(question: Any) -> dict[str, Any]:
+def _question(question: Question) -> dict[str, Any]:
     """A question, with the probabilities of lines if the model was trained with lines, else those of passages."""
     has_lines = question.line_probabilities is not None and question.line_threshold is not None
     probabilities = question.line_probabilities if has_lines else question.probabilities
@@ -54,6 +40,6 @@ def _question(question: Any) -> dict[str, Any]:
     }
 
 
-def _place(passage: Any) -> list[Any]:
+def _place(passage: Passage) -> list[Any]:
     """First and last unit, probability, and the units that are its lines, best first."""
     return [passage.first, passage.last, round(passage.probability, 4), [line.number for line in passage.lines]]

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from ..data.speakers import clock
 from ..data.text import normalise
-from ..data.transcripts import Transcript
-from .answers import Answers, Document, Line, Passage, Question
+from .answers import Answers, Line, Passage, Question
 
 ROWS_OF_LINE = 3  # of the terminal
 NEARBY = 2  # turns on either side of the best line
@@ -19,16 +18,17 @@ NO_LINES = "The {unit}s are the first ones of each passage: the model was traine
 NO_JUDGE = " It does not say whether the transcript has an answer at all."
 
 
-def printed(answers: Answers, transcript: Transcript, most: int) -> Iterator[str]:
+def printed(answers: Answers, most: int) -> Iterator[str]:
     """Yields lines of text: each question with at most so many passages, or with the closest one."""
+    unit = answers.transcript.unit
     for question in answers.questions:
         yield from ["", *wrapped(title_of(question))]
         for passage in question.shown[:most]:
-            yield from printed_passage(answers.document, passage, transcript.unit)
+            yield from printed_passage(answers, passage, unit)
         if (left := len(question.passages) - most) > 0:
             yield f"  [{left:,} more passage{'s' * (left != 1)}: --passages N]"
     has_lines = any(passage.lines for question in answers.questions for passage in question.shown)
-    note = (OF_LINES if has_lines else NO_LINES).format(mark=MARK.strip(), unit=transcript.unit) + NOTE
+    note = (OF_LINES if has_lines else NO_LINES).format(mark=MARK.strip(), unit=unit) + NOTE
     yield from ["", *wrapped(note if answers.judges else note + NO_JUDGE)]
 
 
@@ -36,7 +36,7 @@ def title_of(question: Question) -> str:
     return clean(question.question) if question.answered else f'no passage answers: "{clean(question.question)}"'
 
 
-def printed_passage(document: Document, passage: Passage, unit: str) -> Iterator[str]:
+def printed_passage(answers: Answers, passage: Passage, unit: str) -> Iterator[str]:
     """Yields the place of a passage, its lines, best first, and what is said near the best one; else its beginning."""
     rank = "closest" if passage.rank is None else str(passage.rank)
     parts = [rank, f"{passage.probability:.2f}", place_of(passage, unit), *time_of(passage)]
@@ -47,8 +47,8 @@ def printed_passage(document: Document, passage: Passage, unit: str) -> Iterator
     if passage.lines:
         nearby = range(passage.lines[0].number - NEARBY, passage.lines[0].number + NEARBY + 1)
     for number in nearby:
-        if number in document.units and number not in numbers:
-            yield from printed_line(document.line(number, None), " " * len(MARK), 1)
+        if number in answers.units and number not in numbers:
+            yield from printed_line(answers.line(number), " " * len(MARK), 1)
 
 
 def printed_line(line: Line, mark: str, rows: int) -> list[str]:

@@ -4,52 +4,69 @@ Legend: Q questions, N units.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from hat_fairseq.data.options import Settings
+from hat_fairseq.data import options
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.text import EmptyDocumentError
+from hat_fairseq.scoring.baselines import Baseline
 from hat_fairseq.units.evidence import (
+    Decision,
     Evidence,
     EvidenceKind,
     EvidencePrediction,
+    Threshold,
     Unit,
-    by_number,
+    answer_of,
     evidence_of,
     lines_of,
-    passages,
     units_of,
 )
-from hat_fairseq.units.rules import Document, QuestionWords, Rule, as_probabilities
+from hat_fairseq.units.rules import Weights, Words, as_probabilities, smoothed, standardised, weights_of
 from hat_fairseq.units.scores import average_precision
 
 THRESHOLDS = 200  # that are tried, of each form
+FORMS = ("passages", "lines")
+ALL, WEIGHTED = "all", "weighted"
+#: Settings of BM25: which words have weights; the standard deviation, in words, of a Gaussian over scores, 0 for none.
+OF_WORDS = {"words": (ALL, WEIGHTED), "within": (0, 24, 48, 128, 256, 512)}
+
+Settings = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reference:
     """A document with its questions.
 
     Attributes:
         units, texts: of the turns or sentences that have text, with roles.
         evidence, lines: for each question the numbers of the units that answer it; None where that is not known.
+        number: of the document among all, on which random scores depend.
+        weights: of the words of questions; None if no other questions are known.
+        cosines: what rules of vectors need.
     """
 
     record: Evidence
     units: list[Unit]
     texts: list[str]
-    evidence: list[set[int]] | None
-    lines: list[set[int]] | None
+    evidence: list[set[int]] | None = None
+    lines: list[set[int]] | None = None
+    number: int = 0
+    weights: Weights | None = None
+    cosines: Any = None
+    computed: dict[Any, np.ndarray] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, record: Record, settings: Settings | None = None) -> "Reference":
+    def of(cls, record: Record, settings: options.Settings | None = None) -> "Reference":
         """Divides a record into units; ValueError for running text without settings, or an empty document."""
         assert isinstance(record, Evidence)
-        settings = settings or Settings(EvidenceKind.name)
+        settings = settings or options.Settings(EvidenceKind.name)
         if record.text is not None and settings.splitter == "given":
             raise ValueError(
                 f"{record.name} has running text, whose sentences are not known here: take text/SPLIT.jsonl of "
@@ -78,8 +95,18 @@ class Reference:
             return None
         return np.array([[number in numbers for number in self.numbers] for numbers in gold], dtype=bool)
 
+    @cached_property
+    def words(self) -> Words:
+        return Words(self.record.questions, self.texts)
 
-def references_of(records: Iterable[Record], settings: Settings | None = None) -> tuple[list[Reference], int]:
+    def once(self, *key: Any, compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """Returns what was computed before for a key."""
+        if key not in self.computed:
+            self.computed[key] = compute()
+        return self.computed[key]
+
+
+def references_of(records: Iterable[Record], settings: options.Settings | None = None) -> tuple[list[Reference], int]:
     """Divides records into units; returns also how many were skipped, because they or a question have no text."""
     references, skipped = [], 0
     for record in records:
@@ -91,40 +118,75 @@ def references_of(records: Iterable[Record], settings: Settings | None = None) -
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """From which score on a unit is chosen: a score, or if it is `relative` so far below the best of the question."""
-
-    value: float
-    relative: bool
-
-    def of(self, scores: np.ndarray) -> np.ndarray:
-        """Returns a score for each question of (Q, N) scores."""
-        if self.relative:
-            return np.asarray(scores.max(axis=1) - self.value)
-        return np.full(len(scores), self.value)
-
-    def __str__(self) -> str:
-        return f"{self.value:.3g} {'below the best' if self.relative else 'or more'}"
-
-
-@dataclass(frozen=True)
 class Choice:
-    """Settings and threshold of a rule, with their mean average precision and mean F1 on validation documents."""
+    """How a rule chooses units, with its mean average precision and mean F1 on validation documents.
 
-    settings: Mapping[str, Any]
-    threshold: Threshold
-    precision: float
-    f1: float
+    `threshold`: a score from which on a unit is chosen, or if it is `relative` so far below the best of the question.
+    """
+
+    settings: Settings
+    threshold: float
+    relative: bool
+    precision: float = 0.0
+    f1: float = 0.0
+
+    def thresholds(self, scores: np.ndarray) -> np.ndarray:
+        """Returns a score for each question of (Q, N) scores."""
+        return scores.max(axis=1) - self.threshold if self.relative else np.full(len(scores), self.threshold)
 
     def __str__(self) -> str:
         settings = [f"{name} {value}" for name, value in self.settings.items()]
-        return ", ".join([*settings, f"threshold {self.threshold}"])
+        form = "below the best" if self.relative else "or more"
+        return ", ".join([*settings, f"threshold {self.threshold:.3g} {form}"])
+
+
+@dataclass(frozen=True)
+class Rule(Baseline):
+    """A rule without training.
+
+    Attributes:
+        scores: of a document (Q, N), with a value for each of the settings.
+        settings: the values to choose from.
+    """
+
+    scores: Callable[..., np.ndarray]
+    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def choices(self, weighted: bool) -> Iterator[Settings]:
+        """Yields all settings; without weights of words if none are known."""
+        for values in product(*self.settings.values()):
+            settings = dict(zip(self.settings, values, strict=True))
+            if weighted or settings.get("words") != WEIGHTED:
+                yield settings
+
+    def fit(
+        self, train: Iterable[str] | None, valid: Sequence[Reference]
+    ) -> tuple[Callable[[Sequence[Reference]], list[EvidencePrediction]], dict[str, Any]]:
+        """Chooses settings and thresholds for `passages` and `lines`; ValueError if no question has evidence.
+
+        `train`: questions whose words say how rare a word is in questions, other ones than those of the references;
+        None to weight all words of a question alike.
+        """
+        weights = None if train is None else weights_of(train)
+        valid, chosen = with_weights(valid, weights), dict[str, Choice]()
+        for name, form in zip(("evidence", "lines"), FORMS, strict=True):
+            gold = [each.marks(name) for each in valid]
+            if any(marks is not None and marks.any() for marks in gold):
+                chosen[form] = choose(self, valid, gold)
+        if not chosen:
+            raise ValueError("no question has evidence, so no threshold can be chosen")
+        return lambda test: [predict(self, each, chosen) for each in with_weights(test, weights)], chosen
+
+
+def with_weights(references: Iterable[Reference], weights: Weights | None) -> list[Reference]:
+    """Returns references with their numbers, and the weights of words."""
+    return [replace(each, number=number, weights=weights) for number, each in enumerate(references)]
 
 
 Gold = Sequence[np.ndarray | None]  # (Q, N) of each document; None where it is not known
 
 
-def choose(rule: Rule, documents: Sequence[Document], gold: Gold) -> Choice:
+def choose(rule: Rule, documents: Sequence[Reference], gold: Gold) -> Choice:
     """Chooses settings with the best mean average precision on validation documents, and then the threshold.
 
     ValueError if no question has evidence.
@@ -133,15 +195,14 @@ def choose(rule: Rule, documents: Sequence[Document], gold: Gold) -> Choice:
     if not known:
         raise ValueError("no question has evidence, so no threshold can be chosen")
 
-    def precision(settings: Mapping[str, Any]) -> float:
+    def precision(settings: Settings) -> float:
         pairs = ((rule.scores(document, **settings), marks) for document, marks in known)
         return float(np.mean([average_precision(*each) for both in pairs for each in answered(*both)]))
 
     precisions = [(precision(each), each) for each in rule.choices(documents[0].weights is not None)]
     best, settings = max(precisions, key=lambda pair: pair[0])
     scores = [rule.scores(document, **settings) for document, _ in known]
-    threshold, f1 = best_threshold(scores, [marks for _, marks in known])
-    return Choice(settings, threshold, best, f1)
+    return replace(best_threshold(scores, [marks for _, marks in known]), settings=settings, precision=best)
 
 
 def answered(scores: np.ndarray, marks: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -149,8 +210,8 @@ def answered(scores: np.ndarray, marks: np.ndarray) -> list[tuple[np.ndarray, np
     return [(row, right) for row, right in zip(scores, marks, strict=True) if right.any()]
 
 
-def best_threshold(scores: Iterable[np.ndarray], gold: Iterable[np.ndarray]) -> tuple[Threshold, float]:
-    """Finds the threshold with the best mean F1 over questions with evidence, of both forms, and this F1.
+def best_threshold(scores: Iterable[np.ndarray], gold: Iterable[np.ndarray]) -> Choice:
+    """Finds the threshold with the best mean F1 over questions with evidence, of both forms.
 
     ValueError if no question has evidence.
 
@@ -160,11 +221,10 @@ def best_threshold(scores: Iterable[np.ndarray], gold: Iterable[np.ndarray]) -> 
     pairs = [pair for both in zip(scores, gold, strict=True) for pair in answered(*both)]
     if not pairs:
         raise ValueError("no question has evidence, so no threshold can be chosen")
-    absolute = _best_of([(row, right) for row, right in pairs])
-    relative = _best_of([(row - row.max(), right) for row, right in pairs])
-    if relative[1] > absolute[1]:
-        return Threshold(-relative[0], True), relative[1]
-    return Threshold(absolute[0], False), absolute[1]
+    absolute, relative = _best_of(pairs), _best_of([(row - row.max(), right) for row, right in pairs])
+    is_relative = relative[1] > absolute[1]
+    value, f1 = (-relative[0], relative[1]) if is_relative else absolute
+    return Choice({}, value, is_relative, f1=f1)
 
 
 def _best_of(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
@@ -183,113 +243,34 @@ def _f1s(scores: np.ndarray, right: np.ndarray, values: np.ndarray) -> np.ndarra
     return np.asarray(2 * right_chosen / (chosen + len(right_scores)))
 
 
-def documents_of(
-    references: Sequence[Reference], weights: QuestionWords | None, cosines: Sequence[Any] | None = None
-) -> list[Document]:
-    """Returns what the rules know of references."""
-    return [
-        Document(number, each.record.questions, each.texts, weights, None if cosines is None else cosines[number])
-        for number, each in enumerate(references)
-    ]
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A rule as a system.
-
-    Attributes:
-        title: of the rule.
-        passages, lines: how it was chosen for each; None for what the validation documents do not have.
-        predictions: of each document.
-    """
-
-    title: str
-    passages: Choice | None
-    lines: Choice | None
-    predictions: list[EvidencePrediction]
-
-    @property
-    def chosen(self) -> str:
-        """Returns the choices as one line."""
-        parts = {"": self.passages, "lines: ": self.lines}
-        return "; ".join(f"{name}{choice}" for name, choice in parts.items() if choice is not None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the choices as a JSON object."""
-        return {name: asdict(each) for name in ("passages", "lines") if (each := getattr(self, name)) is not None}
-
-
-def baselines(
-    rules: Sequence[Rule],
-    references: Sequence[Reference],
-    valid: Sequence[Reference],
-    *,
-    questions: Iterable[str] | None = None,
-    cosines: tuple[Sequence[Any], Sequence[Any]] | None = None,
-) -> list[Baseline]:
-    """Predicts references by rules.
-
-    Args:
-        valid: documents on which settings and thresholds are chosen.
-        questions: those whose words say how rare a word is in questions, other ones than those of the references; None
-            to weight all words of a question alike.
-        cosines: of the references, and of `valid`, for rules of vectors.
-    Raises:
-        ValueError: no question of `valid` has evidence.
-    """
-    weights = None if questions is None else QuestionWords(questions)
-    test, chosen_on = (
-        documents_of(each, weights, None if cosines is None else cosines[place])
-        for place, each in enumerate((references, valid))
-    )
-    return [_baseline(rule, (references, test), (valid, chosen_on)) for rule in rules]
-
-
-Both = tuple[Sequence[Reference], Sequence[Document]]
-
-
-def _baseline(rule: Rule, test: Both, valid: Both) -> Baseline:
-    choices = dict[str, Choice | None]()
-    for name in ("evidence", "lines"):
-        gold = [each.marks(name) for each in valid[0]]
-        is_known = any(marks is not None and marks.any() for marks in gold)
-        choices[name] = choose(rule, valid[1], gold) if is_known else None
-    of_passages, of_lines = choices["evidence"], choices["lines"]
-    if of_passages is None and of_lines is None:
-        raise ValueError("no question has evidence, so no threshold can be chosen")
-    predictions = [predict(*each, rule, of_passages, of_lines) for each in zip(*test, strict=True)]
-    return Baseline(rule.title, of_passages, of_lines, predictions)
-
-
-def predict(
-    reference: Reference, document: Document, rule: Rule, of_passages: Choice | None, of_lines: Choice | None
-) -> EvidencePrediction:
+def predict(rule: Rule, reference: Reference, chosen: Mapping[str, Choice]) -> EvidencePrediction:
     """Returns the prediction that `hat predict` would write; without a choice for passages that of lines counts."""
-    first = of_passages or of_lines
-    assert first is not None
-    scores, thresholds = _probabilities(document, rule, first)
-    lines = None if of_lines is None else _probabilities(document, rule, of_lines)
-    answers = []
+    scores, thresholds = dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for name, choice in chosen.items():
+        of_units = rule.scores(reference, **choice.settings)
+        scores[name], thresholds[name] = as_probabilities(of_units), as_probabilities(choice.thresholds(of_units))
+    (first, *_), answers = scores.values(), []
     for number, question in enumerate(reference.record.questions):
-        own, threshold = scores[number], float(thresholds[number])
-        answer: dict[str, Any] = {
-            "question": question,
-            "answered": True,
-            "answer_probability": float(own.max()),
-            "passages": passages(
-                reference.record, reference.units, own, threshold, lines=None if lines is None else lines[0][number]
-            ),
-            "threshold": threshold,
-            "probabilities": by_number(reference.units, own, reference.record),
-        }
-        if lines is not None:
-            answer["line_threshold"] = float(lines[1][number])
-            answer["line_probabilities"] = by_number(reference.units, lines[0][number], reference.record)
-        answers.append(answer)
+        passages, lines = (Threshold(float(thresholds[name][number])) if name in chosen else None for name in FORMS)
+        columns = [scores.get(name, first)[number] for name in FORMS]
+        of_units = np.stack([np.append(first[number].max(), each) for each in columns], axis=1)
+        answers.append(answer_of(reference.record, reference.units, question, of_units, Decision(passages, lines)))
     return EvidencePrediction(reference.record.id, answers)
 
 
-def _probabilities(document: Document, rule: Rule, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (Q, N) probabilities, and (Q,) thresholds."""
-    scores = rule.scores(document, **choice.settings)
-    return as_probabilities(scores), as_probabilities(choice.threshold.of(scores))
+def _random(reference: Reference) -> np.ndarray:
+    generator = np.random.default_rng([0, reference.number])
+    return generator.random((len(reference.record.questions), len(reference.texts)))
+
+
+def bm25(reference: Reference, words: str, within: int) -> np.ndarray:
+    """Returns (Q, N) z scores of BM25; see `OF_WORDS`."""
+
+    def compute() -> np.ndarray:
+        scores = reference.words.bm25(reference.weights if words == WEIGHTED else None)
+        return standardised(smoothed(scores, reference.words.middles, within))
+
+    return reference.once("words", words, within, compute=compute)
+
+
+RULES = {"random": Rule("random", _random), "bm25": Rule("BM25", bm25, OF_WORDS)}  # by the name of the option

@@ -10,7 +10,6 @@ from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.record import Record
 from ..data.records_json import record_from_json
-from ..data.speakers import Said
 from ..data.transcripts import Transcript, check_text, of_text, of_turns, read_transcript
 from ..inference.loading import split_with
 from ..inference.python import Input, Model, is_file_name
@@ -40,24 +39,24 @@ def ask(
     asked = list(questions) if isinstance(questions, list | tuple) else [questions]
     check_questions(asked)
     named = Columns((columns,) if isinstance(columns, str) else tuple(columns))
-    record, said = with_document(document, asked, id, named, model.kind)
+    record, transcript = with_document(document, asked, id, named, model.kind)
     check_splitter([record], splitter)
     split_with(model.pipeline, splitter_of(model.splitter or "given", splitter))
     with logged_changes(model.pipeline):
-        return ask_record(model.loaded, record, EvidenceOptions(threshold, most_passages), said)
+        return ask_record(model.loaded, record, EvidenceOptions(threshold, most_passages), transcript)
 
 
 def with_document(
     document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None, columns: Columns, kind: str
-) -> tuple[Evidence, Sequence[Said]]:
-    """Returns a document with its questions, and what its transcript has; ValueError if it has other questions.
+) -> tuple[Evidence, Transcript | None]:
+    """Returns a document with its questions, and its transcript, if it was read; ValueError if it has other questions.
 
     `number_of`: the id of a document, where a file has several; `columns`: of a file.
     """
     if isinstance(document, Path):
         transcript = read_transcript(document, number_of, columns=columns)
         logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
-        return with_questions(transcript, questions), transcript.said
+        return with_questions(transcript, questions), transcript
     if number_of is not None:
         raise OptionError("{id} has no effect without the path of a transcript: remove it", id=None)
     columns.check_for("what is not the path of a transcript")
@@ -66,9 +65,9 @@ def with_document(
     if isinstance(document, str) and (read := turns_of_text(document)) is not None:
         check_text(read, "the document")
         logger.warning("the document is read as %s", read.describe().removeprefix(f"{read.name}: "))
-        return with_questions(read, questions), read.said
+        return with_questions(read, questions), read
     if isinstance(document, Evidence):
-        return replace(document.without_gold(), questions=tuple(questions)), ()
+        return replace(document.without_gold(), questions=tuple(questions)), None
     if isinstance(document, Record):
         raise ValueError(f"{document.name} is a {type(document).__name__}: give its text, or its turns")
     if isinstance(document, Sequence) and not isinstance(document, str):
@@ -77,15 +76,15 @@ def with_document(
     if of_questions := sorted({"questions", "evidence", "spans"} & fields.keys()):
         logger.warning("skipped in the document: %s", ", ".join(of_questions))
         fields = {name: value for name, value in fields.items() if name not in of_questions}
-    said: Sequence[Said] = ()
+    read = None
     if isinstance(turns := fields.get("turns"), list | tuple):
-        transcript = of_turns(turns, "the document")
-        if +transcript.counts:
-            logger.warning("the document is read as %s", transcript.describe().removeprefix(f"{transcript.name}: "))
-        said, fields = transcript.said, {**fields, **transcript.fields(["turns"])}
+        read = of_turns(turns, "the document")
+        if +read.counts:
+            logger.warning("the document is read as %s", read.describe().removeprefix(f"{read.name}: "))
+        fields = {**fields, **read.fields(["turns"])}
     record = record_from_json({"id": "1", **fields, "questions": questions}, "the document", kind)
     assert isinstance(record, Evidence)
-    return record, said
+    return record, read
 
 
 def turns_of_text(text: str) -> Transcript | None:

@@ -9,35 +9,24 @@ Legend: Q questions, N units, V words of all questions.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
 from hat_fairseq.data.language import words_of
 
 K1, B = 1.2, 0.75  # of BM25
-WORDS_WITHIN = (0, 24, 48, 128, 256, 512)  # words: standard deviations of the Gaussian over scores of words; 0: none
 ROWS = 256  # units whose surroundings are computed together
 
-Settings = Mapping[str, Any]
+Weights = Callable[[str], float]
 
 
-class QuestionWords:
-    """Weights of the words of a question: the squared inverse document frequencies among other questions."""
-
-    def __init__(self, questions: Iterable[str]) -> None:
-        self.frequencies, self.number = Counter[str](), 0
-        for question in questions:
-            self.frequencies.update(set(words_of(question)))
-            self.number += 1
-
-    def weight(self, word: str) -> float:
-        """Returns the weight of a word; a word of no question has the greatest one."""
-        return float(np.log((self.number + 1) / (self.frequencies[word] + 0.5)) ** 2)
+def weights_of(questions: Iterable[str]) -> Weights:
+    """Returns the weight of a word: its squared inverse document frequency among questions, the greatest in none."""
+    words = [set(words_of(question)) for question in questions]
+    frequencies = Counter(chain(*words))
+    return lambda word: float(np.log((len(words) + 1) / (frequencies[word] + 0.5)) ** 2)
 
 
 class Words:
@@ -62,37 +51,10 @@ class Words:
         relative = sizes / max(1.0, sizes.mean())
         self.scores = rarity * counts * (K1 + 1) / (counts + K1 * (1 - B + B * relative))
 
-    def bm25(self, weights: QuestionWords | None) -> np.ndarray:
+    def bm25(self, weights: Weights | None) -> np.ndarray:
         """Returns the (Q, N) scores; `weights`: None to count all words of a question alike."""
-        own = np.ones(len(self.words)) if weights is None else np.array([weights.weight(word) for word in self.words])
+        own = np.ones(len(self.words)) if weights is None else np.array(list(map(weights, self.words)))
         return np.asarray((self.asked * own) @ self.scores)
-
-
-@dataclass
-class Document:
-    """What the rules know of a document with its questions.
-
-    Attributes:
-        number: of the document among all, on which random scores depend.
-        weights: of the words of questions; None if no other questions are known.
-    """
-
-    number: int
-    questions: Sequence[str]
-    units: Sequence[str]
-    weights: QuestionWords | None = None
-    cosines: Any = None  # of rules of vectors
-    computed: dict[Any, np.ndarray] = field(default_factory=dict)
-
-    @cached_property
-    def words(self) -> Words:
-        return Words(self.questions, self.units)
-
-    def once(self, *key: Any, compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Returns what was computed before for a key."""
-        if key not in self.computed:
-            self.computed[key] = compute()
-        return self.computed[key]
 
 
 def middles_of(sizes: np.ndarray) -> np.ndarray:
@@ -115,51 +77,6 @@ def smoothed(scores: np.ndarray, middles: np.ndarray, width: float) -> np.ndarra
         near = np.exp(-0.5 * ((middles[first : first + ROWS, None] - middles) / width) ** 2)
         parts.append(scores @ near.T / near.sum(axis=1))
     return np.concatenate(parts, axis=1)
-
-
-def _random(document: Document) -> np.ndarray:
-    generator = np.random.default_rng([0, document.number])
-    return generator.random((len(document.questions), len(document.units)))
-
-
-def _bm25(document: Document, words: str, within: int) -> np.ndarray:
-    def compute() -> np.ndarray:
-        weights = document.weights if words == WEIGHTED else None
-        return standardised(smoothed(document.words.bm25(weights), document.words.middles, within))
-
-    return document.once("words", words, within, compute=compute)
-
-
-ALL, WEIGHTED = "all", "weighted"
-OF_WORDS = {"words": (ALL, WEIGHTED), "within": WORDS_WITHIN}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule.
-
-    Attributes:
-        title: for people.
-        scores: of a document (Q, N), with a value for each of the settings.
-        settings: the values to choose from.
-    """
-
-    title: str
-    scores: Callable[..., np.ndarray]
-    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-
-    def choices(self, weighted: bool) -> Iterator[Settings]:
-        """Yields all settings; without weights of words if none are known."""
-        for values in product(*self.settings.values()):
-            settings = dict(zip(self.settings, values, strict=True))
-            if weighted or settings.get("words") != WEIGHTED:
-                yield settings
-
-
-RULES = {  # by the name of the option
-    "random": Rule("random", _random),
-    "bm25": Rule("BM25", _bm25, OF_WORDS),
-}
 
 
 def as_probabilities(scores: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.scoring.baselines import Fitted, baselines
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Signature
-from hat_fairseq.units.baselines import Baseline, Reference, baselines, references_of
+from hat_fairseq.units.baselines import RULES, Reference, references_of
 from hat_fairseq.units.evidence import EvidenceKind, evidence_of, lines_of
-from hat_fairseq.units.rules import RULES
 from hat_fairseq.units.scores import EvidenceReport, Found, System, compare
 
 DOMAIN = "domain"  # a key of meta
@@ -151,13 +152,17 @@ def score(args: argparse.Namespace) -> Output:
             record[name].setdefault("domains", {})[domain] = _json(report)
     if rules:
         more += ["", "settings of the baselines, and their thresholds"]
-        more += aligned([[rule.title, rule.chosen] for rule in rules])
+        more += aligned([[rule.title, _shown(rule.chosen)] for rule in rules])
     for rule in rules:
-        record[rule.title]["chosen"] = rule.to_json()
+        record[rule.title]["chosen"] = {name: asdict(choice) for name, choice in rule.chosen.items()}
     return Output(_table(reports), [str(signature)], more, _notes(args, references.values(), rules, skipped), record)
 
 
-def _system_of_rule(rule: Baseline, references: Mapping[str, Reference]) -> dict[str, System]:
+def _shown(chosen: Mapping[str, Any]) -> str:
+    return "; ".join(f"{'lines: ' * (name == 'lines')}{choice}" for name, choice in chosen.items())
+
+
+def _system_of_rule(rule: Fitted, references: Mapping[str, Reference]) -> dict[str, System]:
     """Returns a rule as it would be read from a file of predictions."""
     lines = (Fields(prediction.to_json(), rule.title) for prediction in rule.predictions)
     return {name: system_of(next(lines), own) for name, own in references.items()}
@@ -189,7 +194,7 @@ def check_gold(references: Collection[Reference], wanted: str) -> None:
         raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
 
 
-def rules_of(args: argparse.Namespace, names: Sequence[str], references: Mapping[str, Reference]) -> list[Baseline]:
+def rules_of(args: argparse.Namespace, names: Sequence[str], references: Mapping[str, Reference]) -> list[Fitted]:
     """Computes the rules."""
     if not names:
         return []
@@ -197,7 +202,7 @@ def rules_of(args: argparse.Namespace, names: Sequence[str], references: Mapping
     valid = list(read_references(args.valid)[0].values()) if args.valid else test
     asked = list(read_references(args.train)[0].values()) if args.train else valid if args.valid else None
     questions = None if asked is None else [question for each in asked for question in each.record.questions]
-    return baselines([RULES[name] for name in names], test, valid, questions=questions)
+    return baselines([RULES[name] for name in names], questions, valid, test)
 
 
 def reports_of(
@@ -254,7 +259,7 @@ def _chosen_on(args: argparse.Namespace, wanted: str) -> str:
 
 
 def _notes(
-    args: argparse.Namespace, references: Iterable[Reference], rules: Sequence[Baseline], skipped: int
+    args: argparse.Namespace, references: Iterable[Reference], rules: Sequence[Fitted], skipped: int
 ) -> list[str]:
     """What of the evidence has no text, what is not scored, and choices that were made on what they are used for."""
     counts, notes = Counter[str](), list[str]()

@@ -203,8 +203,7 @@ def compare(
     """
     for hypotheses in systems.values():
         check_counts(hypotheses=hypotheses, references=references, units=units, lines=lines)
-    first = next(iter(systems.values()))
-    numbers = list(map(_all_units, first)) if units is None else [list(each) for each in units]
+    numbers = list(map(_all_units, next(iter(systems.values())))) if units is None else [list(each) for each in units]
     known = zip(numbers, references, lines or [None] * len(references), strict=True)
     gold = [_gold(number, *each) for number, each in enumerate(known, start=1)]
     answered = np.concatenate([each.answered for each in gold])
@@ -220,7 +219,10 @@ def compare(
         name: np.array([row_of(*each, widest) for each in zip(gold, system, strict=True)])
         for name, system in systems.items()
     }
-    figures, differences = _intervals(rows, bootstrap_samples, seed)
+    figures = {name: bootstrap(own, figures_of, bootstrap_samples, seed) for name, own in rows.items()}
+    first, *others = rows
+    pairs = {name: np.stack([rows[first], rows[name]], axis=1) for name in others}
+    differences = {name: bootstrap(pair, _difference_of, bootstrap_samples, seed) for name, pair in pairs.items()}
     settings = {
         "bootstrap": resampling(bootstrap_samples, seed, "documents"),
         "questions": f"{answered.sum()} with evidence of {len(answered)}",
@@ -322,23 +324,6 @@ def figures_of(rows: np.ndarray) -> np.ndarray:
     of_units = [precisions / max(questions, 1), f1s / max(questions, 1), precision, recall, harmonic]
     return 100 * np.array(
         [*of_units, *(each / max(lines, 1) for each in of_lines), auroc(*answers), false_alarms(*answers)]
-    )
-
-
-def _intervals(
-    systems: Mapping[str, np.ndarray], samples: int, seed: int
-) -> tuple[dict[str, list[Interval]], dict[str, list[Interval]]]:
-    """Computes `ALL_FIGURES` of each system, and the paired differences of the others from the first.
-
-    Args:
-        systems: (D, F) rows of the same documents, by name.
-        samples, seed: see `bootstrap`.
-    """
-    first, *others = systems
-    pairs = {name: np.stack([systems[first], systems[name]], axis=1) for name in others}
-    return (
-        {name: bootstrap(rows, figures_of, samples, seed) for name, rows in systems.items()},
-        {name: bootstrap(pair, _difference_of, samples, seed) for name, pair in pairs.items()},
     )
 
 

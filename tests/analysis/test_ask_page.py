@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from hat_fairseq.units.answers import Line, Passage, Question
-from hat_fairseq.units.ask_page import Asked, ask_page
+from hat_fairseq.data.speakers import Said
+from hat_fairseq.data.transcripts import Transcript
+from hat_fairseq.units.answers import Answers, Line, Passage, Question
+from hat_fairseq.units.ask_page import ask_page
+from hat_fairseq.units.evidence import Evidence
 
 BAD = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 1'><!-- {script}{data}"
 THRESHOLD = 0.5
@@ -27,26 +30,31 @@ def question(text: str, probabilities: Sequence[float | None], *passages: Passag
     return Question(text, answered, 0.5, probabilities=tuple(probabilities), **{"threshold": THRESHOLD} | found | more)
 
 
-def asked(units: int = 300, speakers: bool = True, times: bool = True) -> Asked:
+def answers_of(said: Sequence[Said], *questions: Question) -> Answers:
+    """Of a meeting; the page does not read the record."""
+    record = Evidence("meeting.vtt", questions=("?",), sentences=("",))
+    return Answers("meeting.vtt", questions, True, record, Transcript("meeting.vtt", "WebVTT", tuple(said)), {})
+
+
+def asked(units: int = 300, speakers: bool = True, times: bool = True) -> Answers:
     """Three questions: of two passages; of none; of the last turn."""
     low: list[float | None] = [0.01 * (n % 7) for n in range(units)]
     first, last = low[:], low[:]
     first[40:43], first[200:220] = [0.6, 0.7, 0.6], [0.8] * 20
     first[210], last[-1], first[7] = 0.9, 0.95, None
-    return Asked(
-        document="meeting.vtt",
-        model="a/model",
-        about=f"WebVTT, {units} turns",
-        unit="turn",
-        judges=True,
-        texts=[f"text {n} of the meeting " + "with many words " * (n % 9) for n in range(units)],
-        speakers=["Ann" if n % 3 else "Bob" if n else None for n in range(units)] if speakers else [],
-        starts=[None if n == 5 else 12.0 * n for n in range(units)] if times else [],
-        questions=[
-            question("What does it cost?", first, passage(200, 219, 0.9, 210, 205), passage(40, 42, 0.7, 41, 40, 42)),
-            question("Who is late?", low, passage(6, 6, 0.06, 6, ranked=False)),
-            question("When do we meet?", last, passage(units - 1, units - 1, 0.95, units - 1)),
-        ],
+    said = [
+        Said(
+            f"text {n} of the meeting " + "with many words " * (n % 9),
+            ("Ann" if n % 3 else "Bob" if n else None) if speakers else None,
+            12.0 * n if times and n != 5 else None,
+        )
+        for n in range(units)
+    ]
+    return answers_of(
+        said,
+        question("What does it cost?", first, passage(200, 219, 0.9, 210, 205), passage(40, 42, 0.7, 41, 40, 42)),
+        question("Who is late?", low, passage(6, 6, 0.06, 6, ranked=False)),
+        question("When do we meet?", last, passage(units - 1, units - 1, 0.95, units - 1)),
     )
 
 
@@ -76,7 +84,7 @@ def is_visible(opened: Any, unit: int) -> bool:
 
 
 def test_passages_are_marked_and_listed(open_page: Open) -> None:
-    opened = open_page(ask_page(asked()))
+    opened = open_page(ask_page(asked(), "a/model"))
     assert opened.title() == "meeting.vtt – hat ask" and "a/model" in opened.inner_text("#about")
     assert numbers(opened, "shown") == [*range(200, 220)] and numbers(opened, "marked") == [40, 41, 42]
     assert parts(opened, "#passages .place") == [
@@ -101,7 +109,7 @@ def test_passages_are_marked_and_listed(open_page: Open) -> None:
 
 @pytest.mark.slow
 def test_the_keyboard(open_page: Open) -> None:
-    opened = open_page(ask_page(asked()))
+    opened = open_page(ask_page(asked(), "a/model"))
     for key, shown, position in (
         ("n", 40, "2 of 2 passages"),
         ("n", 40, "2 of 2 passages"),
@@ -131,10 +139,9 @@ def test_the_keyboard(open_page: Open) -> None:
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_direction_of_arabic(width: int, open_page: Open) -> None:
     """A full stop stands at the left end of Arabic, and what follows a name in the line below the bar, after it."""
-    page = replace(asked(times=False), starts=[])
-    questions = [question("أين؟", [0.9, 0.1, 0.1, 0.1], passage(0, 0, 0.9, 0))]
+    asked_in_arabic = question("أين؟", [0.9, 0.1, 0.1, 0.1], passage(0, 0, 0.9, 0))
     texts, speakers = ["صباح الخير.", "Good morning.", "a", "b"], ["سامي", "Ann", "Ann", "Ann"]
-    opened = open_page(ask_page(replace(page, texts=texts, speakers=speakers, questions=questions)))
+    opened = open_page(ask_page(answers_of(list(map(Said, texts, speakers)), asked_in_arabic), "a/model"))
     opened.set_viewport_size({"width": width, "height": 740})
     left = """([selector, character]) => {
         const nodes = document.createTreeWalker(document.querySelector(selector), NodeFilter.SHOW_TEXT);
@@ -156,7 +163,7 @@ def test_the_direction_of_arabic(width: int, open_page: Open) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_bar(width: int, open_page: Open) -> None:
-    opened = open_page(ask_page(asked()))
+    opened = open_page(ask_page(asked(), "a/model"))
     opened.set_viewport_size({"width": width, "height": 740})
     for unit, shown in ((41, [40, 41, 42]), (100, [40, 41, 42]), (215, [*range(200, 220)])):
         draw(opened)
@@ -185,7 +192,7 @@ def test_the_bar(width: int, open_page: Open) -> None:
 @pytest.mark.parametrize("speakers", [True, False])
 @pytest.mark.parametrize("times", [True, False])
 def test_wide_and_narrow(speakers: bool, times: bool, open_page: Open) -> None:
-    opened = open_page(ask_page(asked(speakers=speakers, times=times)))
+    opened = open_page(ask_page(asked(speakers=speakers, times=times), "a/model"))
     for width in (1280, 360):
         opened.set_viewport_size({"width": width, "height": 740})
         assert opened.evaluate("document.documentElement.scrollWidth") <= width
@@ -199,7 +206,7 @@ def test_wide_and_narrow(speakers: bool, times: bool, open_page: Open) -> None:
 
 
 def test_light_and_dark(open_page: Open) -> None:
-    opened, grounds = open_page(ask_page(asked())), []
+    opened, grounds = open_page(ask_page(asked(), "a/model")), []
     for scheme in ("dark", "light"):
         opened.emulate_media(color_scheme=scheme)
         style = "document => [getComputedStyle(document.body), getComputedStyle(document.querySelector('.shown'))]"
@@ -224,9 +231,10 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_texts_are_not_markup(open_page: Open) -> None:
-    questions = [question(BAD, [0.9, 0.1], passage(0, 0, 0.9, 0))]
-    page = ask_page(Asked(BAD, BAD, BAD, "turn", True, [BAD, "\u2028 \ud800"], [BAD, None], [0.0, None], questions))
-    opened = open_page(page)
+    said = [Said(BAD, BAD, 0.0), Said("\u2028 \ud800")]
+    answers = answers_of(said, question(BAD, [0.9, 0.1], passage(0, 0, 0.9, 0)))
+    answers = replace(answers, id=BAD, transcript=replace(answers.transcript, name=BAD, format=BAD))
+    opened = open_page(ask_page(answers, BAD))
     for selector in ("#document", "#asked", "#transcript p >> nth=0", "#passages .excerpt", "#passages .place"):
         assert BAD in opened.text_content(selector), selector
     assert opened.evaluate("[window.bad, document.images.length, document.scripts.length]") == [None, 0, 2]
@@ -240,7 +248,7 @@ def test_a_long_transcript_stays_fluid(open_page: Open) -> None:
     values = [generator.random() for _ in range(6000)]
     marked = [n for n, value in enumerate(values) if value >= THRESHOLD]
     first = question("Where?", values, *(passage(n, n, values[n], n) for n in marked))
-    opened = open_page(ask_page(replace(look, questions=[first, *look.questions[1:]])))
+    opened = open_page(ask_page(replace(look, questions=(first, *look.questions[1:])), "a/model"))
     assert opened.locator("#passages li").count() == len(marked) > 2000
     begin = time.perf_counter()
     for key in ["n"] * 5 + ["ArrowRight", "ArrowRight", "ArrowLeft"]:
@@ -256,7 +264,7 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     look = asked()
     bad = question("Why?", [0.1, float("nan")], passage(0, 0, 0.1, 0))
     with pytest.raises(ValueError, match=r"document meeting.vtt: a number is NaN or infinite"):
-        ask_page(replace(look, questions=[bad]))
+        ask_page(replace(look, questions=(bad,)), "a/model")
 
 
 @pytest.mark.parametrize("judges", [True, False])
@@ -264,7 +272,7 @@ def test_what_the_model_was_trained_for(judges: bool, open_page: Open) -> None:
     """The bar has the probabilities of lines, where there are some; who cannot say that nothing answers, says so."""
     of_lines = [0.1] * 300
     lines = question("Why?", [0.9] * 300, passage(0, 5, 0.9, 2), line_threshold=0.5, line_probabilities=tuple(of_lines))
-    opened = open_page(ask_page(replace(asked(), judges=judges, questions=[lines])))
+    opened = open_page(ask_page(replace(asked(), judges=judges, questions=(lines,)), "a/model"))
     assert opened.inner_text("#under").endswith("10 %") and numbers(opened, "best") == [2]
     assert "of lines" in opened.get_attribute("#bar", "aria-label")
     opened.click("summary")

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from commands import USER_DIR, read_lines, write_lines
 from fine_tuned import spread, write_meetings
-from vector_rules import MEANS_WITHIN, cosines_of, passages_of
+from vector_rules import MEANS_WITHIN, passages_of, with_cosines
 from warm import WarmPython
 
 from hat_fairseq.inference.loading import Loaded, load
@@ -71,8 +71,8 @@ def test_cosines_are_those_of_each_text_alone_and_of_windows(trained: Path) -> N
     loaded = load(trained / "save/checkpoint_last.pt", trained / "data/bin", "cpu")
     references = list(read_references(str(trained / "data/text/test.jsonl"))[0].values())
     model = loaded.models[0]
-    for reference, cosines in zip(references, cosines_of(loaded, references), strict=True):
-        asked, turns = divided(loaded, reference.record)
+    for reference in with_cosines(loaded, references):
+        (asked, turns), cosines = divided(loaded, reference.record), reference.cosines
         tokens = [token for turn in turns for token in turn]
         assert cosines.sizes.tolist() == list(map(len, turns)) and len(tokens) > 600  # two chunks
         questions = [states(model, each) for each in asked]

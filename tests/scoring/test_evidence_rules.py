@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,19 +10,10 @@ import pytest
 from vector_rules import MEANS_WITHIN, RULES, best_nearby, chunk_numbers, from_passages, passages_of
 
 from hat_fairseq.data.language import words_of
-from hat_fairseq.units.baselines import Choice, Reference, Threshold, baselines, best_threshold, choose, references_of
+from hat_fairseq.scoring.baselines import baselines
+from hat_fairseq.units.baselines import ALL, WEIGHTED, Choice, Reference, best_threshold, choose, references_of
 from hat_fairseq.units.evidence import Evidence
-from hat_fairseq.units.rules import (
-    ALL,
-    WEIGHTED,
-    Document,
-    QuestionWords,
-    Words,
-    as_probabilities,
-    middles_of,
-    smoothed,
-    standardised,
-)
+from hat_fairseq.units.rules import Words, as_probabilities, middles_of, smoothed, standardised, weights_of
 from hat_fairseq.units.scores import average_precision, f1
 
 TEXT = "remote control button yellow rubber price meeting monday Größe цена 価格 what do they say about the"
@@ -36,7 +26,7 @@ def draw_text(draw: random.Random, most: int) -> str:
     return " ".join(draw.choices(VOCABULARY, k=draw.randint(1, most)))
 
 
-def draw_document(seed: int, units: int = 40) -> Document:
+def draw_document(seed: int, units: int = 40) -> Reference:
     """With cosines that are random numbers, as no rule looks into vectors."""
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     texts = [draw_text(draw, 9) for _ in range(units)]
@@ -50,18 +40,19 @@ def draw_document(seed: int, units: int = 40) -> Document:
         nearby={width: numbers.uniform(-1, 1, shape) for width in MEANS_WITHIN},
         passages=numbers.uniform(-1, 1, (3, len(passages_of(int(sizes.sum()))))),
     )
-    return Document(seed, questions, texts, QuestionWords(ASKED), cosines)
+    record = Evidence(str(seed), questions=tuple(questions), sentences=tuple(texts))
+    return Reference(record, [], texts, number=seed, weights=weights_of(ASKED), cosines=cosines)
 
 
 def middles(sizes: Any) -> list[float]:
     return [sum(sizes[:n]) + sizes[n] / 2 for n in range(len(sizes))]
 
 
-def loop_bm25(document: Document, weighted: bool) -> Array:
-    said = [words_of(text) for text in document.units]
+def loop_bm25(document: Reference, weighted: bool) -> Array:
+    said = [words_of(text) for text in document.texts]
     mean = sum(map(len, said)) / len(said)
-    scores = np.zeros((len(document.questions), len(said)))
-    for q, question in enumerate(document.questions):
+    scores = np.zeros((len(document.record.questions), len(said)))
+    for q, question in enumerate(document.record.questions):
         for word in set(words_of(question)):
             having = sum(word in unit for unit in said)
             idf = math.log(1 + (len(said) - having + 0.5) / (having + 0.5))
@@ -88,7 +79,7 @@ def loop_z(scores: Array) -> Array:
     return np.array([[(s - np.mean(row)) / np.std(row) if np.std(row) else 0 for s in row] for row in scores])
 
 
-def loop_passages(document: Document, passages: str) -> Array:
+def loop_passages(document: Reference, passages: str) -> Array:
     own = document.cosines
     rows = []
     for row in own.passages:
@@ -100,7 +91,7 @@ def loop_passages(document: Document, passages: str) -> Array:
     return np.array(rows)
 
 
-def loop_nearby(document: Document, width: int) -> Array:
+def loop_nearby(document: Reference, width: int) -> Array:
     own = document.cosines
     places = middles(own.sizes)
     return np.array(
@@ -111,20 +102,20 @@ def loop_nearby(document: Document, width: int) -> Array:
     )
 
 
-def loop_words(document: Document, words: str, within: int) -> Array:
-    sizes = [len(words_of(text)) for text in document.units]
+def loop_words(document: Reference, words: str, within: int) -> Array:
+    sizes = [len(words_of(text)) for text in document.texts]
     return loop_z(loop_smooth(loop_bm25(document, words == WEIGHTED), middles(sizes), within))
 
 
-def loop_sum(document: Document, passages: str, words: str, within: int, words_weight: float) -> Array:
+def loop_sum(document: Reference, passages: str, words: str, within: int, words_weight: float) -> Array:
     return loop_z(loop_passages(document, passages)) + words_weight * loop_words(document, words, within)
 
 
-def loop_hybrid(document: Document, best_within: int, best_weight: float, **settings: Any) -> Array:
+def loop_hybrid(document: Reference, best_within: int, best_weight: float, **settings: Any) -> Array:
     return loop_sum(document, **settings) + best_weight * loop_z(loop_nearby(document, best_within))
 
 
-def loop_chunk(document: Document) -> tuple[Array, Array]:
+def loop_chunk(document: Reference) -> tuple[Array, Array]:
     """The best cosine of a unit's chunk, and the number of the chunk."""
     own, numbers, before = document.cosines, [], 0
     for size in own.sizes:
@@ -135,7 +126,7 @@ def loop_chunk(document: Document) -> tuple[Array, Array]:
 
 
 LOOPS: dict[str, Any] = {
-    "random": lambda document: np.random.default_rng([0, document.number]).random((3, len(document.units))),
+    "random": lambda document: np.random.default_rng([0, document.number]).random((3, len(document.texts))),
     "alone": lambda document: document.cosines.alone,
     "best_of_chunk": lambda document: loop_chunk(document)[0] + document.cosines.alone / 1000,
     "chunk": lambda document: document.cosines.chunks + document.cosines.alone / 1000,
@@ -162,9 +153,9 @@ def test_scores_are_those_of_loops(seed: int, name: str) -> None:
 
 
 def test_words_of_questions_are_weighted_by_other_questions_only() -> None:
-    weights = QuestionWords(ASKED)
-    assert weights.weight("price") == weights.weight("yellow") > weights.weight("the") > weights.weight("what") > 0
-    assert weights.weight("unheard") > weights.weight("price")
+    weight = weights_of(ASKED)
+    assert weight("price") == weight("yellow") > weight("the") > weight("what") > 0
+    assert weight("unheard") > weight("price")
     choices = [each["words"] for each in RULES["bm25"].choices(weighted=False)]
     assert set(choices) == {ALL} and len(choices) == 6
 
@@ -216,9 +207,9 @@ def test_probabilities_keep_the_order_of_far_scores() -> None:
     assert as_probabilities(np.zeros(1)) == 0.5
 
 
-def drawn_gold(seed: int, documents: list[Document]) -> list[Array]:
+def drawn_gold(seed: int, documents: list[Reference]) -> list[Array]:
     draw = np.random.default_rng(seed)
-    return [draw.random((3, len(each.units))) < 0.2 for each in documents]
+    return [draw.random((3, len(each.texts))) < 0.2 for each in documents]
 
 
 @pytest.mark.parametrize("name", ["bm25", "late", "passages_bm25"])
@@ -251,13 +242,13 @@ def test_the_best_threshold_is_as_good_as_any_of_both_forms() -> None:
         gold[0, 0] = False
         pairs = [(s, g) for s, g in zip(scores.reshape(6, -1), gold.reshape(6, -1), strict=True) if g.any()]
 
-        def mean(threshold: Threshold, pairs: Any = pairs) -> float:
-            return float(np.mean([f1(s >= threshold.of(s[None])[0], g) for s, g in pairs]))
+        def mean(choice: Choice, pairs: Any = pairs) -> float:
+            return float(np.mean([f1(s >= choice.thresholds(s[None])[0], g) for s, g in pairs]))
 
-        best, value = best_threshold(scores, gold)
-        others = [Threshold(each, False) for each in np.unique(scores)]
-        others += [Threshold(each / 8, True) for each in range(9)]
-        assert mean(best) == pytest.approx(value) == pytest.approx(max(map(mean, others)))
+        best = best_threshold(scores, gold)
+        others = [Choice({}, each, False) for each in np.unique(scores)]
+        others += [Choice({}, each / 8, True) for each in range(9)]
+        assert mean(best) == pytest.approx(best.f1) == pytest.approx(max(map(mean, others)))
         forms.add(best.relative)
     assert forms == {True, False}
     with pytest.raises(ValueError, match="no question has evidence, so no threshold can be chosen"):
@@ -288,30 +279,28 @@ def test_nothing_is_chosen_on_the_references() -> None:
     ]
     questions = [question for each in valid for question in each.questions]
     first, *others = (
-        baselines([RULES["bm25"], RULES["random"]], referenced(own), referenced(valid), questions=questions)
+        baselines([RULES["bm25"], RULES["random"]], questions, referenced(valid), referenced(own))
         for own in (test, other_gold, [*test, *records(3, 2)])
     )
     for other in others:
         for one, two in zip(first, other, strict=True):
-            assert (one.passages, one.lines) == (two.passages, two.lines)
+            assert one.chosen == two.chosen
             assert [each.to_json() for each in one.predictions] == [each.to_json() for each in two.predictions[:3]]
 
 
 def test_lines_have_settings_and_thresholds_of_their_own() -> None:
     test = records(1, 2)
     valid = records(2, 3, lines=((4,), (), (9, 11)))
-    (baseline,) = baselines([RULES["bm25"]], referenced(test), referenced(valid))
-    assert isinstance(baseline.lines, Choice) and baseline.passages is not None
-    assert baseline.lines.threshold != baseline.passages.threshold
+    (baseline,) = baselines([RULES["bm25"]], None, referenced(valid), referenced(test))
+    assert baseline.chosen["lines"].threshold != baseline.chosen["passages"].threshold
     for prediction, record in zip(baseline.predictions, test, strict=True):
         for answer in prediction.questions:
             chosen = {n for n, p in enumerate(answer["probabilities"]) if p >= answer["threshold"]}
             listed = {n for each in answer["passages"] for n in range(each["first"], each["last"] + 1)}
             assert chosen == listed and answer["answer_probability"] == max(answer["probabilities"])
             assert len(answer["line_probabilities"]) == len(record.sentences or ()) and answer["line_threshold"] > 0
-    (blind,) = baselines([RULES["bm25"]], referenced(test), referenced(records(2, 3)))
-    assert blind.lines is None and "line_probabilities" not in blind.predictions[0].questions[0]
+    (blind,) = baselines([RULES["bm25"]], None, referenced(records(2, 3)), referenced(test))
+    assert [*blind.chosen] == ["passages"] and "line_probabilities" not in blind.predictions[0].questions[0]
     only = [Evidence(each.id, questions=each.questions, sentences=each.sentences, lines=each.evidence) for each in test]
-    (of_lines,) = baselines([RULES["bm25"]], referenced(only), referenced(only))
-    assert of_lines.passages is None and of_lines.lines is not None
-    assert Counter(of_lines.to_json()) == Counter({"lines": of_lines.to_json()["lines"]})
+    (of_lines,) = baselines([RULES["bm25"]], None, referenced(only), referenced(only))
+    assert [*of_lines.chosen] == ["lines"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from commands import hat, read_lines, refusal, write_lines
 
-from hat_fairseq.units.rules import RULES
+from hat_fairseq.units.baselines import RULES
 from hat_fairseq.units.scores import ALL_FIGURES, ANSWER_FIGURES, FIGURES, LINE_FIGURES, auroc, false_alarms
 
 Line = dict[str, Any]

@@ -25,13 +25,14 @@ def documents(count: int, seed: int, decided_after: int = 0) -> list[LabelledDoc
 
 
 def accuracy(names: list[str], *splits: list[LabelledDocument], of_segments: bool = False) -> dict[str, float]:
-    found = baselines(names, *splits, of_segments=of_segments)
+    known = OF_SEGMENTS if of_segments else OF_DOCUMENTS
+    found = baselines([known[name] for name in names], *splits)
     gold = [label for each in splits[2] for label in each.labels]
     scored = {
-        each.title: sum(a == b for a, b in zip((x for own in each.labels for x in own), gold, strict=True)) / len(gold)
+        each.title: sum(a == b for a, b in zip((x for own in each.predictions for x in own), gold, strict=True))
+        / len(gold)
         for each in found
     }
-    known = OF_SEGMENTS if of_segments else OF_DOCUMENTS
     return {name: scored[known[name].title] for name in names}
 
 
@@ -68,8 +69,8 @@ def test_one_label_and_texts_without_common_words_are_no_error() -> None:
     alone = [LabelledDocument((text,), ("a",)) for text in ("x", "y", "")]
     two = [LabelledDocument((f"w{number}",), ("ab"[number % 2],)) for number in range(4)]
     for split in (alone, two):
-        for each in baselines(["majority", "words-512", "words"], split, split, split):
-            assert len(each.labels) == len(split)
+        for each in baselines([OF_DOCUMENTS[name] for name in ("majority", "words-512", "words")], split, split, split):
+            assert len(each.predictions) == len(split)
 
 
 def write_splits(folder: Path, **more: object) -> None:

@@ -11,14 +11,14 @@ import pytest
 from commands import REPOSITORY, write_lines
 
 from hat_fairseq.scoring import bleu
+from hat_fairseq.scoring.baselines import baselines
 from hat_fairseq.scoring.labels import classification
 from hat_fairseq.scoring.qa import qa, squad, triviaqa
 from hat_fairseq.scoring.report import Signature
 from hat_fairseq.scoring.rouge import rouge
 from hat_fairseq.units import scores as evidence
-from hat_fairseq.units.baselines import baselines, references_of
+from hat_fairseq.units.baselines import RULES, references_of
 from hat_fairseq.units.evidence import Evidence
-from hat_fairseq.units.rules import RULES
 from hat_fairseq.units.scores import Found
 
 PLAIN: dict[str, Any] = {"bootstrap_samples": 0}
@@ -163,8 +163,8 @@ def test_baselines_of_evidence_are_predictions() -> None:
     asked = ("What is the price?", "Which colour is it, yellow?")
     records = [Evidence("a", questions=asked, sentences=texts, evidence=((2,), (1,)))]
     references, skipped = references_of([*records, Evidence("b", questions=("?",), sentences=(" ",))])
-    (words,) = baselines([RULES["bm25"]], references, references)
-    assert skipped == 1 and words.passages and words.passages.f1 == 1
+    (words,) = baselines([RULES["bm25"]], None, references, references)
+    assert skipped == 1 and words.chosen["passages"].f1 == 1
     (prediction,) = words.predictions
     assert [each["passages"][0]["text"] for each in prediction.questions] == [texts[2], texts[1]]
     found = [Found(each["probabilities"], each["threshold"]) for each in prediction.questions]
