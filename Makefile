@@ -20,7 +20,7 @@ PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
 STAMP := $(VENV)/.setup-done
-EXTRAS := minilm,data,look
+EXTRAS := minilm,data
 GROUPS := fairseq test bench docs lint
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built

@@ -55,7 +55,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
-OUTPUTS = ("out", "json", "html", "page", "pages", "png")  # options that name what is written
+OUTPUTS = ("out", "html")  # options that name what is written
 # What only the extra `train` installs, by the names that are imported.
 OF_TRAIN = {name: name for name in ("fairseq", "hydra", "omegaconf", "bitarray", "cffi", "Cython")}
 OF_TRAIN |= {"fairseq_cli": "fairseq", "sklearn": "scikit-learn", "scipy": "scikit-learn"}

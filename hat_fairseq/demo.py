@@ -47,7 +47,7 @@ GENERATION = """--path checkpoints/checkpoint_last.pt --beam 4 --no-repeat-ngram
     --bpe document --document-pipeline data/bin --results-path results"""
 JOINING = "join --generated results/generate-test.txt --ids data/text/test.ids --out results/hat.jsonl"
 PREDICTION = "predict meeting some.jsonl --out found.jsonl --precision auto"
-SCORE = "score evidence found.jsonl --references some.jsonl --baselines bm25 "
+SCORE = "score evidence found.jsonl --references some.jsonl --baselines "
 SCORE += "--bootstrap-samples 0 --out scores.json"
 EMBEDDING = "embed encoder meeting.jsonl --context 256 --out vectors.npz"
 OWN = (

@@ -147,10 +147,6 @@ class Option:
         """Returns whether a value is another one than the default."""
         return value is not None and value != self.default
 
-    def asks(self, value: Any) -> bool:
-        """Returns whether a stated value asks for something: None, False and a word that is the default do not."""
-        return value is not None and value is not False and not (self.type is str and value == self.default)
-
     def typed(self, value: Any) -> str:
         """Returns the option with a value as it is typed: `--splitter given`, `--no-aligned`."""
         if not isinstance(value, bool):
@@ -235,13 +231,13 @@ def stated(**values: Any) -> dict[str, Any]:
 def check_effects(declared: type, values: Mapping[str, Any], stated: Mapping[str, Any] | None = None) -> None:
     """Raises OptionError for a stated option that has no effect, for what it needs or excludes, or logs it.
 
-    `values`: those that are absent have their defaults. `stated`: also at their defaults, see `Option.asks`; None: all
-    values that are not defaults.
+    A value that is the default asks for nothing. `values`: those that are absent have their defaults. `stated`: those
+    that are checked; None for all.
     """
     options = options_of(declared)
     for name, each in options.items():
-        value = values.get(name) if stated is None else stated.get(name)
-        if not (each.is_set(value) if stated is None else each.asks(value)):
+        value = (values if stated is None else stated).get(name)
+        if not each.is_set(value):
             continue
         others = {need: "without" for need in each.needs.split(" and ") if need and not holds(options, values, need)}
         others |= {each.excludes: "with"} if each.excludes and holds(options, values, each.excludes) else {}

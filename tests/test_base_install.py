@@ -56,6 +56,7 @@ def made(
             == 0
         )
     rows = [{"id": str(number), "label": label} for number, label in enumerate("abab")]
+    write_lines(folder / "valid.jsonl", [])
     references = write_lines(folder / "references.jsonl", [row | {"text": f"It is {row['label']}."} for row in rows])
     return Made(
         folder / "evidence",
@@ -109,8 +110,7 @@ def test_a_base_install_uses_folders(
         ("export {checkpoint} --data {data} --out {out}", "fairseq", "pip install 'hat_fairseq[train]'"),
         ("plan ami_small", "fairseq", "pip install 'hat_fairseq[train]'"),
         (
-            "score classification {guesses} --references {references} --baselines --train {references} "
-            "--valid {references}",
+            "score classification {guesses} --references {references} --baselines {references}",
             "scikit-learn",
             "pip install scikit-learn",
         ),

@@ -358,7 +358,6 @@ def test_the_quota_of_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_columns_take_one_pair_and_leave_the_words_after_them() -> None:
-    words = ["ask", "m", "f", "--columns", "text=what", "--columns", "=x", "Why?"]
-    args, others = cli.build_parser("ask").parse_known_args(words)
-    assert args.columns == ["text=what", "=x"] and (args.model, str(args.input)) == ("m", "f")
-    assert args.questions + others == ["Why?"]
+    words = ["preprocess", "--columns", "text=what", "--columns", "=x", "raw", "--out", "o"]
+    args, _ = cli.build_parser("preprocess").parse_known_args(words)
+    assert args.columns == ["text=what", "=x"] and args.reader == "raw"

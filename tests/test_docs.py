@@ -13,6 +13,7 @@ from pages import SPAN, code, commands
 
 from hat_fairseq import cli
 from hat_fairseq.recipes.command import COMMANDS, OF_RUN
+from hat_fairseq.scoring.command import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
@@ -124,7 +125,7 @@ def missing_names(text: str) -> set[str]:
     """The verbs, metrics, flags and files of a page that do not exist, and the commands with a flag of another one."""
     pieces, flags = code(text), {f"--{name}" for name in FLAG.findall(text)}
     missing = {verb for piece in pieces for verb in VERB.findall(piece)} - cli.VERBS.keys()
-    missing |= {name for piece in pieces for name in METRIC.findall(piece)} - sub_commands(verb_parser("score")).keys()
+    missing |= {name for piece in pieces for name in METRIC.findall(piece)} - METRICS.keys()
     make_lra_flags = (flags_of(parser) for parser in sub_commands(make_lra.build_parser()).values())
     verbs = set().union(*map(verb_flags, cli.VERBS), *make_lra_flags, {*OF_OTHERS.split(), "--version"})
     missing |= flags - verbs - recipe_flags("train") - recipe_flags("predict")

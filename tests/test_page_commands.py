@@ -232,7 +232,7 @@ NOT_RUN = {  # the beginning of a command, or a part of it -> why no test of pag
     "torchrun --standalone": "two processes; tests/tasks",
     "hat doctor": "tests/test_doctor.py",
     "hat plan pubmed": "half a minute; tests/planning",
-    "--backend perl": "needs perl and its modules; tests/scoring/test_perl.py",
+    "--like rouge-1.5.5": "needs perl and its modules; tests/scoring/test_perl.py",
     "-hf": "needs the weights of Hugging Face; tests/weights",
     "hierarchical-transformer-base-4096": "needs the released weights; tests/weights",
     "README.md: hat import ModernBERT": "needs its weights; `test_labels_of_long_documents_from_modernbert`",

@@ -228,7 +228,7 @@ def test_pages_and_messages_name_extras_that_exist() -> None:
         for extra in names.split(",")
     ]
     assert len(named) > 20 and [each for each in named if each[1] not in known and each[0] != "pyproject.toml"] == []
-    assert len(known) == 7
+    assert len(known) == 6
 
 
 TRIES = """

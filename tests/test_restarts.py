@@ -275,40 +275,22 @@ def other_generation(folder: Path) -> list[object]:
     return ["--beam", 2, "--min-len", 7, "--max-len-b", 9]
 
 
-def other_pages(folder: Path) -> list[object]:
-    path = folder / "code/hat_fairseq/analysis/page.py"
-    append(path, '\n_page = page\ndef page(look):\n    return _page(look) + "<!-- other -->"\n')
-    return []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("verb", "change"),
-    [
-        ("generate", other_weights),
-        ("generate", other_documents),
-        ("generate", other_generation),
-        ("look", other_weights),
-        ("look", other_pages),
-    ],
+    "change",
+    [other_weights, other_documents, other_generation],
 )
 @fault(
     "Generation and prediction",
     "kill -9, then another model of the same sizes and times, input, option or source",
     "as a run from nothing",
 )
-def test_inference(verb: str, change, run, tmp_path: Path) -> None:
-    if change is other_pages:
-        copy_package(tmp_path)
+def test_inference(change, run, tmp_path: Path) -> None:
     shutil.copytree(DEMO, tmp_path / "model")
     turns = [{"role": "PM", "text": f"so the remote has {n} buttons and costs {n * 5} euros."} for n in range(8)]
     rows = [{"id": str(n), "turns": turns[n % 4 : n % 4 + 3]} for n in range(6)]
     source = write_lines(tmp_path / "in.jsonl", rows)
-    if verb == "look":
-        words, flag = ["look", tmp_path / "model", source, "--device", "cpu"], "--pages"
-    else:
-        words, flag = ["generate", tmp_path / "model", source, "--device", "cpu"], "--out"
-        words += ["--batch-size", 1]
+    words, flag = ["generate", tmp_path / "model", source, "--device", "cpu", "--batch-size", 1], "--out"
     small = ["--beam", 2, "--min-len", 3, "--max-len-b", 9]
     run(*words, *small, flag, tmp_path / "out", kill_at=3)
     assert len(list(tmp_path.glob(".out.blocks/*.zip"))) == 3

@@ -4,7 +4,6 @@ Of each row of weights it has the `TOP` largest weights, and the `TOP` largest f
 """
 
 import html
-from collections import Counter
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from ..data.files import at
 from .look import UNIFORM, VISIBLE, AttentionMap, Look
-from .template import fill, style
+from .template import fill
 
 TOP = 16
 MOST_ROWS = 200  # of a map with all its heads; of longer ones the page has the mean and the maximum
@@ -72,30 +71,3 @@ def _pairs(units: list[Any], weights: list[Any]) -> list[Any]:
 
 def _short(value: float) -> float:
     return float(f"{value:.3g}")
-
-
-def summary(look: Look) -> dict[str, Any]:
-    """Says what the overview of many documents says of one."""
-    uniform = {one.name: look.is_uniform(one) for one in look.by_sentence if len(look.source) > 1}
-    return {"document": look.document, "units": len(look.source), "uniform": uniform, "statements": look.statements()}
-
-
-def overview(summaries: dict[str, dict[str, Any]]) -> str:
-    """Makes an HTML page with a row for each document: the name of its page, and what `summary` says of it."""
-    uniform, total = Counter[str](), Counter[str]()
-    for one in summaries.values():
-        total.update(list(one["uniform"]))
-        uniform.update(name for name, value in one["uniform"].items() if value)
-    heads = [f"{name}: practically uniform in {uniform[name]} of {total[name]} documents" for name in total]
-    rows = [
-        f'<tr><td><a href="{html.escape(name)}">{html.escape(one["document"])}</a></td><td>{one["units"]}</td>'
-        f"<td>{html.escape(' '.join(one['statements']))}</td></tr>"
-        for name, one in summaries.items()
-    ]
-    items = "".join(f"<li>{html.escape(head)}</li>" for head in heads)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>hat look</title>'
-        f'<style>{style("look")}</style><meta name="viewport" content="width=device-width, initial-scale=1"></head>'
-        f"<body>\n<h1>{len(rows)} documents</h1>\n<ul>{items}</ul>\n<table><tr><th>Document</th><th>Units</th>"
-        "<th>What the page shows</th></tr>\n" + "\n".join(rows) + "\n</table></body></html>\n"
-    )

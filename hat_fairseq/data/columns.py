@@ -1,6 +1,5 @@
 """How keys of records are called in a user's data, and ids for records without: `--columns`, `--number-ids`."""
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.options import Options
-from hat_fairseq.options import OptionError, options_of
+from hat_fairseq.options import OptionError
 
 
 @dataclass(frozen=True)
@@ -105,12 +103,6 @@ def value_at(row: dict[str, Any], column: str) -> Any:
 
 
 AS_NAMED = Columns()
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Declares the two options."""
-    for name in ("columns", "number_ids"):
-        options_of(Options)[name].add_to(parser)
 
 
 def columns_of(pairs: Sequence[str] | None, number_ids: bool | None) -> Columns:

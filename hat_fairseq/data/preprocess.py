@@ -94,7 +94,7 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
         options = replace(options, target_separator=True)
     if options.vocabulary:
         options = inherit(options, arguments)
-    check_kind(options, kind, chosen)
+    check_kind(options, kind)
     check_stated(options, kind, chosen)
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
@@ -148,12 +148,12 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
     return replace(options, **inherited)
 
 
-def check_kind(options: Options, kind: Kind, stated: Mapping[str, Any]) -> None:
+def check_kind(options: Options, kind: Kind) -> None:
     """Raises ValueError for an option that the kind of data does not have, or that contradicts another one."""
     for name, each in options_of(Options).items():
         value = getattr(options, name)
         is_for_kind = each.group in ("", *kind.options) and (name != "splitter" or kind.has_running_text)
-        if not is_for_kind and (each.is_set(value) or each.asks(stated.get(name))):
+        if not is_for_kind and each.is_set(value):
             raise ValueError(f"{each.typed(value)} has no effect with --kind {kind.name}; remove it")
     if options.long_source not in kind.policies:
         rows = "; documents continue in the next row" if kind.packs else ""
@@ -180,7 +180,7 @@ def check_stated(options: Options, kind: Kind, stated: Mapping[str, Any]) -> Non
     limits = [options.max_source_tokens, options.max_segments]
     if options.aligned:  # chunks end where the source or the target is full
         limits += [options.max_target_tokens, options.max_chunk_tokens]
-    if options_of(Options)["long_source"].asks(stated.get("long_source")) and not any(limits):
+    if options_of(Options)["long_source"].is_set(stated.get("long_source")) and not any(limits):
         of_source = "max_source_tokens or max_segments" if ROWS in kind.options else "max_source_tokens"
         raise no_effect("long_source", "without", of_source, options.long_source)
     if "splitter" in stated and options.splitter != "given" and not kind.divides_text(options):

@@ -19,8 +19,8 @@ SUMMARY = "summary"  # another name for the target when it is read
 SOURCE = "source"  # another name for the text
 ALIASES = {Answer: {"answer_start": "start"}}  # other names of fields, as the Hub has them
 OTHERS = "other_references"  # the field for the second one and the others, which follow the target in its list
-WITHOUT_ID = "; --number-ids of hat preprocess, hat generate and hat predict numbers the records"
-RENAMED = "; --columns of hat preprocess, generate, predict, embed and look renames it (KEY={0}) or skips it (={0})"
+WITHOUT_ID = "; --number-ids of hat preprocess numbers the records"
+RENAMED = "; --columns of hat preprocess renames it (KEY={0}) or skips it (={0})"
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 

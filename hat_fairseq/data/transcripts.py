@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hat_fairseq.data.columns import ABSENT, AS_NAMED, Columns, value_at
+from hat_fairseq.data.columns import Columns
 from hat_fairseq.data.files import Fields, at, of_type, parse_json, rows_of_lists
 from hat_fairseq.data.formats import (
     CLOCK,
@@ -105,7 +105,6 @@ def read_transcript(
     number_of: str | None = None,
     running: bool = False,
     has_turns: bool = True,
-    columns: Columns = AS_NAMED,
 ) -> Transcript:
     """Reads a transcript; `-` is the standard input. The file may be compressed.
 
@@ -113,14 +112,13 @@ def read_transcript(
         number_of: the id of a document, where a file of JSON has several.
         running: plain text without names is running text, whose lines are no turns.
         has_turns: names and times in plain text begin turns; else all of it is running text.
-        columns: how JSON or a table calls the keys of turns and documents.
     Raises:
         ValueError: no text, what nothing here reads, several documents without an id, or damage, with the place.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
     with opened(path, most=MOST) as file:
-        return transcript_in(file, number_of, running, has_turns, columns)
+        return transcript_in(file, number_of, running, has_turns)
 
 
 def transcript_in(
@@ -128,16 +126,14 @@ def transcript_in(
     number_of: str | None = None,
     running: bool = False,
     has_turns: bool = True,
-    columns: Columns = AS_NAMED,
 ) -> Transcript:
     """Reads the transcript in an open file, as `read_transcript`."""
     name = " ".join(file.path.name.split())
     if file.is_json:
-        transcript = _of_json(file, name, number_of, columns)
+        transcript = _of_json(file, name, number_of)
     elif file.is_table:
-        transcript = _of_table(list(_limited(file, columns)), name, file)
+        transcript = _of_table(list(_limited(file)), name, file)
     else:
-        columns.check_for(f"{file.path}, which is {file.format}")
         text = "\n".join(line for _, line in file.lines())
         with at(file.path):
             transcript = of_text(text, name, running, has_turns, file.format)
@@ -170,10 +166,10 @@ def of_turns(turns: Sequence[Any], name: str) -> Transcript:
     return _of_rows(turns, name, InPython(name, "turns", Counter()))
 
 
-def _limited(file: OpenFile, columns: Columns) -> Iterator[dict[str, Any]]:
+def _limited(file: OpenFile) -> Iterator[dict[str, Any]]:
     """Yields the rows of a table; ValueError for one that is too large for a transcript."""
     size = 0
-    for _, row in file.rows(columns, keep_empty=True):
+    for _, row in file.rows(keep_empty=True):
         size += sum(1 + len(str(cell)) for cell in row.values())
         if size > MOST:
             raise ValueError(
@@ -217,14 +213,14 @@ def of_text(text: str, name: str, running: bool = False, has_turns: bool = True,
 # JSON and tables
 
 
-def _of_json(file: OpenFile, name: str, wanted: str | None, columns: Columns) -> Transcript:
+def _of_json(file: OpenFile, name: str, wanted: str | None) -> Transcript:
     """Reads one document with one of `RECORD_KEYS`, or a turn in each object or string."""
     rows = []
     for where, text in file.json_texts():
         with at(where):
             row = parse_json(text)
         rows.append(row if isinstance(row, str) else _with_lists(dict(Fields(row, where).record), where))
-    rows = list(map(_lower, _renamed(rows, columns, file.path) if columns else rows))
+    rows = list(map(_lower, rows))
     documents = [row for row in rows if isinstance(row, dict) and _is_document(row, len(rows))]
     if not documents:
         if wanted is not None:
@@ -249,34 +245,6 @@ def chosen_of(ids: Sequence[str], wanted: str | None, path: Path) -> int:
             "{} has {} documents: choose one of {} with {id}, or ask all with predict", path, len(ids), some, id=None
         )
     return 0 if wanted is None else ids.index(wanted)
-
-
-def _renamed(rows: Sequence[Any], columns: Columns, path: Path) -> list[Any]:
-    """Returns documents and turns with the keys that they have here; those of a turn are not renamed in a document.
-
-    Raises:
-        ValueError: a column that none of them has, or one of the name of another one's key.
-    """
-    seen: dict[str, None] = {}  # in their order
-    of_document = Columns(tuple(pair for pair in columns.pairs if pair.partition("=")[0] not in TURN_KEYS[1:]))
-
-    def renamed(row: Any, where: str, columns: Columns) -> Any:
-        if not isinstance(row, dict):
-            return row
-        seen.update(dict.fromkeys((*row, *(name for name in columns.key_of if value_at(row, name) is not ABSENT))))
-        return columns.renamed_row(row, where)
-
-    result = []
-    for number, row in enumerate(rows, start=1):
-        where = f"{path}, item {number}"
-        document = renamed(row, where, of_document)
-        document = _with_lists(document, where) if isinstance(document, dict) else {}
-        keys = [key for key in LIST_KEYS if isinstance(document.get(key), list)]
-        turns = {key: [renamed(turn, f"{where}, {key}", columns) for turn in document[key]] for key in keys}
-        result.append(document | turns if turns else renamed(row, where, columns))
-    if absent := [column for column in columns.key_of if column not in seen]:
-        raise columns.unknown(path, absent[0], "keys", seen)
-    return result
 
 
 def _with_lists(row: dict[str, Any], where: str) -> dict[str, Any]:
@@ -314,7 +282,6 @@ def _of_document(row: dict[str, Any], name: str, file: OpenFile) -> Transcript:
 
 def _of_table(rows: list[dict[str, Any]], name: str, file: OpenFile) -> Transcript:
     """Reads a turn in each row. A .tsv of Whisper has the columns start, end and text, and whole milliseconds."""
-    file.counts.pop("columns_left_out", None)  # which the user named
     rows = [_lower(row) for row in rows]
     is_whisper = ending_of(file.path.name) == "tsv" and all((*row,) == WHISPER for row in rows)
     turns = [{key: cell for key, cell in row.items() if cell is not None or key == "text"} for row in rows]
@@ -344,19 +311,16 @@ def _of_rows(rows: Sequence[Any], name: str, file: OpenFile | InPython, unit: in
         said.append(_said(fields, unit))
     if speakers and not any(each.speaker for each in said):
         key = speakers[0]
-        text = "{}: no turn has a speaker, and {!r} may be one: read it with {columns} speaker={}, or remove it "
-        raise OptionError(text + "with {columns} ={}", file.path, key, key, key, columns=None)
+        text = f"no turn has a speaker, and {key!r} may be one: call it 'speaker', or remove it"
+        raise ValueError(f"{file.path}: {text}")
     return Transcript(name, file.format, tuple(said), counts=file.counts + others)
 
 
 def _said(fields: Fields, unit: int) -> Said:
     if "text" not in fields:
         keys = ", ".join(map(repr, [*fields.record][:MOST_KEYS])) or "none"
-        text = (
-            "{}: there is no text: its keys are {}; those of a turn are {}, and a document has {} or text: name yours "
-        )
-        text += "with {columns}, e.g. text=utterance"
-        raise OptionError(text, fields.where, keys, ", ".join(TURN_KEYS), ", ".join(LIST_KEYS), columns=None)
+        known = f"those of a turn are {', '.join(TURN_KEYS)}, and a document has {', '.join(LIST_KEYS)} or text"
+        raise fields.error(f"there is no text: its keys are {keys}; {known}")
     text = "" if fields.record["text"] is None else fields.text("text")
     role = fields.record.get("role")  # which replaces the speaker, as in `record.roles_of`
     speaker = fields.record.get("speaker") if role is None else role

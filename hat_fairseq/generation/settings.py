@@ -44,8 +44,7 @@ NEEDED = ("forced_eos_token_id", "early_stopping")
 SEED = Drawn.seed
 
 # Options of generation that are flags. A model's folder, fairseq-generate and Python take all of `OPTIONS`.
-OF_A_PAGE = ("beam", "max_len_b", "min_len", "no_repeat_ngram_size")
-OF_A_FOLDER = (*OF_A_PAGE, "max_len_a", "lenpen")
+OF_A_FOLDER = ("beam", "max_len_b", "min_len", "no_repeat_ngram_size", "max_len_a", "lenpen")
 FLAGS = (*OF_A_FOLDER, "temperature", "sampling", "sampling_topp", "seed")
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..data.columns import add_columns
 from ..data.files import json_lines
 from ..data.options import SPLITTERS
 from ..data.outputs import atomic_file, check_output, named_errors
@@ -72,7 +71,6 @@ def add_model_and_input(parser: argparse.ArgumentParser, default: str | None = N
     parser.add_argument("input", metavar="INPUT", type=Path, nargs="?" if default else None, help=text)
     add_split(parser)
     add_data(parser)
-    add_columns(parser)
     add_splitter(parser)
 
 

@@ -86,7 +86,7 @@ class EmbedOptions:
 
     def __post_init__(self) -> None:
         check_values(EmbedOptions, self)
-        check_effects(EmbedOptions, vars(self), vars(self))
+        check_effects(EmbedOptions, vars(self))
         if self.alone and self.of == "document":
             raise OptionError("{alone} is for sentences and segments: a document has no other context", alone=None)
         if self.context is not None:

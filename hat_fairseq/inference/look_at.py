@@ -6,7 +6,6 @@ Legend: U target tokens, S units of the source, R target sentences, K labels, B 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -22,77 +21,44 @@ from ..data.kinds.choices import NumberedKind
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
-from ..generation.settings import check_effect
-from ..options import OptionError, changed, check_effects, check_values, option
+from ..options import OptionError
 from .labels import Predictor, unit_texts, weighted_row
 from .loaded import Loaded
-from .rows import BatchOptions, Encoded, encode_documents, padded, row_of
+from .rows import Encoded, encode_documents, padded
 from .texts import DocumentToText
 
 BATCH_SIZE = 8  # rows of a document without each of its units in turn
 
 
-@dataclass(frozen=True)
-class LookOptions:
-    """Options of `hat look`; ValueError for a number that is none, or has no effect."""
-
-    name: str = ""  # of the model
-    occlusion: bool = option(
-        False,
-        "also remove one sentence or segment at a time, and show how the log-probability of the output changes",
-    )
-    chunk: int | None = option(
-        None,
-        "look at this chunk of a divided document, counted from 1 (default: the first; of choices the predicted one)",
-    )
-    batch_size: int | None = changed(
-        BatchOptions,
-        "batch_size",
-        None,
-        f"the number of samples in a batch of --occlusion (default: {BATCH_SIZE})",
-        needs="occlusion",
-    )
-    reference: bool = option(False, "show the document's own target, not a generated one")
-
-    def __post_init__(self) -> None:
-        check_values(LookOptions, self)
-        check_effects(LookOptions, vars(self), vars(self))
+OCCLUSION = "also remove one sentence or segment at a time, and show how the log-probability of the output changes"
 
 
-def check_stated(
-    generation: dict[str, Any], packaged: dict[str, Any], reference: bool, seed: int | None = None
-) -> None:
-    """Raises ValueError for options of generation without effect: beside a reference nothing is generated."""
-    if reference and generation:
-        name = next(iter(generation))
-        text = f"{{{name}}} has no effect with {{reference}}, which generates nothing: remove one of them"
-        raise OptionError(text, **{name: None, "reference": None})
-    check_effect(generation, packaged, seed)
-
-
-def model_to_look_at(loaded: Loaded, generation: dict[str, Any], reference: bool) -> DocumentToText | Predictor:
+def model_to_look_at(loaded: Loaded, generation: dict[str, Any]) -> DocumentToText | Predictor:
     """Returns the model that `look_at` takes; ValueError for options that have no effect with it."""
     if loaded.pipeline.kind.has_target:
         return DocumentToText(loaded, **generation)
-    if generation or reference:
-        name = next(iter(generation), "reference")
+    if generation:
+        name = next(iter(generation))
         raise OptionError(f"{{{name}}} is for models that write texts; remove it", **{name: None})
     return Predictor(loaded)
 
 
-def look_at(model: DocumentToText | Predictor, record: Record, options: LookOptions | None = None) -> Look:
-    """Looks at a model that reads a document.
+@torch.no_grad()
+def look_at(model: DocumentToText | Predictor, record: Record, occlusion: bool = False, name: str = "") -> Look:
+    """Looks at a model that reads a document; `occlusion`: also without each unit; `name`: of the model.
 
-    ValueError for several models, a model of another package, no such chunk, what `options` ask of another kind, or
-    where there is nothing to show.
+    ValueError for several models, a model of another package, occlusion of another kind, or where there is nothing to
+    show.
     """
-    options = options or LookOptions()
-    look = look_or_nothing(model, record, options)
+    if len(model.models) > 1:
+        raise ValueError("attention is that of one model: give one checkpoint")
+    show = _look_at_text if isinstance(model, DocumentToText) else _look_at_labels
+    look: Look = show(model, record, occlusion, name)  # type: ignore[arg-type]
     if look.is_empty:
         text = "{} has no attention to show: {}"
-        text += "give {occlusion}, or " * (_has_one_output(model) and not options.occlusion)
-        reason = f"{record.name} has one segment: " if options.occlusion else ""
-        raise OptionError(f"{text}take a model with a hierarchy", options.name, reason, occlusion=None)
+        text += "give {occlusion}, or " * (_has_one_output(model) and not occlusion)
+        reason = f"{record.name} has one segment: " if occlusion else ""
+        raise OptionError(f"{text}take a model with a hierarchy", name, reason, occlusion=None)
     return look
 
 
@@ -101,35 +67,24 @@ def _has_one_output(model: DocumentToText | Predictor) -> bool:
     return isinstance(model, DocumentToText) or (model.kind.head_level == "document" and model.kind.names_labels)
 
 
-@torch.no_grad()
-def look_or_nothing(model: DocumentToText | Predictor, record: Record, options: LookOptions) -> Look:
-    """Looks as `look_at` does; what it returns can be empty."""
-    if len(model.models) > 1:
-        raise ValueError("attention is that of one model: give one checkpoint")
-    if isinstance(model, DocumentToText):
-        return _look_at_text(model, record, options)
-    return _look_at_labels(model, record, options)
-
-
-def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> Look:
+def _look_at_labels(model: Predictor, record: Record, occlusion: bool, name: str) -> Look:
     (net,), kind, device = model.models, model.kind, model.loaded.device
-    if options.occlusion and not _has_one_output(model):
+    if occlusion and not _has_one_output(model):
         text = "{occlusion} is for models that write a text, and for the kinds classification, sequence and "
         raise OptionError(f"{text}byte_sequence; not for the kind {{}}", kind.name, occlusion=None)
-    encoded, notes, _ = _encoded(record, model.placed)
-    default, label = 0, ""
+    encoded, notes = _encoded(record, model.placed)
+    number, label = 0, ""
     if isinstance(kind, NumberedKind) or kind.head_level in ("document", "pair"):
         (prediction,) = model.predictions_of([record], [encoded])
-        default, label = weighted_row(kind, prediction), label_line(prediction)
-    number = _chunk(options, record, len(encoded), default)
+        number, label = weighted_row(kind, prediction), label_line(prediction)
     tokens = encoded[number].tokens.to(device)
     heads = net.classification_heads
     with Recorder(net.core, tokens[None], net.core.reads_first_token, heads=heads.values()) as recorder:
         states = net.encode(tokens[None])
-        for name in heads:
-            net.head_logits(name, states, tokens[None])
-    look = _look(recorder, record, encoded, number, model.pipeline, options, notes, prediction=label)
-    if not options.occlusion or recorder.num_units == 1:
+        for each in heads:
+            net.head_logits(each, states, tokens[None])
+    look = _look(recorder, record, encoded, number, model.pipeline, (name, occlusion), notes, prediction=label)
+    if not occlusion or recorder.num_units == 1:
         return look
     (head,), labels = kind.heads(len(model.loaded.labels)), model.loaded.labels
 
@@ -137,7 +92,7 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
         inputs = padded(batch)
         return net.head_logits(head, net.encode(inputs), inputs).float().log_softmax(dim=-1)
 
-    scores = _without_units(recorder, [tokens], score, options.batch_size or BATCH_SIZE)  # K x (1 + S)
+    scores = _without_units(recorder, [tokens], score)  # K x (1 + S)
     best = int(scores[:, 0].argmax())
     return look.with_occlusion([f"label {labels[best]}"], scores[best, :1], scores[best, None, 1:] - scores[best, 0])
 
@@ -151,24 +106,14 @@ def label_line(prediction: Prediction) -> str:
     return f"Predicted label: {prediction.label}, with probability {probability:.3f}."
 
 
-def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -> Look:
+def _look_at_text(model: DocumentToText, record: Record, occlusion: bool, name: str) -> Look:
     (net,), loaded, pipeline = model.models, model.loaded, model.pipeline
     if not hasattr(net.encoder, "arrange"):
         raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
-    encoded, notes, of_source = _encoded(record, loaded)
-    number = _chunk(options, record, len(encoded))
-    row, *ids = encoded[number]
+    encoded, notes = _encoded(record, loaded)
+    row, *ids = encoded[0]
     streams = [each.to(loaded.device) for each in ids if each is not None]
-    if options.reference:
-        before = Counter(pipeline.counts)
-        reference = pipeline.rows(record)[number].streams
-        pipeline.counts.subtract(pipeline.counts - before & of_source)  # which are counted once
-        if "target" not in reference:
-            text = "{} has no target: remove {reference}, to look at what the model generates"
-            raise OptionError(text, record.name, reference=None)
-        target = row_of(reference["target"], loaded.target).to(loaded.device)
-    else:
-        target = model.hypotheses([encoded[number]])[0]
+    target = model.hypotheses([encoded[0]])[0]
 
     def log_probabilities(tokens: list[Tensor], *roles: list[Tensor]) -> Tensor:
         """Returns (B, U) log-probabilities of the target tokens from each source."""
@@ -186,31 +131,23 @@ def _look_at_text(model: DocumentToText, record: Record, options: LookOptions) -
     names = [*row.streams["role"], ""] if loaded.roles else []
     roles = tuple(of_unit[0] for of_unit in recorder.by_unit(names)) if names else ()
     more = {"target": tuple(pieces), "target_sentences": tuple(pairwise([0, *ends])), "roles": roles}
-    look = _look(recorder, record, encoded, number, pipeline, options, notes, **more)
-    if not options.occlusion or recorder.num_units == 1:
+    look = _look(recorder, record, encoded, 0, pipeline, (name, occlusion), notes, **more)
+    if not occlusion or recorder.num_units == 1:
         return look
-    each = _without_units(recorder, streams, log_probabilities, options.batch_size or BATCH_SIZE)  # U x (1 + S)
+    each = _without_units(recorder, streams, log_probabilities)  # U x (1 + S)
     lengths = [b - a for a, b in pairwise([0, *ends[:-1], len(target)])]
     totals = torch.stack([tokens.sum(dim=0) for tokens in each.split(lengths)])  # R x (1 + S)
     return look.with_occlusion(look.sentences, totals[:, 0], totals[:, 1:] - totals[:, :1])
 
 
-def _encoded(record: Record, loaded: Loaded) -> tuple[list[Encoded], list[str], Counter[str]]:
-    """The rows of a document, a note if its end is truncated, and counts of what encoding has changed."""
+def _encoded(record: Record, loaded: Loaded) -> tuple[list[Encoded], list[str]]:
+    """The rows of a document, and a note if its end is truncated."""
     before = Counter(loaded.pipeline.counts)
     (rows,) = encode_documents([record], loaded)
     changes = loaded.pipeline.counts - before
     lost = changes["source_sentences_truncated"]
     note = f"{lost:,} sentence{'s' * (lost > 1)} at the end of the document {'are' if lost > 1 else 'is'} truncated"
-    return rows, [f"{note}: the model does not read {'them' if lost > 1 else 'it'}."] * bool(lost), changes
-
-
-def _chunk(options: LookOptions, record: Record, count: int, default: int = 0) -> int:
-    """The number of the chunk from 0."""
-    chunk = default + 1 if options.chunk is None else options.chunk
-    if not 1 <= chunk <= count:
-        raise OptionError("{chunk}: {} has {} of them", record.name, count, chunk=chunk)
-    return chunk - 1
+    return rows, [f"{note}: the model does not read {'them' if lost > 1 else 'it'}."] * bool(lost)
 
 
 def _look(
@@ -219,19 +156,20 @@ def _look(
     rows: list[Encoded],
     number: int,
     pipeline: TextPipeline,
-    options: LookOptions,
+    asked: tuple[str, bool],
     notes: list[str],
     **more: Any,
 ) -> Look:
     texts = unit_texts(recorder, record, rows[number].row, pipeline)
+    name, occlusion = asked
     notes = [*([f"Chunk {number + 1} of {len(rows)}."] * (len(rows) > 1)), *notes]
-    if options.occlusion and recorder.num_units == 1:
+    if occlusion and recorder.num_units == 1:
         notes.append(f"The document has one {recorder.unit} only: nothing is left without it.")
     maps, note = tuple(recorder.maps()), " ".join(notes)
-    return LookWithPage(record.id, options.name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
+    return LookWithPage(record.id, name, recorder.unit, texts, recorder.lengths, maps, note=note, **more)
 
 
-def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor], batch_size: int) -> Tensor:
+def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..., Tensor]) -> Tensor:
     """What `score` says of the whole streams of token (and role) ids, and of them without each unit in turn.
 
     The `</s>` after a unit stays, so what is left is a row as a document without the unit has it.
@@ -239,7 +177,7 @@ def _without_units(recorder: Recorder, streams: list[Tensor], score: Callable[..
     """
     unit_of_token, is_end = (each.to(streams[0].device) for each in (recorder.unit_of_token, recorder.is_end))
     keep = [unit_of_token >= -1, *((unit_of_token != unit) | is_end for unit in range(recorder.num_units))]
-    batches = [keep[start : start + batch_size] for start in range(0, len(keep), batch_size)]
+    batches = [keep[start : start + BATCH_SIZE] for start in range(0, len(keep), BATCH_SIZE)]
     return torch.cat([score(*([stream[mask] for mask in batch] for stream in streams)) for batch in batches]).T.cpu()
 
 

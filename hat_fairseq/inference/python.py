@@ -22,7 +22,7 @@ from .embed import Embedder, Embedding, EmbedOptions, options_for
 from .labels import Predictor
 from .loaded import Data
 from .loading import load, split_with
-from .look_at import LookOptions, check_stated, look_at, model_to_look_at
+from .look_at import look_at, model_to_look_at
 from .reading import check_splitter
 from .rows import logged_changes, longest_first
 from .text_encoder import CONTEXT, TextEncoder, Vectors
@@ -103,7 +103,6 @@ class Model:
         threshold: float | None = None,
         splitter: str | None = None,
         id: str | None = None,
-        columns: str | Sequence[str] = (),
     ) -> Answers:
         """Finds the passages of a document that answer a question, or each of several.
 
@@ -117,11 +116,10 @@ class Model:
             threshold: of passages; it also decides whether anything answers, instead of the model.
             splitter: of running text; None: as in training, or at punctuation where the training had turns.
             id: which document, where the path has several.
-            columns: how the path calls keys of turns and documents, such as `("text=utterance", "speaker=name")`.
         """
         from ..units.python import ask  # not above: it needs this package
 
-        return ask(self, document, questions, most_passages, threshold, splitter, id, columns)
+        return ask(self, document, questions, most_passages, threshold, splitter, id)
 
     @as_in_python()
     def embed(
@@ -171,19 +169,15 @@ class Model:
         self,
         document: Input,
         occlusion: bool = False,
-        chunk: int | None = None,
-        batch_size: int | None = None,
-        reference: bool = False,
         splitter: str | None = None,
         **generation: Any,
     ) -> Look:
-        """Shows the attention in a document; see `LookOptions`; `generation`: as above."""
-        options = LookOptions(self.name, occlusion, chunk, batch_size, reference)
-        check_stated(generation, self.generation, reference)
+        """Shows the attention in a document; see `look_at`; `generation`: as above."""
+        check_effect(generation, self.generation)
         (record,) = self._records([document], splitter)
         split_with(self.pipeline, splitter or self.splitter)
         with logged_changes(self.pipeline):
-            return look_at(model_to_look_at(self.loaded, self.generation | generation, reference), record, options)
+            return look_at(model_to_look_at(self.loaded, self.generation | generation), record, occlusion, self.name)
 
     def push_to_hub(self, name: str, private: bool = False) -> str:
         """Uploads the folder of `hat export` that it was loaded from to the Hugging Face Hub; returns its address."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.columns import AS_NAMED, Columns, columns_of
+from ..data.columns import AS_NAMED
 from ..data.formats import is_saved_dataset, opened
 from ..data.kinds import Kind
 from ..data.manifest import check_files
@@ -52,8 +52,7 @@ def read_input(args: argparse.Namespace, pipeline: TextPipeline, has_turns: bool
 
     ValueError if there are none, a splitter has no effect on them, or one has no text.
     """
-    columns = columns_of(args.columns, args.number_ids)
-    records = list(records_of(args.input, args.split, pipeline.kind, columns, pipeline.settings, has_turns))
+    records = list(records_of(args.input, args.split, pipeline.kind, pipeline.settings, has_turns))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to {args.verb}")
     check_splitter(records, args.splitter)
@@ -87,7 +86,6 @@ def records_of(
     path: Path,
     split: str | None,
     kind: Kind,
-    columns: Columns = AS_NAMED,
     settings: Settings | None = None,
     has_turns: bool = False,
 ) -> Iterator[Record]:
@@ -103,7 +101,6 @@ def records_of(
     """
     stated, split = split, split or SPLIT
     if (folder := bin_of(path)) is not None:
-        columns.check_for(f"{path}, which hat preprocess wrote")
         check_files(folder, split, contents=True)
         stored = folder.resolve().parent / "text" / f"{split}.jsonl"
         if not stored.is_file():
@@ -113,19 +110,19 @@ def records_of(
     counts = Counter[str]()
     if path.is_dir() and not is_saved_dataset(path):
         languages = (None, None) if settings is None else (settings.source_language, settings.target_language)
-        reader = find_reader(f"{path}/", kind.name, columns, languages, of_model=True)
+        reader = find_reader(f"{path}/", kind.name, languages=languages, of_model=True)
         if split not in reader.splits:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
         yield from reader.read(split, None, counts)
     elif stated is not None and path.exists():
         raise ValueError(f"--split {stated} has no effect: {path} is no folder with splits; remove it")
     else:
-        yield from _records_of_file(path, kind, columns, counts, settings, has_turns)
+        yield from _records_of_file(path, kind, counts, settings, has_turns)
     log_changes(counts, {})
 
 
 def _records_of_file(
-    path: Path, kind: Kind, columns: Columns, counts: Counter[str], settings: Settings | None, has_turns: bool
+    path: Path, kind: Kind, counts: Counter[str], settings: Settings | None, has_turns: bool
 ) -> Iterator[Record]:
     """Reads records; plain text and subtitles are one document.
 
@@ -136,9 +133,8 @@ def _records_of_file(
         if file.is_text and not file.head.strip():
             return
         if not (file.is_text and kind.has_running_text and kind.record.one_of):
-            yield from records_in(file, kind, columns, path.name.partition(".")[0])
+            yield from records_in(file, kind, AS_NAMED, path.name.partition(".")[0])
             return
-        columns.check_for(f"{path}, which is {file.format}")
         reads_turns = (
             has_turns
             or settings is None

@@ -289,7 +289,7 @@ def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tup
     return settings, f"tokenizer {tokenizer}: {reason}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
     text = "use this tokenizer of sacrebleu, e.g. 13a, zh, intl or char (default: that of the language or the script)"
     parser.add_argument("--tokenize", metavar="NAME", help=text)
     text = "the language of the texts, a code of BCP 47 (default: the one that hat preprocess recorded beside the "

@@ -54,6 +54,15 @@ def check_joined(hypotheses: Collection[str], references: Collection[str], paths
             raise ValueError(f"{path} lacks {len(absent)} of {len(expected)} ids, the first is {absent[0]!r}")
 
 
+def splits_beside(train: str, references: str) -> tuple[str, str]:
+    """Returns the files that baselines are fitted to and chosen on: TRAIN of `--baselines`, and valid.jsonl beside it.
+
+    Without TRAIN it is train.jsonl beside the references.
+    """
+    path = Path(train) if train else Path(references).with_name("train.jsonl")
+    return str(path), str(path.with_name("valid.jsonl"))
+
+
 @dataclass(frozen=True)
 class DocumentTexts:
     """The texts of each document, in the order of a file; `ids` is None where the file has none."""

@@ -14,64 +14,48 @@ from hat_fairseq.data.kinds.labels import LabelledSegments, LabelledText
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.baselines import OF_DOCUMENTS, OF_SEGMENTS, Fitted, LabelledDocument, baselines
+from hat_fairseq.scoring.files import splits_beside
 from hat_fairseq.scoring.report import Interval, bootstrap_mean
 
 VECTORS = "hat_fairseq.units.unit_vectors"  # which needs torch, and imports this part of the package
 FEW = 5  # documents of a label
-NAMES = {**OF_DOCUMENTS, **OF_SEGMENTS}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--baselines",
-        nargs="*",
-        choices=NAMES,
-        metavar="NAME",
-        help="also fit baselines to --train and score them (default: all that can be computed): of documents "
-        + ", ".join(OF_DOCUMENTS)
-        + "; of segments "
-        + ", ".join(OF_SEGMENTS),
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
+    text = (
+        "take the vectors of a baseline from this model: a folder of hat export, or a checkpoint of hat_units, whose "
     )
-    parser.add_argument(
-        "--train",
-        metavar="FILE",
-        help="fit the baselines to these records (default: train.jsonl beside the references)",
-    )
-    parser.add_argument(
-        "--valid",
-        metavar="FILE",
-        help="choose the settings of the baselines on these records (default: valid.jsonl beside the references)",
-    )
-    parser.add_argument(
-        "--encoder",
-        metavar="MODEL",
-        help="take the vectors of the baseline `vectors` from this model: a folder of hat export, or a checkpoint of "
-        "hat_units, whose data are in the folder bin beside that of the references",
-    )
-    parser.add_argument(
-        "--vectors", metavar="FILE", help="take those vectors of --encoder that its training has kept in this file"
-    )
+    text += "data are in the folder bin beside that of the references"
+    parser.add_argument("--encoder", metavar="MODEL", help=text)
+    text = "take those vectors of --encoder that its training has kept in this file"
+    parser.add_argument("--vectors", metavar="FILE", help=text)
 
 
 def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitted]:
-    """Fits the baselines that are asked for; their predictions are in the order of the identifiers.
+    """Fits the baselines, if they are asked for; their predictions are in the order of the identifiers.
 
     ValueError for options without effect, or for files that are missing, or a pipe.
     """
+    for name, other in (("encoder", "baselines"), ("vectors", "encoder")):
+        if getattr(args, name) is not None and getattr(args, other) is None:
+            raise ValueError(f"--{name} has no effect without --{other}: remove it, or add that")
     if args.baselines is None:
-        if name := next((each for each in ("train", "valid", "encoder", "vectors") if getattr(args, each)), None):
-            raise ValueError(f"--{name} has no effect without --baselines: remove it")
         return []
     (wanted,) = args.references
     if not Path(wanted).is_file():
         raise ValueError(f"--baselines read {wanted} more than once: name a file, not a pipe")
-    splits = {name: split_of(args, name, wanted) for name in ("train", "valid")} | {"test": wanted}
+    splits = dict(zip(("train", "valid"), splits_beside(args.baselines, wanted), strict=True)) | {"test": wanted}
+    if path := next((path for path in splits.values() if not Path(path).is_file()), None):
+        raise ValueError(f"--baselines need documents to fit and to choose settings on: {path} is missing")
     kind, known = ("segments", OF_SEGMENTS) if has_segments(wanted) else ("classification", OF_DOCUMENTS)
-    chosen = [known[name] for name in names_of(args, known)]
+    chosen = [each for each in known.values() if args.encoder or not each.needs_vectors]
+    needs_vectors = any(each.needs_vectors for each in chosen)
+    if args.encoder and not needs_vectors:
+        raise ValueError("--encoder has no effect on labels of segments: remove it")
     records = {name: {each.id: each for each in read_records(path, kind)} for name, path in splits.items()}
     records["test"] = {name: records["test"][name] for name in identifiers}
     vectors = dict[str, list[np.ndarray]]()
-    if any(each.needs_vectors for each in chosen):
+    if needs_vectors:
         vectors = import_module(VECTORS).vectors_of_texts(args.encoder, wanted, records, args.vectors)
     documents = {
         name: [document_of(each, path, own) for each, own in zip_longest(records[name].values(), vectors.get(name, ()))]
@@ -80,35 +64,10 @@ def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitt
     return baselines(chosen, documents["train"], documents["valid"], documents["test"])
 
 
-def split_of(args: argparse.Namespace, name: str, references: str) -> str:
-    """Returns the file of training or validation documents; ValueError if nobody names it and none is there."""
-    path = getattr(args, name) or str(Path(references).with_name(f"{name}.jsonl"))
-    if getattr(args, name) is None and not Path(path).is_file():
-        raise ValueError(f"--baselines need documents to fit: {path} is missing, so give --{name} FILE")
-    return path
-
-
 def has_segments(path: str) -> bool:
     """Returns whether the records of a file have a label for each segment."""
     with opened(Path(path)) as file:
         return any(row.get("labels") is not None for _, row in file.rows(keep_empty=True))
-
-
-def names_of(args: argparse.Namespace, known: Mapping[str, object]) -> list[str]:
-    """Returns the names of the baselines to compute; ValueError for one of other documents, or without an encoder."""
-    if args.vectors and not args.encoder:
-        raise ValueError("--vectors has no effect without --encoder: add it, or remove --vectors")
-    if not args.baselines:
-        return [name for name in known if args.encoder or not NAMES[name].needs_vectors]
-    names = list(dict.fromkeys(args.baselines))
-    if other := next((name for name in names if name not in known), None):
-        raise ValueError(f"--baselines {other} is not for these references: choose from {', '.join(known)}")
-    needing = [name for name in names if NAMES[name].needs_vectors]
-    if needing and not args.encoder:
-        raise ValueError(f"--baselines {needing[0]} needs vectors: give --encoder, a model of hat_units")
-    if args.encoder and not needing:
-        raise ValueError("--encoder has no effect without a baseline of vectors: remove it")
-    return names
 
 
 def document_of(record: Record, path: str, vectors: np.ndarray | None) -> LabelledDocument:

@@ -273,7 +273,7 @@ def _best_thresholds(
     return figures
 
 
-def add_threshold(parser: argparse.ArgumentParser) -> None:
+def add_threshold(parser: argparse._ArgumentGroup) -> None:
     text = f"count a question with a higher no-answer score as unanswered (default: {SQUAD_THRESHOLD:g}, as in "
     text += "SQuAD's script)"
     parser.add_argument("--no-answer-threshold", type=float, metavar="X", help=text)

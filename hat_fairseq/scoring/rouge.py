@@ -31,7 +31,6 @@ from hat_fairseq.scoring.report import (
 )
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
-OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
 
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]")
 _UNICODE_WORD = re.compile(r"[^\W_]")
@@ -50,7 +49,7 @@ BACKENDS = ("rouge-score", "perl")
 
 #: A document's score is the best one against its references, or their mean.
 SEVERAL = ("best", "mean")
-NO_PERL = "the perl backend knows words of a-z and digits only: use --backend rouge-score for these texts"
+NO_PERL = "the perl backend knows words of a-z and digits only"
 
 #: How other tools treat their input when called without options. files2rouge reads one line per document and runs
 #: ROUGE-1.5.5 with stemming; rouge-score (and Hugging Face's `evaluate`) takes lines as sentences and does not stem.
@@ -68,6 +67,7 @@ PRESETS: dict[str | None, dict[str, Any]] = {
         "reference_sentences": "given",
     },
 }
+PRESETS["rouge-1.5.5"] = {"backend": "perl", **PRESETS["files2rouge"]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,13 +124,13 @@ def rouge(
     word = _ASCII_WORD if ascii_only else _UNICODE_WORD
     for number, texts in enumerate(reference_lines, start=1):
         if not texts or not all(word.search(" ".join(lines)) for lines in texts):
-            known = "letters a-z or digits; see --words unicode" if ascii_only else "letters or digits"
+            known = "letters a-z or digits" if ascii_only else "letters or digits"
             raise ValueError(f"reference {number} has no word for ROUGE ({known}): {texts!r:.80}")
     if backend == "perl" and not ascii_only:
         raise ValueError(NO_PERL)
     if backend == "perl":
         if len(flat) > len(references):
-            raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
+            raise ValueError("the perl backend takes one reference per document")
         scores, name = perl.score(hypothesis_lines, flat, stem, bootstrap_samples)
         if is_alone(len(references)):
             scores = {metric: Interval(each.mean) for metric, each in scores.items()}
@@ -264,35 +264,6 @@ def words_by_script(texts: Iterable[str]) -> str:
     return WORDS[is_other_alphabet(texts)]
 
 
-def score_against_others(
-    hypotheses: Sequence[Summary],
-    references: Sequence[str | Sequence[Summary]],
-    *,
-    stem: bool = True,
-    hypothesis_sentences: str = "punctuation",
-    reference_sentences: str = "given",
-    words: str = "ascii",
-) -> dict[str, float]:
-    """Scores every summary against the first references of the next `OTHERS` documents (going round): mean F x 100.
-
-    The drop shows how much of the score is specific to the document. The arguments are those of `rouge`. ValueError for
-    a single document.
-    """
-    check_counts(hypotheses=hypotheses, references=references)
-    if len(references) < 2:
-        raise ValueError("one document alone cannot be scored against others")
-    own = [split_summary(summary, hypothesis_sentences) for summary in hypotheses]
-    first = [each if isinstance(each, str) else each[0] for each in references]
-    lines = [split_summary(summary, reference_sentences) for summary in first]
-    shifts = range(1, min(OTHERS, len(lines) - 1) + 1)
-    rotated = [reference for shift in shifts for reference in (*lines[shift:], *lines[:shift])]
-    scores = score_documents(own * len(shifts), rotated, stem, words)
-    return {metric: 100 * float(scores[metric].mean()) for metric in METRICS}
-
-
-AGAINST_OTHERS = tuple(score_against_others.__kwdefaults__ or ())  # the settings that it has in common with `rouge`
-
-
 def repeated_trigrams(texts: Sequence[Sequence[str]], words: str = "ascii") -> float:
     """Computes seq-rep-3 of Welleck et al. 2020 in percent: the mean of 1 - (different 3-grams / 3-grams) of words.
 
@@ -307,43 +278,30 @@ def repeated_trigrams(texts: Sequence[Sequence[str]], words: str = "ascii") -> f
     return 100 * sum(shares) / len(shares)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
     """Adds the options; one that is not stated takes the preset's value, else the default of `rouge`."""
-    parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as this tool does by default")
-    text = f"compute ROUGE with this implementation (default: {DEFAULTS['backend']})"
-    parser.add_argument("--backend", choices=BACKENDS, help=text)
+    text = "split and stem as this tool does by default; rouge-1.5.5 runs the Perl script itself, as files2rouge does"
+    parser.add_argument("--like", choices=sorted(PRESETS), help=text)
     text = "compare the stems of words (default: yes)"
     parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help=text)
-    for side in ("hypothesis", "reference"):
-        text = f"split each {side} into sentences in this way (default: {DEFAULTS[f'{side}_sentences']})"
-        parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
-    text = "take runs of a-z and 0-9 as words, as other tools do, or words of every script (default: ascii, or "
-    text += "unicode if over a quarter of the references' letters are not Latin)"
-    parser.add_argument("--words", choices=WORDS, help=text)
-    text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
-    text += "of the score is specific to the document"
-    parser.add_argument("--against-others", action="store_true", help=text)
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises ValueError for a backend that cannot run, or does not know the words."""
-    if args.backend == "perl":
-        if args.words == "unicode":
-            raise ValueError(NO_PERL)
+    """Raises ValueError for a script that cannot run."""
+    if "backend" in PRESETS.get(args.like, {}):
         perl.check(args.bootstrap_samples)
 
 
 def score(args: argparse.Namespace) -> Output:
-    """Returns a row for each system, F x 100 with intervals, the signature, and scores against other references."""
+    """Returns a row for each system, F x 100 with intervals, and the signature."""
     stated = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
     options = PRESETS.get(args.like, {}) | stated
     references = read_references(args.references)
     output = Output([["", *METRICS.values()]])
     if "words" not in options:
-        options["words"] = words_of_references(references.texts)
-    if options["words"] == "unicode" and not args.words:
-        words = options["words"]
-        output.more.append(f"words {words}: over a quarter of the references' letters are not Latin")
+        options["words"] = words = words_of_references(references.texts)
+        if words == "unicode":
+            output.more.append(f"words {words}: over a quarter of the references' letters are not Latin")
     output.notes.extend(notes_on_marks(references.path, (text for texts in references.texts for text in texts)))
     for path in args.hypotheses:
         texts = read_hypotheses(path, references)
@@ -354,14 +312,9 @@ def score(args: argparse.Namespace) -> Output:
         output.signatures.append(str(report.signature))
         repeated = f"{report.repeated_trigrams:.2f} % (references: {report.repeated_in_references:.2f} %)"
         output.more.append(f"repeated 3-grams: {path} {repeated}")
-        if args.against_others:
-            own = {name: options[name] for name in AGAINST_OTHERS if name in options}
-            means = score_against_others(texts, references.texts, **own)
-            figures = " ".join(f"{mean:.2f}" for mean in means.values())
-            output.more.append(f"against other documents' references: {path} {figures}")
         if count := report.empty_hypotheses:
             output.notes.append(f"{path}: {count} of {report.documents} hypotheses are empty and score 0")
         if count := report.non_ascii_documents:
-            letters = "have letters outside a-z, which --words ascii ignores"
+            letters = "have letters outside a-z, which ROUGE ignores"
             output.notes.append(f"{path}: {count} of {report.documents} documents {letters}")
     return output

@@ -15,12 +15,10 @@ from os.path import exists, isfile  # False for a word that is too long to be a 
 from pathlib import Path
 from typing import BinaryIO
 
-from ..data.columns import Columns
 from ..data.files import json_lines, of_type
 from ..data.formats import STDIN
 from ..data.kinds import kind_of
 from ..data.language import is_other_alphabet
-from ..data.options import Options
 from ..data.outputs import atomic_file, check_outputs
 from ..data.record import Turn
 from ..data.text import is_blank
@@ -114,7 +112,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="ID", help="ask the document with this id, if TRANSCRIPT has several")
     text = "read plain text without names as running text, and split it in this way (default: a line is a turn)"
     command.add_splitter(parser, text)
-    options_of(Options)["columns"].add_to(parser)
     group = parser.add_argument_group("passages")
     text = "show at most this many passages for a question, best first (default: %(default)s)"
     options_of(EvidenceOptions)["most_passages"].add_to(group, dest="passages", default=PASSAGES, help=text)
@@ -242,14 +239,13 @@ def without_quotation_marks(questions: Sequence[str]) -> str:
 
 def transcript_of(args: argparse.Namespace) -> Transcript:
     """Reads the transcript, or a document of a split of a folder; ValueError for a split of a file."""
-    running, columns = args.splitter is not None, Columns(tuple(args.columns or ()))
     if args.input.is_dir():
-        records = list(reading.records_of(args.input, args.split, kind_of(EvidenceKind.name), columns))
+        records = list(reading.records_of(args.input, args.split, kind_of(EvidenceKind.name)))
         chosen = records[chosen_of([record.id for record in records], args.id, args.input)]
         return of_record(chosen)
     if args.split is not None:
         raise ValueError(f"--split {args.split} has no effect: {args.input} is no folder with splits; remove it")
-    return read_transcript(args.input, args.id, running, columns=columns)
+    return read_transcript(args.input, args.id, args.splitter is not None)
 
 
 # Files

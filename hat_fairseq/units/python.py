@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..data.columns import Columns
 from ..data.files import Fields
 from ..data.record import Record
 from ..data.records_json import record_from_json
@@ -32,14 +31,12 @@ def ask(
     threshold: float | None,
     splitter: str | None,
     id: str | None,
-    columns: str | Sequence[str],
 ) -> Answers:
     """Finds the passages of a document that answer questions; see `Model.ask`."""
     check_answers(model.loaded, model.name)
     asked = list(questions) if isinstance(questions, list | tuple) else [questions]
     check_questions(asked)
-    named = Columns((columns,) if isinstance(columns, str) else tuple(columns))
-    record, transcript = with_document(document, asked, id, named, model.kind)
+    record, transcript = with_document(document, asked, id, model.kind)
     check_splitter([record], splitter)
     split_with(model.pipeline, splitter_of(model.splitter or "given", splitter))
     with logged_changes(model.pipeline):
@@ -47,19 +44,18 @@ def ask(
 
 
 def with_document(
-    document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None, columns: Columns, kind: str
+    document: Input | Path | Sequence[Any], questions: list[str], number_of: str | None, kind: str
 ) -> tuple[Evidence, Transcript | None]:
     """Returns a document with its questions, and its transcript, if it was read; ValueError if it has other questions.
 
-    `number_of`: the id of a document, where a file has several; `columns`: of a file.
+    `number_of`: the id of a document, where a file has several.
     """
     if isinstance(document, Path):
-        transcript = read_transcript(document, number_of, columns=columns)
+        transcript = read_transcript(document, number_of)
         logger.log(logging.WARNING if +transcript.counts else logging.INFO, "%s", transcript.describe())
         return with_questions(transcript, questions), transcript
     if number_of is not None:
         raise OptionError("{id} has no effect without the path of a transcript: remove it", id=None)
-    columns.check_for("what is not the path of a transcript")
     if isinstance(document, str) and is_file_name(document):
         raise ValueError(f"the document {document!r:.200} is the name of a file: give Path({document!r:.200})")
     if isinstance(document, str) and (read := turns_of_text(document)) is not None:

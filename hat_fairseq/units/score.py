@@ -13,7 +13,7 @@ from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.baselines import Fitted, baselines
-from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
+from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id, splits_beside
 from hat_fairseq.scoring.report import Interval, Output, Signature
 from hat_fairseq.units.baselines import RULES, Reference, references_of
 from hat_fairseq.units.evidence import EvidenceKind, evidence_of, lines_of
@@ -101,47 +101,19 @@ def _passages(question: Fields, reference: Reference) -> Iterable[tuple[int, int
         yield first, last
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--baselines",
-        nargs="*",
-        choices=RULES,
-        metavar="NAME",
-        help="also score rules without training (default: all): "
-        + "; ".join(name if name == rule.title else f"{name}: {rule.title}" for name, rule in RULES.items()),
-    )
-    parser.add_argument(
-        "--valid",
-        metavar="FILE",
-        help="choose settings and thresholds of the baselines on these records (default: the references, which favours "
-        "the baselines)",
-    )
-    parser.add_argument(
-        "--train",
-        metavar="FILE",
-        help="BM25: weight the words of questions by how rare they are in the questions of these records (default: of "
-        "--valid)",
-    )
-
-
-def check(args: argparse.Namespace) -> None:
-    """Raises ValueError for options of baselines without effect."""
-    names_of(args)
-
-
 def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, the signature, and tables of differences and of domains."""
-    names = names_of(args)
     (wanted,) = args.references
+    train, valid = splits_of(args, wanted)
     references, skipped = read_references(wanted)
     check_gold(references.values(), wanted)
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
-    rules = rules_of(args, names, references)
+    rules = rules_of(train, valid, references) if args.baselines is not None else []
     systems |= {rule.title: _system_of_rule(rule, references) for rule in rules}
     reports = reports_of(systems, list(references.values()), args)
     signature = next(iter(reports.values())).signature
     if rules:
-        signature = Signature({"baselines": _chosen_on(args, wanted)} | signature.settings, signature.title)
+        signature = Signature({"baselines": _chosen_on(train, valid, wanted)} | signature.settings, signature.title)
     record = {name: _json(report, signature) for name, report in reports.items()}
     more = _differences(reports)
     for domain, own in domains_of(references.values()).items():
@@ -155,7 +127,7 @@ def score(args: argparse.Namespace) -> Output:
         more += aligned([[rule.title, _shown(rule.chosen)] for rule in rules])
     for rule in rules:
         record[rule.title]["chosen"] = {name: asdict(choice) for name, choice in rule.chosen.items()}
-    return Output(_table(reports), [str(signature)], more, _notes(args, references.values(), rules, skipped), record)
+    return Output(_table(reports), [str(signature)], more, _notes(valid, references.values(), rules, skipped), record)
 
 
 def _shown(chosen: Mapping[str, Any]) -> str:
@@ -168,16 +140,15 @@ def _system_of_rule(rule: Fitted, references: Mapping[str, Reference]) -> dict[s
     return {name: system_of(next(lines), own) for name, own in references.items()}
 
 
-def names_of(args: argparse.Namespace) -> list[str]:
-    """Returns the names of the rules to compute; ValueError for options without effect."""
-    asked = args.baselines
-    for option in ("valid", "train"):
-        if getattr(args, option) and asked is None:
-            raise ValueError(f"--{option} has no effect without --baselines: remove it")
-    names = list(RULES) if asked == [] else list(dict.fromkeys(asked or ()))
-    if args.train and not any("words" in RULES[name].settings for name in names):
-        raise ValueError("--train has no effect without a baseline with BM25: remove it")
-    return names
+def splits_of(args: argparse.Namespace, wanted: str) -> tuple[str | None, str | None]:
+    """Returns the files of training and of validation; None where one is missing, or the references themselves."""
+    if args.baselines is None:
+        return None, None
+    train, valid = (
+        path if Path(path).is_file() and not Path(path).samefile(wanted) else None
+        for path in splits_beside(args.baselines, wanted)
+    )
+    return args.baselines or train, valid
 
 
 def has_evidence(reference: Reference) -> bool:
@@ -194,15 +165,13 @@ def check_gold(references: Collection[Reference], wanted: str) -> None:
         raise ValueError(f"{wanted}: no question has evidence, so there is nothing to score")
 
 
-def rules_of(args: argparse.Namespace, names: Sequence[str], references: Mapping[str, Reference]) -> list[Fitted]:
+def rules_of(train: str | None, valid: str | None, references: Mapping[str, Reference]) -> list[Fitted]:
     """Computes the rules."""
-    if not names:
-        return []
     test = list(references.values())
-    valid = list(read_references(args.valid)[0].values()) if args.valid else test
-    asked = list(read_references(args.train)[0].values()) if args.train else valid if args.valid else None
+    chosen_on = list(read_references(valid)[0].values()) if valid else test
+    asked = list(read_references(train)[0].values()) if train else chosen_on if valid else None
     questions = None if asked is None else [question for each in asked for question in each.record.questions]
-    return baselines([RULES[name] for name in names], questions, valid, test)
+    return baselines(list(RULES.values()), questions, chosen_on, test)
 
 
 def reports_of(
@@ -251,16 +220,14 @@ def _signed(interval: Interval) -> str:
     return f"{interval.mean:+.2f}{limits}"
 
 
-def _chosen_on(args: argparse.Namespace, wanted: str) -> str:
+def _chosen_on(train: str | None, valid: str | None, wanted: str) -> str:
     """What the rules depend on, for the signature."""
-    parts = [f"chosen on {args.valid or wanted}"]
-    parts += [f"rare words of the questions of {args.train or args.valid}"] if args.train or args.valid else []
+    parts = [f"chosen on {valid or wanted}"]
+    parts += [f"rare words of the questions of {train or valid}"] if train or valid else []
     return ", ".join(parts)
 
 
-def _notes(
-    args: argparse.Namespace, references: Iterable[Reference], rules: Sequence[Fitted], skipped: int
-) -> list[str]:
+def _notes(valid: str | None, references: Iterable[Reference], rules: Sequence[Fitted], skipped: int) -> list[str]:
     """What of the evidence has no text, what is not scored, and choices that were made on what they are used for."""
     counts, notes = Counter[str](), list[str]()
     for each in references:
@@ -269,9 +236,10 @@ def _notes(
         lines_of(each.record, each.units, counts)
     if without := counts["evidence_without_text"]:
         notes.append(f"{without} units or spans of the evidence have no text and are skipped")
-    if rules and not args.valid:
+    if rules and not valid:
         notes.append(
-            "settings and thresholds of the baselines are the best for the references, which favours them: give --valid"
+            "settings and thresholds of the baselines are the best for the references, which favours them: put "
+            "valid.jsonl beside the references"
         )
     if skipped:
         notes.append(f"{skipped} documents have no text and are skipped")

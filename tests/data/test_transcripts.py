@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hat_fairseq.data.columns import Columns
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.speakers import Said, seconds
 from hat_fairseq.data.transcripts import Transcript, listed, of_record, of_text, read_transcript
@@ -316,8 +315,7 @@ def test_json(tmp_path: Path) -> None:
     assert read_transcript(tmp_path / "t.vtt.gz").speakers == ["Ann & Co", "Bob"]
 
 
-def test_other_names_of_keys_and_columns(tmp_path: Path) -> None:
-    """`--columns` names them in tables, turns and documents; only capital letters need no name."""
+def test_capital_letters_of_keys_and_columns(tmp_path: Path) -> None:
     wanted = [("Ann", "Hi; all."), ("Bob", "Yes."), ("Bob", "")]
     turns = [{"Speaker": speaker, "Text": text} for speaker, text in wanted]
     (tmp_path / "t.csv").write_text('Text;Speaker;No\n"Hi; all.";Ann;1\nYes.;Bob;2\n;Bob;3\n')
@@ -332,28 +330,6 @@ def test_other_names_of_keys_and_columns(tmp_path: Path) -> None:
     assert read_transcript(write(tmp_path / "x.json", {"Text": "One. Two."})).text == "One. Two."
     (tmp_path / "p.txt").write_text("Start\nWe begin, all of us.\nThe end\n")
     assert [text for _, text in said(read_transcript(tmp_path / "p.txt"))][0] == "Start"
-    (tmp_path / "o.csv").write_text("who,what,no\nAnn,Hi; all.,\nBob,Yes.,\nBob,,\n")
-    turns = [{"who": speaker, "what": text} for speaker, text in wanted]
-    document = write(tmp_path / "d.json", {"title": "t", "who": "Weekly", "talk": turns})
-    pairs = ("text=what", "speaker=who")
-    for path, columns in (
-        (tmp_path / "o.csv", pairs),
-        (tmp_path / "o.csv", (*pairs, "=no")),
-        (write(tmp_path / "o.json", turns), pairs),
-        (document, (*pairs, "turns=talk", "=title")),  # whose own key `who` is no speaker
-    ):
-        transcript = read_transcript(path, columns=Columns(columns))
-        assert said(transcript) == wanted and transcript.counts == Counter({"key 'who'": path == document})
-    for path, columns, message in (
-        (document, ("turns=talk", "text=other"), "names 'other', and the keys are 'title', 'who', 'talk', 'what'"),
-        (tmp_path / "o.csv", ("text=other",), "names 'other', and the columns are 'who', 'what', 'no'"),
-        (write(tmp_path / "c.json", [{"text": "a", "what": "b"}]), ("text=what",), "it has 'text' besides 'what'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            read_transcript(path, columns=Columns(columns))
-    (tmp_path / "p.vtt").write_text(VTT)
-    with pytest.raises(ValueError, match="--columns has no effect on .*p.vtt, which is WebVTT"):
-        read_transcript(tmp_path / "p.vtt", columns=Columns(pairs))
 
 
 def test_json_of_programs_that_recognise_speech(tmp_path: Path) -> None:
@@ -401,15 +377,6 @@ def test_json_of_whisper_cpp(tmp_path: Path) -> None:
     transcript = read_transcript(write(tmp_path / "w.json", {"result": {"language": "en"}, "transcription": turns}))
     assert transcript.said == (Said(" Hi.", None, 0, 3.2), Said(" Hi.", None, 3.2, 6))
     assert transcript.counts == {"key 'result'": 1}
-
-
-def test_columns_inside_of_objects(tmp_path: Path) -> None:
-    turns = [{"what": {"words": "Hi."}, "by": {"user": "Ann"}, "at": {"begin": 1}}]
-    path = write(tmp_path / "a.json", {"meeting": {"talk": turns}})
-    columns = Columns(("turns=meeting.talk", "text=what.words", "speaker=by.user", "start=at.begin"))
-    assert read_transcript(path, columns=columns).said == (Said("Hi.", "Ann", 1),)
-    with pytest.raises(ValueError, match="--columns names 'what.said', and the keys are"):
-        read_transcript(path, columns=Columns(("turns=meeting.talk", "text=what.said")))
 
 
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

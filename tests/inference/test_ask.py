@@ -438,7 +438,6 @@ def here(tmp_path: Path, monkeypatch: Any) -> Path:
         (["best.ckpt", "a.txt", "Why?"], ("best.ckpt", "a.txt", ["Why?"])),
         (["mine:best.ckpt", "a.txt", "Why?"], ("mine:best.ckpt", "a.txt", ["Why?"])),
         (["some/model", "a.txt", "Why?"], ("some/model", "a.txt", ["Why?"])),
-        (["a.txt", "--columns", "text=utterance", "Why?"], ("meeting", "a.txt", ["Why?"])),
         (["a.txt", "Why?", "--passages", "2", "Who?"], ("meeting", "a.txt", ["Why?", "Who?"])),
         (["a.txt", "What is it? " * 99], ("meeting", "a.txt", ["What is it? " * 99])),
     ],

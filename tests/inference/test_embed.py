@@ -317,9 +317,6 @@ def test_refusals(small: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "a.npz").exists()
     write_lines(tmp_path / "labels.jsonl", [{"body": "One.", "label": "a"}])
     assert "unknown key 'body'" in refusal("embed", small, tmp_path / "labels.jsonl", "--out", tmp_path / "a.npz")
-    flags = ["--columns", "text=body", "--columns", "=label", "--number-ids"]
-    (line,) = embed(small, tmp_path / "labels.jsonl", tmp_path / "labels_out.jsonl", *flags)
-    assert (line["id"], line["text"]) == ("labels-1", "One.")
     for flags, words in (
         (["--split", "valid"], "--split valid has no effect"),
         (["--splitter", "library"], "--splitter library has no effect"),

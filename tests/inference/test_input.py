@@ -106,9 +106,6 @@ def test_every_form_of_input_gives_the_same_texts(rows: list[dict], tmp_path: Pa
     assert json.loads(done.stdout) == {**expected[2], "id": "standard input"}
     assert "plain text, 3 turns of 2 speakers" in done.stderr
     assert "--split test has no effect" in refusal("generate", "demo", lines, "--split", "test", "--out", "-")
-    assert "meeting.txt, which is plain text" in refusal(
-        "generate", "demo", tmp_path / "meeting.txt", "--columns", "text=a", "--out", "-"
-    )
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ def test_the_scripts_of_the_papers_are_what_the_recipes_run():
     ("score", "message"),
     [
         ("bleu --tokenize nosuch", "unknown tokenizer 'nosuch'"),
-        ("rouge --backend perl --words unicode", "the perl backend"),
+        ("rouge --like rouge-1.5.5 --bootstrap-samples 0", "the perl backend"),
     ],
 )
 @pytest.mark.parametrize("step", ["generate", "run"])

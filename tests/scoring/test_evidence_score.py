@@ -209,8 +209,8 @@ def test_each_domain_is_scored_as_if_it_were_alone(tmp_path: Path) -> None:
             each["evidence"] = [[] for _ in each["questions"]]
             each.pop("lines", None)
     paths = {name: write_lines(tmp_path / f"{name}.jsonl", lines) for name, lines in predictions.items()}
-    words = ["--bootstrap-samples", 9, "--baselines", "random", "--valid", write_lines(tmp_path / "v.jsonl", documents)]
-    words += [*paths.values(), "--references"]
+    write_lines(tmp_path / "valid.jsonl", documents)
+    words = ["--bootstrap-samples", 9, *paths.values(), "--baselines", "--references"]
     record, printed, _ = score(tmp_path, *words, write_lines(tmp_path / "test.jsonl", documents))
     first, second = map(str, paths.values())
     assert list(record[first]["domains"]) == ["a", "b"] == list(record["random"]["domains"])
@@ -337,31 +337,12 @@ def test_predictions_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> 
         ([], "is empty"),
     ):
         assert message in refusal(*words, write_lines(tmp_path / "wrong.jsonl", wrong))
-    over = ["--baselines", "bm25", "--valid", references, "--out", references]
+    over = ["--baselines", "--out", references]
     assert "test.jsonl" in refusal(*words, write_lines(tmp_path / "other.jsonl", documents), *over)
     assert read_lines(references) == documents
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--valid", "test.jsonl"], "--valid has no effect without --baselines"),
-        (["--train", "test.jsonl"], "--train has no effect without --baselines"),
-        (["--baselines", "random", "--train", "test.jsonl"], "--train has no effect without a baseline with BM25"),
-    ],
-)
-def test_options_without_effect_are_refused(words: list[str], message: str, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    draw = random.Random(5)
-    documents = draw_documents(draw, 4)
-    write_lines(tmp_path / "test.jsonl", documents)
-    write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
-    error = refusal("score", "evidence", "p.jsonl", "--references", "test.jsonl", *words)
-    assert message in error
-
-
 def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
-    """Without names, all."""
     draw = random.Random(7)
     documents, valid = draw_documents(draw, 9), draw_documents(draw, 9)
     path = write_lines(tmp_path / "p.jsonl", draw_predictions(draw, documents))
@@ -373,14 +354,15 @@ def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
     assert score(tmp_path, *words)[1] == printed  # the same numbers are drawn
     chosen = [record["BM25"]["chosen"][name]["settings"]["words"] for name in ("passages", "lines")]
     assert chosen == ["all", "all"]  # the questions that are scored have no say in it
-    files = ["--valid", write_lines(tmp_path / "valid.jsonl", valid)]
-    other, printed, notes = score(tmp_path, *words, *files)
-    assert f"chosen on {files[1]}, rare words of the questions of {files[1]}" in printed and "favours" not in notes
+    validation = write_lines(tmp_path / "valid.jsonl", valid)
+    other, printed, notes = score(tmp_path, *words)
+    assert f"chosen on {validation}, rare words of the questions of {validation}" in printed and "favours" not in notes
     for title in titles:
         assert other[title]["chosen"].keys() == {"passages", "lines"}
         assert title in printed.rpartition("settings of the baselines")[2]
     before, after = (each["random"]["figures"] for each in (record, other))
     assert after["average precision"] == before["average precision"] and after["F1"]["mean"] <= before["F1"]["mean"]
-    trained = ["--train", write_lines(tmp_path / "train.jsonl", draw_documents(draw, 30))]
-    _, printed, _ = score(tmp_path, *words, "bm25", *files, *trained)
-    assert f"chosen on {files[1]}, rare words of the questions of {trained[1]}" in printed
+    train = write_lines(tmp_path / "train.jsonl", draw_documents(draw, 30))
+    for named in ([], [train]):
+        _, printed, _ = score(tmp_path, *words, *named)
+        assert f"chosen on {validation}, rare words of the questions of {train}" in printed

@@ -16,7 +16,6 @@ from hat_fairseq.scoring.rouge import (
     SENTENCE_METHODS,
     RougeReport,
     rouge,
-    score_against_others,
     split_summary,
 )
 
@@ -57,14 +56,6 @@ def test_figures_are_those_of_rouge_score(several: str, stem: bool, leads: list[
     means = [sum(column) / len(expected) for column in zip(*expected, strict=True)]
     report = rouge(hypotheses, references, bootstrap_samples=0, several_references=several, stem=stem)
     assert figures(report) == pytest.approx(means)
-
-
-def test_against_others_is_the_mean_over_all_pairs_of_different_documents() -> None:
-    scorer = RougeScorer(list(METRICS), use_stemmer=True)
-    references = [[each[0]] for each in REFERENCES]
-    pairs = [scorer.score(references[j][0], HYPOTHESES[i]) for i in range(3) for j in range(3) if i != j]
-    expected = {name: 100 * sum(pair[name].fmeasure for pair in pairs) / 6 for name in METRICS}
-    assert score_against_others(HYPOTHESES, references) == pytest.approx(expected)
 
 
 def test_sentences(leads: list[str]) -> None:
