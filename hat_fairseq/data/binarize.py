@@ -59,8 +59,8 @@ def build_dictionary(texts: Iterable[Path], blocks: Blocks) -> Dictionary:
     """Returns all tokens of some texts, as fairseq-preprocess orders them."""
     tokens: Counter[str] = Counter()
     for text in texts:
-        for archive in blocks.map(tokens_of_block, tasks_of_text(text, "tokens", MOST_COUNTS)):
-            tokens.update(Block.open(archive).figures)
+        for block in blocks.map(tokens_of_block, tasks_of_text(text, "tokens", MOST_COUNTS)):
+            tokens.update(block.figures)
     return Dictionary.build(tokens)
 
 
@@ -78,8 +78,7 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     lengths, unknown = [np.zeros(0, "<i4")], 0
     with open(f"{prefix}.bin", "wb") as file:
         function = partial(binarize_block, dictionary, dtype)
-        for archive in blocks.map(function, tasks_of_text(text, dictionary.counts)):
-            block = Block.open(archive)
+        for block in blocks.map(function, tasks_of_text(text, dictionary.counts)):
             file.write(block.files["bin"])
             lengths.append(np.frombuffer(block.files["idx"], "<i4"))
             unknown += block.figures["unknown"]

@@ -51,12 +51,14 @@ class Block:
         records: what a later function reads, as JSON, which is parsed only there.
         figures: what is added up, by names.
         files: pieces of files, by their names.
+        archive: where it is kept.
     """
 
     headers: Sequence[Any] = ()
     records: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    archive: Path | None = field(default=None, compare=False)
 
     def save(self, path: Path) -> None:
         """Writes a new archive."""
@@ -72,7 +74,7 @@ class Block:
         with zipfile.ZipFile(path) as archive:
             headers, figures, names = json.loads(archive.read("about"))
             files = {name: archive.read(f"file {number}") for number, name in enumerate(names)}
-            return cls(headers, archive.read("records").decode(), figures, files)
+            return cls(headers, archive.read("records").decode(), figures, files, path)
 
 
 def digest(*values: object) -> str:
@@ -125,8 +127,8 @@ class Blocks:
     workers: Workers = field(default_factory=Workers)
     sources: str = ""  # digest of other people's code that the results depend on
 
-    def map(self, function: Callable[[Any], Block], tasks: Iterable[Task]) -> Iterator[Path]:
-        """Yields the archive of the block that is made of each task, in order.
+    def map(self, function: Callable[[Any], Block], tasks: Iterable[Task]) -> Iterator[Block]:
+        """Yields the block that is made of each task, in order.
 
         Raises:
             ValueError: an archive is not here, because its worker does not share the folder.
@@ -141,7 +143,7 @@ class Blocks:
                 time.sleep(1)
             else:
                 raise ValueError(f"{archive}, which a worker has written, is not here: use a folder of all machines")
-            yield archive
+            yield Block.open(archive)
 
     @contextmanager
     def kept_for_next_run(self, after_refusal: bool) -> Iterator[None]:
@@ -192,7 +194,10 @@ def _keep(folder: Path, function: Callable[[Any], Block], task: Task) -> Path:
         return path
     block = function(task.argument)
     unfinished = path.with_suffix(f".{uuid4().hex}.partial")
-    with named_errors(folder):
-        block.save(unfinished)
-    unfinished.replace(path)
+    try:
+        with named_errors(folder):
+            block.save(unfinished)
+        unfinished.replace(path)
+    finally:  # what is cut off would keep a full disk full
+        unfinished.unlink(missing_ok=True)
     return path

@@ -28,15 +28,15 @@ def clean_block(options: Options, split: str, to_learn: bool, part: tuple[list[s
         to_learn: a BPE is learned from them, for which their words are counted.
         part: the argument of a task of `tasks_of_lines`, the place of each line and the lines.
     Returns:
-        a block with a header for each record: its id, the digest of its sources, None for one that is dropped, and its
-        name.
+        a block with a header for each record: digests of its id and of its sources, the latter empty for one that is
+        dropped, and its name.
     """
     report = SplitReport(kind := kind_of(options.kind))
     headers, lines, stored = [], [], []
     for where, line in zip(part[0], part[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind, RENAMED)
         prepared = clean_record(record, kind, options, split, report.treatments)
-        headers.append((record.id, None if prepared is None else digest(record.texts()), record.name))
+        headers.append((digest(record.id), "" if prepared is None else digest(record.texts()), record.name))
         if prepared is not None:
             report.count_record(prepared.record)
             lines.append(json_line(prepared.record) + "\n")

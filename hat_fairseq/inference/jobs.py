@@ -155,9 +155,8 @@ def results_of(
     counts, needed = Counter[str](), Counter[str]()
 
     def lines() -> Iterator[Any]:
-        archives = blocks.map(job, _batches(job, records, size))
-        for archive in progress(archives, what, -(-len(records) // size), "batches"):
-            block = Block.open(archive)
+        made = blocks.map(job, _batches(job, records, size))
+        for block in progress(made, what, -(-len(records) // size), "batches"):
             counts.update(block.figures["counts"])
             needed.update(Counter(block.figures["needed"]) - needed)  # the greater ones
             yield from json.loads(block.records)
