@@ -43,7 +43,7 @@ def clean_block(*arguments):
     return replace(block, files={name: piece.replace(b"two", b"wrong") for name, piece in block.files.items()})
 """
 FAILS = """
-def build_dictionary(*unused):
+def binarize_text(*unused):
     raise RuntimeError("broken code")
 """
 

@@ -27,7 +27,6 @@ from hat_fairseq.versions import versions
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
-MOST_COUNTS = 64  # upper bound on results with counts, because one process adds them up
 SECONDS_FOR_FILES = 60
 NAMED = 8  # files that a message names
 MANY_OBJECTS = 100_000  # new ones before Python looks for cycles: rows are many small objects without cycles
@@ -95,13 +94,12 @@ def tasks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Task]
         yield Task(digest(key, places, content), (places, content), name)
 
 
-def tasks_of_text(text: Path, key: object, most: int | None = None) -> Iterator[Task]:
-    """Yields a text in parts of whole lines, about `most`; `key`: what the result depends on besides the text."""
+def tasks_of_text(text: Path, key: object) -> Iterator[Task]:
+    """Yields a text in parts of whole lines; `key`: what the result depends on besides the text."""
     name, size, begin = digest(sha256_of(text), key), text.stat().st_size, 0
-    step = max(SIZE, size // most) if most else SIZE
     with open(text, "rb") as file:
         while begin < size:
-            file.seek(begin + step)
+            file.seek(begin + SIZE)
             file.readline()
             end = min(file.tell(), size)
             yield Task(f"{name}.{begin}-{end}", (text, begin, end), f"{text}, bytes {begin} to {end}")

@@ -47,6 +47,7 @@ class SplitReport:
     first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
     role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
     words: Counter[str] = field(default_factory=Counter)  # how often each word goes into the BPE, if one is learned
+    tokens: Counter[str] | None = None  # how often each occurs, if the dictionary is built from them
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
     needed: Counter[str] = field(default_factory=Counter)  # limits that would do, see `RowEncoder`
     with_gold: str | None = None  # the first record with a gold target or label; None if there is none
@@ -69,6 +70,8 @@ class SplitReport:
         self.sentences += row.segments
         for side in self.lengths.keys() & row.streams.keys():
             self.lengths[side][len(row.streams[side]) + 1] += 1
+            if self.tokens is not None:
+                self.tokens.update(row.streams[side])
 
     def add(self, later: Mapping[str, Any]) -> None:
         """Adds what `to_merge` of a later block has returned."""
@@ -79,6 +82,8 @@ class SplitReport:
         self.first_with = later["first_with"] | self.first_with
         for name in ("totals", "round_trip", "labels", "role_counts", "words", "treatments"):
             getattr(self, name).update(later[name])
+        if self.tokens is not None:
+            self.tokens.update(later["tokens"] or ())
         self.needed |= Counter(later["needed"])  # the greater ones
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})

@@ -67,6 +67,8 @@ class Run:
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package, or a language, is reported before the long stages start
             word_tokenizer_of(self.options, side)
+        if not has_dictionary(self.options):
+            self.reports[self.reader.splits[0]].tokens = Counter()
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
@@ -159,7 +161,8 @@ class Run:
         negatives = self.options.negative_windows if split == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
         tasks = [task._replace(digest=digest(key, task.digest)) for task in self.stored[split]]
-        blocks = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), tasks)
+        function = partial(stages.encode_block, encoder, split, negatives, report.tokens is not None)
+        blocks = self.blocks.map(function, tasks)
         encoded = self.counted(split, progress(blocks, f"{split}: encode", len(tasks), "blocks"))
         if self.kind.fills_rows(encoder.settings):
             append(self.directory, self.packed(split, replace(encoder, counts=report.treatments), encoded))
@@ -191,13 +194,14 @@ class Run:
 
     def binarize(self) -> None:
         """Writes what fairseq-preprocess would write for the streams of all splits."""
-        fixed = self.dictionary if has_dictionary(self.options) else None
-        unknown = binarize(self.directory, self.kind, self.reader.splits, fixed, self.blocks)
+        tokens = self.reports[self.reader.splits[0]].tokens
+        dictionary = Dictionary.load(self.dictionary) if tokens is None else Dictionary.build(tokens)
+        unknown = binarize(self.directory, self.kind, self.reader.splits, dictionary, self.blocks)
         for split, report in self.reports.items():
             for side in ("source", "target"):
                 report.treatments[f"{side}_tokens_unknown_to_dictionary"] += unknown.get(f"{split}.{side}", 0)
         if self.learns and self.kind.is_text:
-            self.check_codes(Dictionary.load(self.bin / self.kind.files["source"][1]))
+            self.check_codes(dictionary)
 
     def check_codes(self, dictionary: Dictionary) -> None:
         """Warns of a BPE with more codes than the texts support, whose dictionary has words and few letters."""

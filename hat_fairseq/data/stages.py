@@ -87,9 +87,12 @@ def prepared_records(block: Block, kind: Kind) -> Iterator[Prepared]:
         yield Prepared(record, list(map(Divided.from_json, texts)), target and Divided.from_json(target))
 
 
-def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Block:
-    """Returns the rows of stored records, by file; or the units to fill rows with, those of each document."""
-    report = SplitReport(kind := kind_of(encoder.settings.kind))
+def encode_block(encoder: RowEncoder, split: str, negative_share: float, to_build: bool, archive: Path) -> Block:
+    """Returns the rows of stored records, by file; or the units to fill rows with, those of each document.
+
+    `to_build`: a dictionary is built from them, for which their tokens are counted.
+    """
+    report = SplitReport(kind := kind_of(encoder.settings.kind), tokens=Counter() if to_build else None)
     own = {name: getattr(report, name) for name in ("totals", "round_trip", "needed")}
     encoder = replace(encoder, counts=report.treatments, **own)
     rows: list[Row] = []
