@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.blocks import Block, Blocks, lines_of_part, tasks_of_text
+from hat_fairseq.data.blocks import Block, Blocks, tasks_of_text
 from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary
 from hat_fairseq.data.kinds import Kind
 
@@ -76,11 +76,14 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
 def binarize_block(dictionary: Dictionary, dtype: str, part: tuple[Path, int, int]) -> Block:
     """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks.
 
-    `part`: a file, and where its lines begin and end, in bytes.
+    `part`: the argument of a task of `tasks_of_text`, a file, and where its lines begin and end, in bytes.
     """
-    id_of = dictionary.ids.__getitem__
+    (path, begin, end), id_of = part, dictionary.ids.__getitem__
     ids, lengths, unknown = [], [], 0
-    for line in lines_of_part(part):
+    with open(path, "rb") as file:
+        file.seek(begin)
+        lines = file.read(end - begin).decode("utf-8").removesuffix("\n").split("\n")
+    for line in lines:
         tokens = [*line.split(), SPECIAL[EOS]]
         row = np.fromiter(map(id_of, tokens), dtype, len(tokens))
         if missing := int((row == UNKNOWN).sum()):

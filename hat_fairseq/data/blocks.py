@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
@@ -23,7 +22,7 @@ from uuid import uuid4
 from hat_fairseq.data.files import json_text, sha256_of
 from hat_fairseq.data.long_input import group_within
 from hat_fairseq.data.outputs import named_errors
-from hat_fairseq.versions import versions
+from hat_fairseq.versions import digest, versions
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
@@ -76,15 +75,6 @@ class Block:
             return cls(headers, archive.read("records").decode(), figures, files, path)
 
 
-def digest(*values: object) -> str:
-    """Returns a digest of bytes, and of the `repr` of other values."""
-    state = blake2b(digest_size=16)
-    for value in values:
-        content = value if isinstance(value, bytes) else repr(value).encode()
-        state.update(b"%d:" % len(content) + content)
-    return state.hexdigest()
-
-
 def tasks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Task]:
     """Yields raw records, which are lines with their places, in parts; `key`: as for `tasks_of_text`."""
     for group in group_within(lines, lambda line, _: (len(line[1]),), (SIZE,)):
@@ -104,14 +94,6 @@ def tasks_of_text(text: Path, key: object) -> Iterator[Task]:
             end = min(file.tell(), size)
             yield Task(f"{name}.{begin}-{end}", (text, begin, end), f"{text}, bytes {begin} to {end}")
             begin = end
-
-
-def lines_of_part(part: tuple[Path, int, int]) -> list[str]:
-    """Returns the lines of a part of `tasks_of_text`."""
-    path, begin, end = part
-    with open(path, "rb") as file:
-        file.seek(begin)
-        return file.read(end - begin).decode("utf-8").removesuffix("\n").split("\n")
 
 
 @dataclass(frozen=True)

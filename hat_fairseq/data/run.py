@@ -19,7 +19,7 @@ import numpy as np
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import Block, Blocks, Task, digest, tasks_of_lines
+from hat_fairseq.data.blocks import Block, Blocks, Task, tasks_of_lines
 from hat_fairseq.data.bpe import LearnedBpe, letters_without_symbol
 from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import recorded_inputs
@@ -33,6 +33,7 @@ from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_d
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.word_tokenizer import word_tokenizer_of
+from hat_fairseq.versions import digest
 from hat_fairseq.workers import progress
 
 MAX_WITHOUT_SYMBOL = 0.25  # of the letters of the training texts, from which a warning is given

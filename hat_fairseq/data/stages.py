@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hat_fairseq.data.blocks import Block, digest
+from hat_fairseq.data.blocks import Block
 from hat_fairseq.data.files import parse_object, unicode_json
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.aligned import MisalignedError, dropped_words
@@ -19,6 +19,7 @@ from hat_fairseq.data.records_json import RENAMED, json_line, record_from_json
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, count_words
+from hat_fairseq.versions import digest
 
 
 def clean_block(options: Options, split: str, to_learn: bool, part: tuple[list[str], bytes]) -> Block:

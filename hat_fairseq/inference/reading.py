@@ -136,7 +136,8 @@ def _records_of_file(
         if file.is_text and not file.head.strip():
             return
         if not (file.is_text and kind.has_running_text and kind.record.one_of):
-            yield from records_in(file, kind, columns, path.name.partition(".")[0])
+            rows = file.rows(columns, keep_empty=True)
+            yield from records_in(file, rows, kind, columns, path.name.partition(".")[0])
             return
         columns.check_for(f"{path}, which is {file.format}")
         reads_turns = (
