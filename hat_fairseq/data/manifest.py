@@ -16,11 +16,13 @@ from hat_fairseq.data.checksums import MANIFEST, Checksums
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
 from hat_fairseq.data.long_input import all_truncated
-from hat_fairseq.data.options import Options
+from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.record import Record, shown_label
+from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.rows import Row
+from hat_fairseq.data.sentences import Prepared
+from hat_fairseq.data.text import count_words
 from hat_fairseq.versions import versions
 
 FILE_NAME = MANIFEST
@@ -53,9 +55,16 @@ class SplitReport:
     with_gold: str | None = None  # the first record with a gold target or label; None if there is none
     without_gold: str | None = None
 
-    def count_record(self, record: Record) -> None:
-        """Counts a record, its gold labels and its roles."""
+    def count_record(self, prepared: Prepared, settings: Settings) -> None:
+        """Counts a record, its words, its gold labels and its roles."""
+        record, target = prepared.record, prepared.target
         self.documents += 1
+        if self.kind.is_text:
+            for text in record.texts():
+                words = text if isinstance(text, str) else " ".join(text)
+                self.totals["source_words"] += count_words(words, settings.source_language)
+            words = " ".join(each.text for each in target.sentences) if target else ""
+            self.totals["target_words"] += count_words(words, settings.target_language)
         if self.kind.has_target:
             self.role_counts.update(getattr(record, "roles", None) or ())
         if record.gold_value is None:

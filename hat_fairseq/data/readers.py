@@ -232,7 +232,7 @@ def _splits_of(folder: Path) -> dict[str, Split]:
             raise ValueError(f"{folder} has no {_EXPECTED}")
         folder, forms = below[0], _forms_in(below[0])
     splits: dict[str, Split] = {}
-    tests = sorted((stem for stem in forms if stem.startswith("test")), key=lambda stem: int(stem[4:] or 0))
+    tests = sorted(sorted(stem for stem in forms if stem.startswith("test")), key=len)  # test2 before test10
     for split, stem in [("train", "train"), *(("valid", stem) for stem in VALID), *((stem, stem) for stem in tests)]:
         of_split = forms.get(stem, [])
         if len(of_split) > 1 or (of_split and split in splits):

@@ -96,7 +96,8 @@ class DocumentKind(Kind):
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
         question = [] if record.question is None else [normalise(record.question, counts)]
-        source, target, roles = source_of(record, settings, counts), target_of(record, counts), None
+        source, roles = source_of(record, settings, counts), None
+        target = None if record.target is None else [normalise(each, counts) for each in record.target]
         if settings.aligned and record.text is None and target is not None:
             source, target = aligned_sides(record, source, target, policy, settings, counts)
         elif record.roles is not None:
@@ -114,14 +115,13 @@ class DocumentKind(Kind):
         if divider.settings.role_in_text:
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = [f"{role} : {sentence}" for role, sentence in pairs]
-        return [Divided(divider.words(sentences, "source"))]
+        return [Divided(divider.words(sentences, "source"), may_be_whole=True)]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Encodes a document, with its target if it has one; ValueError if it lacks roles."""
         settings = encoder.settings
         record: Any = prepared.record
         units = encoder.units(*prepared.texts)
-        encoder.count_undivided(units)
         if not (settings.roles or settings.role_in_text):
             encoder.counts["roles_left_out"] += len(record.roles or ())
         target = None if prepared.target is None else encoder.target(prepared.target)
@@ -187,11 +187,6 @@ def source_of(record: Document, settings: Settings, counts: Counter[str]) -> lis
     if record.text is not None:
         return split_text(record, record.text, settings, counts)
     return [normalise(each, counts) for each in record.elements or ()]
-
-
-def target_of(record: Document, counts: Counter[str]) -> list[str] | None:
-    """Returns the normalised sentences of the target, some of which may be empty; None without a target."""
-    return None if record.target is None else [normalise(each, counts) for each in record.target]
 
 
 def aligned_sides(
