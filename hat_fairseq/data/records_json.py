@@ -140,7 +140,7 @@ def _decoded(cls: Any, value: Any, way_out: str = "") -> dict[str, Any]:
     if names := ALIASES.get(cls):
         value = {names[key] if names.get(key, key) not in value else key: item for key, item in value.items()}
     if unknown := value.keys() - keys.keys():
-        known, key = ", ".join(_written(cls)), min(unknown)
+        known, key = ", ".join(key for key in keys if key != OTHERS), min(unknown)
         raise ValueError(f"unknown key {key!r}; known are {known}{way_out.format(key)}")
     if missing := required - value.keys():
         raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
@@ -162,11 +162,6 @@ def _plain(value: Any) -> Any:
     if type(value) is tuple and value and not isinstance(value[0], str):
         return [_plain(each) for each in value]
     return value
-
-
-def _written(cls: Any) -> list[str]:
-    """The keys that a user may write."""
-    return [key for key in _keys(cls)[0] if key != OTHERS]
 
 
 @cache

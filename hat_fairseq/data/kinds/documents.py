@@ -99,7 +99,9 @@ class DocumentKind(Kind):
         source, roles = source_of(record, settings, counts), None
         target = None if record.target is None else [normalise(each, counts) for each in record.target]
         if settings.aligned and record.text is None and target is not None:
-            source, target = aligned_sides(record, source, target, policy, settings, counts)
+            languages = settings.source_language, settings.target_language
+            pairs = align(record.name, source, target, policy, languages, counts)
+            source, target = [each for each, _ in pairs], [each for _, each in pairs]
         elif record.roles is not None:
             roles = (*[QUESTION] * len(question), *clean_roles(record, source, settings, counts))
         sentences = (*question, *nonempty(source, "sentences_empty", counts))
@@ -187,15 +189,6 @@ def source_of(record: Document, settings: Settings, counts: Counter[str]) -> lis
     if record.text is not None:
         return split_text(record, record.text, settings, counts)
     return [normalise(each, counts) for each in record.elements or ()]
-
-
-def aligned_sides(
-    record: Document, source: list[str], target: list[str], policy: str, settings: Settings, counts: Counter[str]
-) -> tuple[list[str], list[str]]:
-    """Returns as many segments of the source as of the target, none of them empty; see `align`."""
-    languages = settings.source_language, settings.target_language
-    pairs = align(record.name, source, target, policy, languages, counts)
-    return [each for each, _ in pairs], [each for _, each in pairs]
 
 
 def nonempty(sentences: Sequence[str], name: str, counts: Counter[str]) -> list[str]:
