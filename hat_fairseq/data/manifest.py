@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data import round_trip
-from hat_fairseq.data.checksums import MANIFEST, Checksums
+from hat_fairseq.data.checksums import MANIFEST, Checksums, checksums_of
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
 from hat_fairseq.data.long_input import all_truncated
@@ -147,7 +147,7 @@ def write_manifest(
         "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
         "splits": {split: report.for_manifest() for split, report in reports.items()},
         "paper": dict(reader.paper),
-        **Checksums.of(directory).to_json(),
+        **checksums_of(directory),
     }
     path = directory / FILE_NAME
     path.write_text(json_text(manifest, indent=2) + "\n", encoding="utf-8")
