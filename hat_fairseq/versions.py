@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import hat_fairseq
@@ -40,10 +41,16 @@ def versions() -> dict[str, str]:
     return installed
 
 
+def digest(*values: object) -> str:
+    """Returns a digest of bytes, and of the `repr` of other values."""
+    state = blake2b(digest_size=16)
+    for value in values:
+        content = value if isinstance(value, bytes) else repr(value).encode()
+        state.update(b"%d:" % len(content) + content)
+    return state.hexdigest()
+
+
 def digest_of(paths: Iterable[Path], folder: Path) -> str:
     """Returns a digest of the names, relative to the folder, and the contents of some files in it, in any order."""
-    digest = blake2b(digest_size=8)
-    for path in sorted(paths):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
+    named = ((str(path.relative_to(folder)), path.read_bytes()) for path in sorted(paths))
+    return digest(*chain.from_iterable(named))

@@ -23,7 +23,7 @@ from pathlib import Path
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.text import is_blank
-from release import count_other_release, find_table, read_table, release_folder, tables
+from release import count_other_release, read_table, release_folder, tables
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (287113, 287227), "valid": (13368,), "test": (11490,)}
@@ -46,7 +46,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     if (folder / "url_lists").is_dir():
         count_other_release(tables(folder, split), counts)
         return _read_stories(folder, split)
-    rows = read_table(find_table(folder, split, STORIES), COLUMNS, counts)
+    rows = read_table(folder, split, COLUMNS, counts, STORIES)
     return (
         Document(row["id"], text=row["article"], target=tuple(row["highlights"].split("\n")), origin=where)
         for where, row in rows

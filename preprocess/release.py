@@ -67,21 +67,6 @@ def find_one(root: Path, *patterns: str) -> Path:
     return file
 
 
-def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
-    """Find the file of a split, such as `validation.csv`, `val.json` or `valid.jsonl.gz` for `valid`; else ValueError.
-
-    `otherwise`: another form that the folder might have had, for the message.
-    """
-    files = tables(folder, split)
-    if len(files) != 1:
-        name = NAMES[split][0]
-        raise ValueError(
-            f"{folder}: expected {otherwise}one file {name}.csv or {name}.jsonl or {name}.json (also compressed), "
-            f"found {' and '.join(map(str, files)) or 'none'}"
-        )
-    return files[0]
-
-
 def tables(folder: Path, split: str) -> list[Path]:
     """List the files that may be the table of a split."""
     files = [file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*"))]
@@ -94,12 +79,21 @@ def count_other_release(files: Sequence[Path], counts: Counter[str]) -> None:
         counts["files_of_another_release_not_read"] += number
 
 
-def read_table(path: Path, columns: Sequence[str], counts: Counter[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield place and cells of each row of a table of texts, in any format; ValueError for other columns.
+def read_table(
+    folder: Path, split: str, columns: Sequence[str], counts: Counter[str], otherwise: str = ""
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield place and cells of each row of the table of texts of a split; null is an empty text.
 
-    Null is an empty text.
+    Its file is `validation.csv`, `val.json` or `valid.jsonl.gz` for `valid`. ValueError for none or two, and for other
+    columns. `otherwise`: another form that the folder might have had, for the message.
     """
-    with opened(path, counts) as file:
+    files, name = tables(folder, split), NAMES[split][0]
+    if len(files) != 1:
+        raise ValueError(
+            f"{folder}: expected {otherwise}one file {name}.csv or {name}.jsonl or {name}.json (also compressed), "
+            f"found {' and '.join(map(str, files)) or 'none'}"
+        )
+    with opened(files[0], counts) as file:
         for where, row in file.rows(keep_empty=True):
             if row.keys() != set(columns):
                 raise ValueError(f"{where}: expected {', '.join(columns)}, and this has {', '.join(row) or 'none'}")

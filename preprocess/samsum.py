@@ -22,7 +22,7 @@ from pathlib import Path
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.text import is_blank
-from release import find_table, read_table, release_folder
+from release import read_table, release_folder
 
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}
 RELEASE = {"train": (14732, 14731), "valid": (818,), "test": (819,)}
@@ -41,7 +41,7 @@ LONGEST_NAME = 4  # words
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the chats of a split, one turn a sentence."""
     folder = release_folder(root, "train.json, val.json and test.json, out of corpus.7z")
-    for where, row in read_table(find_table(folder, split), COLUMNS, counts):
+    for where, row in read_table(folder, split, COLUMNS, counts):
         turns = split_turns(row["dialogue"], counts)
         yield record_from_json({"id": row["id"], "turns": turns, "summary": row["summary"]}, where)
 

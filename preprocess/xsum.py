@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_lines
 from hat_fairseq.data.kinds import Document
-from release import count_other_release, find_table, read_table, release_file, release_folder, tables
+from release import count_other_release, read_table, release_file, release_folder, tables
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (204045,), "valid": (11332,), "test": (11334,)}
@@ -51,7 +51,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
     if (folder / "bbc-summary-data").is_dir():
         count_other_release(tables(folder, split), counts)
         return (_article(folder / "bbc-summary-data", name, counts) for name in _names(folder / SPLIT_FILE, split))
-    rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS, counts)
+    rows = read_table(folder, split, COLUMNS, counts, SUMMARIES)
     return (
         Document(row["id"], text=row["document"], target=tuple(row["summary"].split("\n")), origin=where)
         for where, row in rows

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import json_text
 from hat_fairseq.data.outputs import atomic_directory
@@ -38,7 +38,7 @@ def take_apart(model: Path, out: Path) -> None:
         for name in (WEIGHTS, MANIFEST):
             (folder / name).unlink()
         write_weights(folder, tensors)
-        (folder / MANIFEST).write_text(json_text(Checksums.of(folder).to_json(), indent=2) + "\n", encoding="utf-8")
+        (folder / MANIFEST).write_text(json_text(checksums_of(folder), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from sentencepiece_model import write_model
 from warm import WarmPython
 
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import files_below, sha256_of
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
@@ -43,7 +43,7 @@ def clean_block(*arguments):
     return replace(block, files={name: piece.replace(b"two", b"wrong") for name, piece in block.files.items()})
 """
 FAILS = """
-def build_dictionary(*unused):
+def binarize_text(*unused):
     raise RuntimeError("broken code")
 """
 
@@ -259,7 +259,7 @@ def other_weights(folder: Path) -> list[object]:
             tensor.add_(torch.randn(tensor.shape, generator=noise, dtype=torch.float32).to(tensor.dtype))
     save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
     (model / "manifest.json").unlink()
-    (model / "manifest.json").write_text(json.dumps(Checksums.of(model).to_json(), indent=1, ensure_ascii=False) + "\n")
+    (model / "manifest.json").write_text(json.dumps(checksums_of(model), indent=1, ensure_ascii=False) + "\n")
     for path, status in times.items():
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     return []

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.workers import Workers
-from hat_fairseq.workers.processes import in_own_process
 
 
 def slow_at_first(number: int) -> tuple[int, int]:
@@ -41,13 +40,14 @@ def kill_itself(number: int) -> int:
     return number
 
 
-def test_one_call_in_a_process_of_its_own() -> None:
-    (result, process) = in_own_process(slow_at_first, 3)
+def test_one_worker_in_a_process_of_its_own() -> None:
+    workers = Workers(apart=True)
+    ((result, process),) = workers.map(slow_at_first, [3])
     assert result == 3 and process != os.getpid()
     with pytest.raises(ValueError, match="seven is refused"):
-        in_own_process(refuse_seven, 7)
+        list(workers.map(refuse_seven, [7]))
     with pytest.raises(ChildProcessError, match="a worker process was killed by signal 9; if memory ran out"):
-        in_own_process(kill_itself, 700)
+        list(workers.map(kill_itself, [700]))
 
 
 @pytest.mark.parametrize("attempt", range(3))

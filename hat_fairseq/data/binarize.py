@@ -1,14 +1,13 @@
 """Turns the text streams into fairseq's binary files, as fairseq-preprocess would; counts what a dictionary lacks."""
 
 import struct
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, lines_of_part, tasks_of_text
+from hat_fairseq.data.blocks import Block, Blocks, tasks_of_text
 from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary
 from hat_fairseq.data.kinds import Kind
 
@@ -26,19 +25,14 @@ def check_splits(splits: Sequence[str]) -> None:
             raise ValueError(f"fairseq cannot number the splits {', '.join(splits)}; use test, test1, ...")
 
 
-def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | None, blocks: Blocks) -> dict[str, int]:
+def binarize(directory: Path, kind: Kind, splits: Sequence[str], joint: Dictionary, blocks: Blocks) -> dict[str, int]:
     """Writes `bin/` from the streams in `text/`; returns how many tokens of each text its dictionary does not have.
 
     Args:
-        fixed: the dictionary of source and target; None to build it from the first split.
+        joint: the dictionary of source and target.
     Raises:
         ValueError: a dictionary does not have more than half of the tokens of a text.
     """
-    if fixed:
-        joint = Dictionary.load(fixed)
-    else:
-        sides = ("source", "target") if kind.has_target else ("source",)
-        joint = build_dictionary([directory / f"text/{splits[0]}.{side}" for side in sides], blocks)
     labels = {"label": directory / LABELS, "role": directory / ROLE_LABELS}
     unknown = {}
     for stream, (prefix, dictionary_file) in kind.files.items():
@@ -55,31 +49,13 @@ def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | N
     return unknown
 
 
-def build_dictionary(texts: Iterable[Path], blocks: Blocks) -> Dictionary:
-    """Returns all tokens of some texts, as fairseq-preprocess orders them."""
-    tokens: Counter[str] = Counter()
-    for text in texts:
-        for archive in blocks.map(tokens_of_block, tasks_of_text(text, "tokens", MOST_COUNTS)):
-            tokens.update(Block.open(archive).figures)
-    return Dictionary.build(tokens)
-
-
-def tokens_of_block(part: tuple[Path, int, int]) -> Block:
-    """Tells how often each token of some lines occurs."""
-    counts: Counter[str] = Counter()
-    for line in lines_of_part(part):
-        counts.update(line.split())
-    return Block(figures=counts)
-
-
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Blocks) -> int:
     """Writes `PREFIX.bin` (token ids, `</s>` after each line) and `PREFIX.idx` (offsets) of a text, a row a line."""
     dtype = "<u2" if len(dictionary) < _SMALL else "<u4"
     lengths, unknown = [np.zeros(0, "<i4")], 0
     with open(f"{prefix}.bin", "wb") as file:
         function = partial(binarize_block, dictionary, dtype)
-        for archive in blocks.map(function, tasks_of_text(text, dictionary.counts)):
-            block = Block.open(archive)
+        for block in blocks.map(function, tasks_of_text(text, dictionary.counts)):
             file.write(block.files["bin"])
             lengths.append(np.frombuffer(block.files["idx"], "<i4"))
             unknown += block.figures["unknown"]
@@ -100,11 +76,14 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
 def binarize_block(dictionary: Dictionary, dtype: str, part: tuple[Path, int, int]) -> Block:
     """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks.
 
-    `part`: a file, and where its lines begin and end, in bytes.
+    `part`: the argument of a task of `tasks_of_text`, a file, and where its lines begin and end, in bytes.
     """
-    id_of = dictionary.ids.__getitem__
+    (path, begin, end), id_of = part, dictionary.ids.__getitem__
     ids, lengths, unknown = [], [], 0
-    for line in lines_of_part(part):
+    with open(path, "rb") as file:
+        file.seek(begin)
+        lines = file.read(end - begin).decode("utf-8").removesuffix("\n").split("\n")
+    for line in lines:
         tokens = [*line.split(), SPECIAL[EOS]]
         row = np.fromiter(map(id_of, tokens), dtype, len(tokens))
         if missing := int((row == UNKNOWN).sum()):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
@@ -23,11 +22,10 @@ from uuid import uuid4
 from hat_fairseq.data.files import json_text, sha256_of
 from hat_fairseq.data.long_input import group_within
 from hat_fairseq.data.outputs import named_errors
-from hat_fairseq.versions import versions
+from hat_fairseq.versions import digest, versions
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
-MOST_COUNTS = 64  # upper bound on results with counts, because one process adds them up
 SECONDS_FOR_FILES = 60
 NAMED = 8  # files that a message names
 MANY_OBJECTS = 100_000  # new ones before Python looks for cycles: rows are many small objects without cycles
@@ -51,12 +49,14 @@ class Block:
         records: what a later function reads, as JSON, which is parsed only there.
         figures: what is added up, by names.
         files: pieces of files, by their names.
+        archive: where it is kept.
     """
 
     headers: Sequence[Any] = ()
     records: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    archive: Path | None = field(default=None, compare=False)
 
     def save(self, path: Path) -> None:
         """Writes a new archive."""
@@ -72,16 +72,7 @@ class Block:
         with zipfile.ZipFile(path) as archive:
             headers, figures, names = json.loads(archive.read("about"))
             files = {name: archive.read(f"file {number}") for number, name in enumerate(names)}
-            return cls(headers, archive.read("records").decode(), figures, files)
-
-
-def digest(*values: object) -> str:
-    """Returns a digest of bytes, and of the `repr` of other values."""
-    state = blake2b(digest_size=16)
-    for value in values:
-        content = value if isinstance(value, bytes) else repr(value).encode()
-        state.update(b"%d:" % len(content) + content)
-    return state.hexdigest()
+            return cls(headers, archive.read("records").decode(), figures, files, path)
 
 
 def tasks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Task]:
@@ -93,25 +84,16 @@ def tasks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Task]
         yield Task(digest(key, places, content), (places, content), name)
 
 
-def tasks_of_text(text: Path, key: object, most: int | None = None) -> Iterator[Task]:
-    """Yields a text in parts of whole lines, about `most`; `key`: what the result depends on besides the text."""
+def tasks_of_text(text: Path, key: object) -> Iterator[Task]:
+    """Yields a text in parts of whole lines; `key`: what the result depends on besides the text."""
     name, size, begin = digest(sha256_of(text), key), text.stat().st_size, 0
-    step = max(SIZE, size // most) if most else SIZE
     with open(text, "rb") as file:
         while begin < size:
-            file.seek(begin + step)
+            file.seek(begin + SIZE)
             file.readline()
             end = min(file.tell(), size)
             yield Task(f"{name}.{begin}-{end}", (text, begin, end), f"{text}, bytes {begin} to {end}")
             begin = end
-
-
-def lines_of_part(part: tuple[Path, int, int]) -> list[str]:
-    """Returns the lines of a part of `tasks_of_text`."""
-    path, begin, end = part
-    with open(path, "rb") as file:
-        file.seek(begin)
-        return file.read(end - begin).decode("utf-8").removesuffix("\n").split("\n")
 
 
 @dataclass(frozen=True)
@@ -125,8 +107,8 @@ class Blocks:
     workers: Workers = field(default_factory=Workers)
     sources: str = ""  # digest of other people's code that the results depend on
 
-    def map(self, function: Callable[[Any], Block], tasks: Iterable[Task]) -> Iterator[Path]:
-        """Yields the archive of the block that is made of each task, in order.
+    def map(self, function: Callable[[Any], Block], tasks: Iterable[Task]) -> Iterator[Block]:
+        """Yields the block that is made of each task, in order.
 
         Raises:
             ValueError: an archive is not here, because its worker does not share the folder.
@@ -141,7 +123,7 @@ class Blocks:
                 time.sleep(1)
             else:
                 raise ValueError(f"{archive}, which a worker has written, is not here: use a folder of all machines")
-            yield archive
+            yield Block.open(archive)
 
     @contextmanager
     def kept_for_next_run(self, after_refusal: bool) -> Iterator[None]:
@@ -192,7 +174,10 @@ def _keep(folder: Path, function: Callable[[Any], Block], task: Task) -> Path:
         return path
     block = function(task.argument)
     unfinished = path.with_suffix(f".{uuid4().hex}.partial")
-    with named_errors(folder):
-        block.save(unfinished)
-    unfinished.replace(path)
+    try:
+        with named_errors(folder):
+            block.save(unfinished)
+        unfinished.replace(path)
+    finally:  # what is cut off would keep a full disk full
+        unfinished.unlink(missing_ok=True)
     return path

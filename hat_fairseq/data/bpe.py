@@ -19,7 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.long_input import cut
-from hat_fairseq.workers.processes import in_own_process
+from hat_fairseq.workers import Workers
 
 CONTINUATION = "@@"
 MOST_WORDS = 200_000  # of a cache; some 60 MB
@@ -114,7 +114,8 @@ class LearnedBpe(Bpe):
         if any(len(word) > _LONGEST for word in words):
             words = Counter(piece for word in words.elements() for piece in map(str, cut(word, _LONGEST)))
         # The library may end the process at once where memory does not suffice.
-        return cls(in_own_process(partial(_learn_merges, words), num_codes))
+        (merges,) = Workers(apart=True).map(partial(_learn_merges, words), [num_codes])
+        return cls(merges)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -11,6 +11,13 @@ from hat_fairseq.data.files import check_lfs, files_below, read_json, sha256_of
 MANIFEST = "manifest.json"
 
 
+def checksums_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns the keys of a manifest about all files below a folder."""
+    paths = {name: folder / name for name in files_below(folder)}
+    sizes = {name: path.stat().st_size for name, path in paths.items()}
+    return {"sha256": {name: sha256_of(path) for name, path in paths.items()}, "files": sizes}
+
+
 class Problem(NamedTuple):
     """What is wrong with a file of a folder."""
 
@@ -26,13 +33,6 @@ class Checksums:
     sizes: Mapping[str, int]
 
     @classmethod
-    def of(cls, folder: Path) -> Self:
-        """Computes those of all files below a folder."""
-        names = files_below(folder)
-        hashes = {name: sha256_of(folder / name) for name in names}
-        return cls(hashes, {name: (folder / name).stat().st_size for name in names})
-
-    @classmethod
     def read(cls, folder: Path, manifest: str = MANIFEST, key: str | None = None) -> Self:
         """Reads the manifest of a folder, which must have the `key`.
 
@@ -43,10 +43,6 @@ class Checksums:
         if key is not None and key not in record:
             raise KeyError(key)
         return cls(dict(record["sha256"]), dict(record.get("files", {})))
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the keys of a manifest."""
-        return {"sha256": dict(self.hashes), "files": dict(self.sizes)}
 
     def problems(
         self, folder: Path, names: Iterable[str] | None = None, most_hashed: float = math.inf

@@ -273,6 +273,12 @@ def sha256_of(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def state_of(path: Path) -> tuple[int, ...]:
+    """Returns what is another number where a file was changed, without reading it; the same on other machines."""
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
 _NAMES = {str: "a string", int: "a number", list: "a list", dict: "an object"}
 
 

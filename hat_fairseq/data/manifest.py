@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data import round_trip
-from hat_fairseq.data.checksums import MANIFEST, Checksums
+from hat_fairseq.data.checksums import MANIFEST, Checksums, checksums_of
 from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
 from hat_fairseq.data.long_input import all_truncated
-from hat_fairseq.data.options import Options
+from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.record import Record, shown_label
+from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.rows import Row
+from hat_fairseq.data.sentences import Prepared
+from hat_fairseq.data.text import count_words
 from hat_fairseq.versions import versions
 
 FILE_NAME = MANIFEST
@@ -47,14 +49,22 @@ class SplitReport:
     first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
     role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
     words: Counter[str] = field(default_factory=Counter)  # how often each word goes into the BPE, if one is learned
+    tokens: Counter[str] | None = None  # how often each occurs, if the dictionary is built from them
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
     needed: Counter[str] = field(default_factory=Counter)  # limits that would do, see `RowEncoder`
     with_gold: str | None = None  # the first record with a gold target or label; None if there is none
     without_gold: str | None = None
 
-    def count_record(self, record: Record) -> None:
-        """Counts a record, its gold labels and its roles."""
+    def count_record(self, prepared: Prepared, settings: Settings) -> None:
+        """Counts a record, its words, its gold labels and its roles."""
+        record, target = prepared.record, prepared.target
         self.documents += 1
+        if self.kind.is_text:
+            for text in record.texts():
+                words = text if isinstance(text, str) else " ".join(text)
+                self.totals["source_words"] += count_words(words, settings.source_language)
+            words = " ".join(each.text for each in target.sentences) if target else ""
+            self.totals["target_words"] += count_words(words, settings.target_language)
         if self.kind.has_target:
             self.role_counts.update(getattr(record, "roles", None) or ())
         if record.gold_value is None:
@@ -69,6 +79,8 @@ class SplitReport:
         self.sentences += row.segments
         for side in self.lengths.keys() & row.streams.keys():
             self.lengths[side][len(row.streams[side]) + 1] += 1
+            if self.tokens is not None:
+                self.tokens.update(row.streams[side])
 
     def add(self, later: Mapping[str, Any]) -> None:
         """Adds what `to_merge` of a later block has returned."""
@@ -79,6 +91,8 @@ class SplitReport:
         self.first_with = later["first_with"] | self.first_with
         for name in ("totals", "round_trip", "labels", "role_counts", "words", "treatments"):
             getattr(self, name).update(later[name])
+        if self.tokens is not None:
+            self.tokens.update(later["tokens"] or ())
         self.needed |= Counter(later["needed"])  # the greater ones
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
@@ -133,7 +147,7 @@ def write_manifest(
         "versions": versions() | ({"reader": reader.sources} if reader.sources else {}),
         "splits": {split: report.for_manifest() for split, report in reports.items()},
         "paper": dict(reader.paper),
-        **Checksums.of(directory).to_json(),
+        **checksums_of(directory),
     }
     path = directory / FILE_NAME
     path.write_text(json_text(manifest, indent=2) + "\n", encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
 from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary, read_labels
-from hat_fairseq.data.files import json_text, parse_json, sha256_of
+from hat_fairseq.data.files import json_text, parse_json, sha256_of, state_of
 from hat_fairseq.data.gpt2_bpe import find_gpt2_files, read_gpt2
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options, Settings
@@ -132,8 +132,7 @@ class TextPipeline:
             ) from error
         if missing := [name for name in expected if not (directory / name).is_file()]:
             raise ValueError(_CHANGED.format(directory / missing[0]))
-        stats = ((directory / name).stat() for name in expected)
-        state = tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
+        state = tuple(state_of(directory / name) for name in expected)
         return cls(settings, _bpe(kind, directory.absolute(), tuple(expected.items()), state))
 
 

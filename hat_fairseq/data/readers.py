@@ -232,7 +232,7 @@ def _splits_of(folder: Path) -> dict[str, Split]:
             raise ValueError(f"{folder} has no {_EXPECTED}")
         folder, forms = below[0], _forms_in(below[0])
     splits: dict[str, Split] = {}
-    tests = sorted((stem for stem in forms if stem.startswith("test")), key=lambda stem: int(stem[4:] or 0))
+    tests = sorted(sorted(stem for stem in forms if stem.startswith("test")), key=len)  # test2 before test10
     for split, stem in [("train", "train"), *(("valid", stem) for stem in VALID), *((stem, stem) for stem in tests)]:
         of_split = forms.get(stem, [])
         if len(of_split) > 1 or (of_split and split in splits):
@@ -290,7 +290,13 @@ def _forms(folder: Path, stem: str, paths: Sequence[Path]) -> list[Split]:
     groups = [_of_folder(path) for path in saved]
     groups += [tuple(DataFile(path, PARALLEL) for path in pair) for pair in pairs]
     groups.append(_shards(stem, shards))
-    groups += [(_of_records(path, stem),) for path in paths if path.is_file() and path not in used]
+    records = [DataFile.of(path) for path in paths if path.is_file() and path not in used]
+    if texts := [file for file in records if file.format in (PLAIN_TEXT, SUBRIP, WEBVTT)]:
+        raise ValueError(
+            f"{texts[0].path} is {texts[0].format}: write JSON lines or a table, call parallel text {stem}.source and "
+            f"{stem}.target, or move the file elsewhere"
+        )
+    groups += [(file,) for file in records]
     return [Split(stem, files) for files in groups if files]
 
 
@@ -300,16 +306,6 @@ def _of_folder(path: Path) -> tuple[DataFile, ...]:
         return (DataFile(path, ARROW),)
     inside = [each for each in _entries(path) if each.is_file()]
     return tuple(map(DataFile.of, inside)) if {ending_of(each.name) for each in inside} == {"parquet"} else ()
-
-
-def _of_records(path: Path, stem: str) -> DataFile:
-    """A file of records; ValueError for a text."""
-    if (file := DataFile.of(path)).format in (PLAIN_TEXT, SUBRIP, WEBVTT):
-        raise ValueError(
-            f"{path} is {file.format}: write JSON lines or a table, call parallel text {stem}.source and "
-            f"{stem}.target, or move the file elsewhere"
-        )
-    return file
 
 
 def _pairs(folder: Path, stem: str, paths: Sequence[Path]) -> list[Pair]:

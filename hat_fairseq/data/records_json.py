@@ -48,25 +48,20 @@ def read_files(
     kind, earlier = kind_of(kind), dict[str, int]()
     for each in files:
         with opened(each, counts) as file:
-            yield from records_in(file, kind, columns, split, earlier)
+            yield from records_in(file, file.rows(columns, keep_empty=True), kind, columns, split, earlier)
 
 
 def records_in(
-    file: OpenFile, kind: Kind, columns: Columns, split: str, earlier: dict[str, int] | None = None
+    file: OpenFile, rows: Rows, kind: Kind, columns: Columns, split: str, earlier: dict[str, int] | None = None
 ) -> Iterator[Record]:
-    """Yields the records of an open file; `earlier`: the number of each record so far by its id, to which it adds."""
-    rows = file.rows(columns, keep_empty=True)
-    return records_of(rows, file.is_table, kind, columns, split, {} if earlier is None else earlier)
+    """Yields the records of an open file from its rows with their empty cells.
 
-
-def records_of(
-    rows: Rows, is_table: bool, kind: Kind, columns: Columns, split: str, earlier: dict[str, int]
-) -> Iterator[Record]:
-    """Yields the records of rows of an open file, whose empty cells are None; see `records_in`."""
-    texts = {*kind.record.one_of, *kind.record.reads}
+    `earlier`: the number of each record so far by its id, to which it adds.
+    """
+    texts, earlier = {*kind.record.one_of, *kind.record.reads}, {} if earlier is None else earlier
     for where, row in rows:
         number = len(earlier) + 1
-        if is_table:
+        if file.is_table:
             row = {key: cell for key, cell in row.items() if cell is not None or key in texts}
         record = record_from_json(columns.with_id(row, where, split, number), where, kind, RENAMED)
         if (before := earlier.setdefault(record.id, number)) != number:
@@ -145,7 +140,7 @@ def _decoded(cls: Any, value: Any, way_out: str = "") -> dict[str, Any]:
     if names := ALIASES.get(cls):
         value = {names[key] if names.get(key, key) not in value else key: item for key, item in value.items()}
     if unknown := value.keys() - keys.keys():
-        known, key = ", ".join(_written(cls)), min(unknown)
+        known, key = ", ".join(key for key in keys if key != OTHERS), min(unknown)
         raise ValueError(f"unknown key {key!r}; known are {known}{way_out.format(key)}")
     if missing := required - value.keys():
         raise ValueError(f"the key {min(missing)!r} is missing{WITHOUT_ID * (min(missing) == 'id')}")
@@ -167,11 +162,6 @@ def _plain(value: Any) -> Any:
     if type(value) is tuple and value and not isinstance(value[0], str):
         return [_plain(each) for each in value]
     return value
-
-
-def _written(cls: Any) -> list[str]:
-    """The keys that a user may write."""
-    return [key for key in _keys(cls)[0] if key != OTHERS]
 
 
 @cache

@@ -169,14 +169,9 @@ class RowEncoder:
     def units(self, text: Divided) -> list[list[str]]:
         """Returns the tokens of each sentence, segment or word of a text, without markers."""
         units = self.tokenize(text.sentences, "source")
-        if text.by_splitter:
-            self.count_undivided(units)
+        is_whole = text.may_be_whole and len(units) == 1 and len(units[0]) > LONG_TEXT
+        self.counts[f"texts_of_one_sentence_over_{LONG_TEXT}_tokens"] += is_whole
         return units
-
-    def count_undivided(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Counts a text, given as the tokens of its sentences, if it is long and has only one."""
-        undivided = len(sentences) == 1 and len(sentences[0]) > LONG_TEXT
-        self.counts[f"texts_of_one_sentence_over_{LONG_TEXT}_tokens"] += undivided
 
     def segments(self, units: list[list[Token]], whole: bool | None = None) -> list[list[Token]]:
         """Returns the segments of a text, which get a marker each; `whole`: one, unless segments are packed."""

@@ -15,9 +15,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import Block, Blocks, Task, digest, tasks_of_lines
+from hat_fairseq.data.blocks import Block, Blocks, Task, tasks_of_lines
 from hat_fairseq.data.bpe import LearnedBpe, letters_without_symbol
 from hat_fairseq.data.dictionary import Dictionary, label_of, label_token
 from hat_fairseq.data.files import recorded_inputs
@@ -31,10 +33,12 @@ from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_d
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.word_tokenizer import word_tokenizer_of
+from hat_fairseq.versions import digest
 from hat_fairseq.workers import progress
 
 MAX_WITHOUT_SYMBOL = 0.25  # of the letters of the training texts, from which a warning is given
 LEAST_CODES = 100  # with fewer no warning is given
+DIGESTS = np.dtype([("ids", "S16"), ("sources", "S16")])  # 32 bytes a record: a split may have hundreds of millions
 EXPANSION = 6  # bytes of the results, and of the blocks beside them, for each byte of records
 
 
@@ -64,6 +68,8 @@ class Run:
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package, or a language, is reported before the long stages start
             word_tokenizer_of(self.options, side)
+        if not has_dictionary(self.options):
+            self.reports[self.reader.splits[0]].tokens = Counter()
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
@@ -83,7 +89,7 @@ class Run:
 
     def clean(self) -> None:
         """Reads, prepares (`Kind.prepare`) and checks the records of all splits; stores them in `text/SPLIT.jsonl`."""
-        earlier: set[object] = set()
+        earlier: dict[str, np.ndarray] = {}
         key = digest("clean", self.options)
         for split, report in self.reports.items():
             counts: Counter[str] = Counter()  # of what the reader drops
@@ -109,48 +115,46 @@ class Run:
             )
         self.classes()  # refuses labels that the training split does not have before the long stages start
 
-    def store(self, split: str, archives: Iterable[Path], earlier: set[object]) -> None:
+    def store(self, split: str, blocks: Iterable[Block], earlier: dict[str, np.ndarray]) -> None:
         """Writes the records of the blocks, and checks their ids and their number.
 
-        `earlier` has ids and digests of the sources of earlier splits, without the records that are dropped; those of
-        this one are added.
+        `earlier` has digests of the ids and of the sources of earlier splits, without the records that are dropped;
+        those of this one are added.
         """
-        ids: set[str] = set()
-        known: set[str] = set()  # ids and sources
-        treatments = self.reports[split].treatments
         release = self.reader.release.get(split, ())
         expected = self.options.limit or next(iter(release), None)
-        for record_id, source, name in progress(self.headers(split, archives), f"{split}: read", expected):
-            if record_id in ids:
-                raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
-            ids.add(record_id)
-            if source is None:
-                continue
-            known |= {record_id, source}
-            treatments["ids_in_an_earlier_split"] += record_id in earlier
-            treatments["sources_in_an_earlier_split"] += source in earlier
-        earlier |= known
-        if ids and release and self.options.limit is None and not self.options.partial and len(ids) not in release:
+        digests = np.fromiter(progress(self.headers(split, blocks), f"{split}: read", expected), DIGESTS)
+        ids, sources = digests["ids"], digests["sources"]
+        first = np.unique(ids, return_index=True)[1]
+        if len(first) < len(ids):
+            stored = (header for task in self.stored[split] for header in Block.open(task.argument).headers)
+            _, _, name = next(islice(stored, int(np.setdiff1d(np.arange(len(ids)), first)[0]), None))
+            raise ValueError(f"{self.reader.name}, {split}: the id of {name} occurs twice in this split")
+        for what, values in (("ids", ids[sources != b""]), ("sources", sources[sources != b""])):
+            before = earlier.get(what, values[:0])
+            self.reports[split].treatments[f"{what}_in_an_earlier_split"] += int(np.isin(values, before).sum())
+            earlier[what] = np.union1d(before, values)
+        if len(ids) and release and self.options.limit is None and not self.options.partial and len(ids) not in release:
             raise ValueError(
                 f"{self.reader.name}: the split {split} has {len(ids):,} documents, a complete release "
                 f"{' or '.join(f'{number:,}' for number in release)}; complete it, or use what is there with "
                 "--partial, or only the first N documents with --limit N"
             )
 
-    def headers(self, split: str, archives: Iterable[Path]) -> Iterator[list[str]]:
-        """Yields id, digest of the sources and name of each record of blocks, which are written."""
-        for archive in archives:
-            block = self.opened(split, archive)
+    def headers(self, split: str, blocks: Iterable[Block]) -> Iterator[tuple[bytes, ...]]:
+        """Yields digests of the id and of the sources of each record of blocks, which are written."""
+        for block in self.counted(split, blocks):
+            assert block.archive is not None
             append(self.directory, [block.files])
             name = f"{block.headers[0][2]} to {block.headers[-1][2]}"
-            self.stored[split].append(Task(archive.name, archive, name))
-            yield from block.headers
+            self.stored[split].append(Task(block.archive.name, block.archive, name))
+            yield from (tuple(map(bytes.fromhex, digests)) for *digests, _ in block.headers)
 
-    def opened(self, split: str, archive: Path) -> Block:
-        """Returns a block, whose figures are added to those of its split."""
-        block = Block.open(archive)
-        self.reports[split].add(block.figures)
-        return block
+    def counted(self, split: str, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yields blocks, whose figures are added to those of their split."""
+        for block in blocks:
+            self.reports[split].add(block.figures)
+            yield block
 
     def encode(self, split: str, pipeline: TextPipeline) -> None:
         """Writes the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
@@ -158,8 +162,9 @@ class Run:
         negatives = self.options.negative_windows if split == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
         tasks = [task._replace(digest=digest(key, task.digest)) for task in self.stored[split]]
-        archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), tasks)
-        encoded = (self.opened(split, each) for each in progress(archives, f"{split}: encode", len(tasks), "blocks"))
+        function = partial(stages.encode_block, encoder, split, negatives, report.tokens is not None)
+        blocks = self.blocks.map(function, tasks)
+        encoded = self.counted(split, progress(blocks, f"{split}: encode", len(tasks), "blocks"))
         if self.kind.fills_rows(encoder.settings):
             append(self.directory, self.packed(split, replace(encoder, counts=report.treatments), encoded))
         else:
@@ -190,13 +195,14 @@ class Run:
 
     def binarize(self) -> None:
         """Writes what fairseq-preprocess would write for the streams of all splits."""
-        fixed = self.dictionary if has_dictionary(self.options) else None
-        unknown = binarize(self.directory, self.kind, self.reader.splits, fixed, self.blocks)
+        tokens = self.reports[self.reader.splits[0]].tokens
+        dictionary = Dictionary.load(self.dictionary) if tokens is None else Dictionary.build(tokens)
+        unknown = binarize(self.directory, self.kind, self.reader.splits, dictionary, self.blocks)
         for split, report in self.reports.items():
             for side in ("source", "target"):
                 report.treatments[f"{side}_tokens_unknown_to_dictionary"] += unknown.get(f"{split}.{side}", 0)
         if self.learns and self.kind.is_text:
-            self.check_codes(Dictionary.load(self.bin / self.kind.files["source"][1]))
+            self.check_codes(dictionary)
 
     def check_codes(self, dictionary: Dictionary) -> None:
         """Warns of a BPE with more codes than the texts support, whose dictionary has words and few letters."""

@@ -35,19 +35,19 @@ class Divided(NamedTuple):
     """A text in sentences, segments or words, none of them empty."""
 
     sentences: list[Sentence]
-    by_splitter: bool = False  # it was running text, which the splitter of the settings has divided
+    may_be_whole: bool = False  # a text, such as running text, of which one long sentence is counted as not divided
     letters: Sequence[Any] | None = None  # of each character but white space its place in the raw text, if asked for
 
     def to_json(self) -> list[Any]:
         """Returns what `from_json` reads; the words are left out where they are the texts."""
         texts, words = [each.text for each in self.sentences], [each.words for each in self.sentences]
-        return [self.by_splitter, texts, None if texts == words else words]
+        return [self.may_be_whole, texts, None if texts == words else words]
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Returns what was divided, without letters."""
-        by_splitter, texts, words = value
-        return cls(list(map(Sentence, texts, words or texts)), by_splitter)
+        may_be_whole, texts, words = value
+        return cls(list(map(Sentence, texts, words or texts)), may_be_whole)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Divider:
         if split and isinstance(text, str):
             way_out = "; or `hat preprocess --segments none`" if self.settings.splitter == "given" else ""
             clean = split_text(record, text, self.settings, self.counts, way_out)
-            return Divided(self.words(clean, "source"), by_splitter=True)
+            return Divided(self.words(clean, "source"), may_be_whole=True)
         clean = [normalise(each, self.counts) for each in ([text] if isinstance(text, str) else text)]
         self.counts["sentences_empty"] += clean.count("")
         return Divided(self.words(filter(None, clean), "source"))

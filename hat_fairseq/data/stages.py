@@ -2,23 +2,24 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from hat_fairseq.data.blocks import Block, digest
+from hat_fairseq.data.blocks import Block
 from hat_fairseq.data.files import parse_object, unicode_json
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.aligned import MisalignedError, dropped_words
 from hat_fairseq.data.kinds.pretraining import units_to_pack
 from hat_fairseq.data.kinds.windows import sample_negatives
 from hat_fairseq.data.manifest import SplitReport
-from hat_fairseq.data.options import Options, Settings
+from hat_fairseq.data.options import Options
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import RENAMED, json_line, record_from_json
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.sentences import Divided, Prepared
-from hat_fairseq.data.text import EmptyDocumentError, count_words
+from hat_fairseq.data.text import EmptyDocumentError
+from hat_fairseq.versions import digest
 
 
 def clean_block(options: Options, split: str, to_learn: bool, part: tuple[list[str], bytes]) -> Block:
@@ -28,17 +29,17 @@ def clean_block(options: Options, split: str, to_learn: bool, part: tuple[list[s
         to_learn: a BPE is learned from them, for which their words are counted.
         part: the argument of a task of `tasks_of_lines`, the place of each line and the lines.
     Returns:
-        a block with a header for each record: its id, the digest of its sources, None for one that is dropped, and its
-        name.
+        a block with a header for each record: digests of its id and of its sources, the latter empty for one that is
+        dropped, and its name.
     """
     report = SplitReport(kind := kind_of(options.kind))
     headers, lines, stored = [], [], []
     for where, line in zip(part[0], part[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind, RENAMED)
         prepared = clean_record(record, kind, options, split, report.treatments)
-        headers.append((record.id, None if prepared is None else digest(record.texts()), record.name))
+        headers.append((digest(record.id), "" if prepared is None else digest(record.texts()), record.name))
         if prepared is not None:
-            report.count_record(prepared.record)
+            report.count_record(prepared, options)
             lines.append(json_line(prepared.record) + "\n")
             target = prepared.target and prepared.target.to_json()
             stored.append((where, [each.to_json() for each in prepared.texts], target))
@@ -78,24 +79,21 @@ def clean_record(record: Record, kind: Kind, options: Options, split: str, count
     return prepared
 
 
-def prepared_records(block: Block, kind: Kind) -> Iterator[Prepared]:
-    """Yields what `clean_block` stored."""
-    (lines,) = block.files.values()
-    stored = json.loads(block.records)
-    for line, (where, texts, target) in zip(lines.decode().split("\n")[:-1], stored, strict=True):
-        record = record_from_json(json.loads(line), where, kind)
-        yield Prepared(record, list(map(Divided.from_json, texts)), target and Divided.from_json(target))
+def encode_block(encoder: RowEncoder, split: str, negative_share: float, to_build: bool, archive: Path) -> Block:
+    """Returns the rows of what `clean_block` stored, by file; or the units to fill rows with, those of each document.
 
-
-def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Block:
-    """Returns the rows of stored records, by file; or the units to fill rows with, those of each document."""
-    report = SplitReport(kind := kind_of(encoder.settings.kind))
+    `to_build`: a dictionary is built from them, for which their tokens are counted.
+    """
+    report = SplitReport(kind := kind_of(encoder.settings.kind), tokens=Counter() if to_build else None)
     own = {name: getattr(report, name) for name in ("totals", "round_trip", "needed")}
     encoder = replace(encoder, counts=report.treatments, **own)
     rows: list[Row] = []
     units: list[list[list[str]]] = []
-    for prepared in prepared_records(Block.open(archive), kind):
-        report.totals.update(_words_of_texts(prepared, encoder.settings) if kind.is_text else ())
+    block = Block.open(archive)
+    (lines,) = block.files.values()
+    for line, (where, texts, target) in zip(lines.decode().split("\n")[:-1], json.loads(block.records), strict=True):
+        record = record_from_json(json.loads(line), where, kind)
+        prepared = Prepared(record, list(map(Divided.from_json, texts)), target and Divided.from_json(target))
         if kind.fills_rows(encoder.settings):
             units.append(units_to_pack(encoder, prepared))
             continue
@@ -103,15 +101,6 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
         rows += sample_negatives(encoded, negative_share, encoder.counts) if negative_share < 1 else encoded
     files = lines_of_rows(rows, split, report)
     return Block(records=unicode_json(units), figures=report.to_merge(), files=files)
-
-
-def _words_of_texts(prepared: Prepared, settings: Settings) -> Counter[str]:
-    texts = (text if isinstance(text, str) else " ".join(text) for text in prepared.record.texts())
-    target = () if prepared.target is None else (each.text for each in prepared.target.sentences)
-    return Counter(
-        source_words=sum(count_words(text, settings.source_language) for text in texts),
-        target_words=count_words(" ".join(target), settings.target_language),
-    )
 
 
 def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[str, bytes]:

@@ -153,16 +153,16 @@ def _with_names(said: list[Said]) -> list[Said]:
     known = known_names(names) if 2 * sum(of_cue[0][0] is not None for of_cue in lines) > len(said) else set()
     if not known:
         return said
-    turns, speaker = list[Said](), None
+    turns, speaker = list[tuple[Said, list[str]]](), None
     for each, of_cue in zip(said, lines, strict=True):
         for number, (name, line) in enumerate(of_cue):
             if number and (name is None or name.name not in known):
-                turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line}")
+                turns[-1][1].append(line)
                 continue
             if name:  # one who is not known is another one than before
                 speaker, line = (name.name, line[name.length :]) if name.name in known else (None, line)
-            turns.append(replace(each, text=line, speaker=speaker))
-    return [each for each in turns if not is_blank(each.text)]
+            turns.append((replace(each, speaker=speaker), [line]))
+    return [replace(each, text="\n".join(texts)) for each, texts in turns if not all(map(is_blank, texts))]
 
 
 def _joined(said: Iterable[Said]) -> Iterator[Said]:

@@ -17,6 +17,7 @@ from hat_fairseq.data.text import is_blank
 
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
+PRINTED = (("[", "]"), ("{", "}"))  # the ends of a list or an object that pandas or datasets printed; a text here
 STATE = "state.json"  # of a saved `datasets` folder: it names the files of the data
 
 _UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")  # pandas' names of columns without one, and of the index
@@ -25,13 +26,17 @@ Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its ce
 
 
 def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
-    """Yields the rows without the index, and with None for empty cells; rows of nothing else are skipped and counted.
+    """Yields the rows with None for empty cells; rows of nothing else are skipped and counted.
 
-    The cell of a single column is what a row is about: an empty one is an empty text.
+    Columns without a name, such as the index of pandas, are left out. The cell of a single column is what a row is
+    about: an empty one is an empty text.
     """
     blank = 0  # rows since the last one that is not blank
-    for where, row in _without_index(rows, counts):
-        counts["cells_with_a_printed_list"] += sum(map(is_printed, row.values()))
+    for number, (where, whole) in enumerate(rows):
+        row = {name: cell for name, cell in whole.items() if not _UNNAMED.fullmatch(name)}
+        counts["unnamed_columns_left_out"] += 0 if number else len(whole) - len(row)
+        texts = (cell for cell in row.values() if isinstance(cell, str))
+        counts["cells_with_a_printed_list"] += sum((text[:1], text[-1:]) in PRINTED for text in texts)
         cells = {key: None if isinstance(cell, str) and is_blank(cell) else cell for key, cell in row.items()}
         if len(row) == 1 and None not in row.values():
             cells = {key: "" if cell is None else cell for key, cell in cells.items()}
@@ -42,19 +47,6 @@ def read_table(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str])
             blank = 0
             yield where, cells
     counts["blank_rows_skipped"] += blank
-
-
-def is_printed(cell: object) -> bool:
-    """Tells whether a cell looks like a list or an object, which is a text here, as pandas or datasets print them."""
-    return isinstance(cell, str) and (cell[:1], cell[-1:]) in (("[", "]"), ("{", "}"))
-
-
-def _without_index(rows: Iterable[tuple[str, dict[str, Any]]], counts: Counter[str]) -> Rows:
-    """Leaves out columns without a name, such as the index of pandas."""
-    for number, (where, row) in enumerate(rows):
-        names = list(filter(_UNNAMED.fullmatch, row))
-        counts["unnamed_columns_left_out"] += 0 if number else len(names)
-        yield where, {name: cell for name, cell in row.items() if name not in names}
 
 
 def read_csv(lines: Iterable[tuple[int, str]], path: Path, delimiter: str = ",") -> Rows:

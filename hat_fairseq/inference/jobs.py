@@ -19,14 +19,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..data.blocks import Block, Task, blocks_of, digest
+from ..data.blocks import Block, Task, blocks_of
 from ..data.dictionary import DICTIONARIES
-from ..data.files import replaced_json, sha256_of
+from ..data.files import replaced_json, sha256_of, state_of
 from ..data.outputs import locked
 from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..data.record import Record
 from ..model_folder import MANIFEST, ModelFolder, is_model_folder
-from ..versions import versions
+from ..versions import digest, versions
 from ..weights.names import local_paths
 from ..workers import Workers, progress
 from .command import STDOUT, say_precision
@@ -89,9 +89,7 @@ class ModelFiles:
 
     def stats_now(self) -> str:
         """Returns a digest of the inode numbers, sizes and times of the files, and of the versions of packages."""
-        stats = [path.stat() for path in self.files()]
-        signatures = [(each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
-        return digest(versions(), signatures)
+        return digest(versions(), list(map(state_of, self.files())))
 
     def files(self) -> list[Path]:
         """Lists the files that decide the result: of a folder all, or its manifest, which loading compares with all."""
@@ -155,9 +153,8 @@ def results_of(
     counts, needed = Counter[str](), Counter[str]()
 
     def lines() -> Iterator[Any]:
-        archives = blocks.map(job, _batches(job, records, size))
-        for archive in progress(archives, what, -(-len(records) // size), "batches"):
-            block = Block.open(archive)
+        made = blocks.map(job, _batches(job, records, size))
+        for block in progress(made, what, -(-len(records) // size), "batches"):
             counts.update(block.figures["counts"])
             needed.update(Counter(block.figures["needed"]) - needed)  # the greater ones
             yield from json.loads(block.records)

@@ -133,7 +133,8 @@ def _records_of_file(
         if file.is_text and not file.head.strip():
             return
         if not (file.is_text and kind.has_running_text and kind.record.one_of):
-            yield from records_in(file, kind, AS_NAMED, path.name.partition(".")[0])
+            rows = file.rows(AS_NAMED, keep_empty=True)
+            yield from records_in(file, rows, kind, AS_NAMED, path.name.partition(".")[0])
             return
         reads_turns = (
             has_turns

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.blocks import digest
 from ..data.record import Record
 from ..data.records_json import json_line
 from ..generation.join_chunks import document_row
 from ..generation.options import NOT_SEARCHED, OPTIONS, check_options, search_options
 from ..generation.search import beam_search
+from ..versions import digest
 from .loaded import Loaded
 from .loading import check_writes_texts, with_task
 from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batches, encode_documents, padded

@@ -33,7 +33,7 @@ from hat_fairseq.data.kinds.document_questions import DocumentQuestion, Document
 from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.language import pattern, separate_unspaced
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records_json import read_records, records_of
+from hat_fairseq.data.records_json import read_records, records_in
 from hat_fairseq.data.text import is_blank, shown
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.report import Interval, Output, Report, Signature, bootstrap_mean, check_counts, resampling
@@ -110,7 +110,7 @@ def read_golds(path: str) -> dict[str, Gold]:
         if (first := next(rows, None)) is None:
             raise ValueError(f"{path} is empty: nothing to score")
         kind = kind_of((QuestionKind if first[1].get("paragraphs") is None else DocumentQuestionKind).name)
-        records = records_of(chain([first], rows), file.is_table, kind, AS_NAMED, "", {})
+        records = records_in(file, chain([first], rows), kind, AS_NAMED, "")
         return {record.id: _gold(record) for record in records}
 
 

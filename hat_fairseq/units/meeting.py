@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ..data.checksums import Checksums
+from ..data.checksums import Checksums, checksums_of
 from ..data.dictionary import Dictionary
 from ..data.files import json_text, sha256_of
 from ..data.outputs import atomic_directory, waiting
@@ -78,7 +78,7 @@ def write(out: Path, tensors: dict[str, Tensor], tokenizer: TokenizerBpe) -> Non
         (folder / DICTIONARY).parent.mkdir()
         Dictionary.of(tokenizer.symbols).save(folder / DICTIONARY)
         write_weights(folder, read_tensors(FOLDER / WEIGHTS) | tensors)
-        (folder / MANIFEST).write_text(json_text(Checksums.of(folder).to_json(), indent=2) + "\n", encoding="utf-8")
+        (folder / MANIFEST).write_text(json_text(checksums_of(folder), indent=2) + "\n", encoding="utf-8")
 
 
 def read_minilm(folder: Path) -> tuple[dict[str, Tensor], TokenizerBpe]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.checksums import Checksums
+from ..data.checksums import checksums_of
 from ..data.dictionary import DICTIONARIES, EOS, SPECIAL_IDS, find_dictionary
 from ..data.files import Fields, json_text, parse_object
 from ..data.outputs import atomic_directory
@@ -168,7 +168,7 @@ def write_folder(
     if trained.folder is not None:
         vector_settings.keep(trained.folder.path, folder)
     (folder / CARD).write_text(card(name, trained, half, chosen or {}, scores), encoding="utf-8")
-    (folder / MANIFEST).write_text(as_json(Checksums.of(folder).to_json()), encoding="utf-8")
+    (folder / MANIFEST).write_text(as_json(checksums_of(folder)), encoding="utf-8")
     return lines
 
 

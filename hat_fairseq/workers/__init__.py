@@ -46,12 +46,14 @@ class Workers:
         cluster: address of a Ray cluster, `auto`, or `local` for one that this process starts; None: this machine.
         with_models: each worker has a fresh process, because torch's threads do not survive a fork.
         on_gpus: each worker has a GPU of its own, if there are any.
+        apart: also a single worker is a process, which ends where memory does not suffice, and can be stopped.
     """
 
     count: int | None = None
     cluster: str | None = None
     with_models: bool = False
     on_gpus: bool = False
+    apart: bool = False
     _actors: Any = None  # of the cluster
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class Workers:
         if self.cluster is None:
             gpus = visible_gpus() if self.on_gpus else []
             count = self.count or len(gpus) or 1
-            if count == 1:
+            if count == 1 and not self.apart:
                 yield from map(function, items)
                 return
             pool = Processes(count, gpus, self.with_models)

@@ -68,25 +68,6 @@ class Processes:
             worker.pipe.close()
 
 
-def in_own_process(function: Callable[[Any], Any], item: Any) -> Any:
-    """Calls a function in a process of its own, which ends where memory does not suffice, and can be stopped.
-
-    ChildProcessError if it has died; an exception of the function is raised here.
-    """
-    pool = Processes(1, (), fresh=False)
-    try:
-        pool.start(function)
-        worker = pool.idle.pop()
-        worker.send(item)
-        good, value = worker.receive()
-        pool.idle.append(worker)
-    finally:
-        pool.stop()
-    if not good:
-        raise value
-    return value
-
-
 class Process:
     def __init__(self, function: Callable[[Any], Any], environment: dict[str, str], fresh: bool) -> None:
         self.pipe, other_end = multiprocessing.Pipe()

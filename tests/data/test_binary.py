@@ -1,6 +1,7 @@
 """Dictionaries and binary datasets have the bytes that fairseq-preprocess writes."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from warm import WarmPython
 
 from hat_fairseq.data.binarize import binarize
 from hat_fairseq.data.blocks import Blocks
+from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import files_below
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.workers import Workers
@@ -38,7 +40,11 @@ def same_as_fairseq(
         warm.run(["fairseq_cli.preprocess", *call.split(), "--workers", str(workers)], fairseq, folder / "log")
     splits = [split for split in SPLITS if (hat / f"text/{split}.source").exists()]
     blocks = Blocks(folder / "blocks", Workers(workers))
-    unknown = binarize(hat, KINDS[kind], splits, hat / fixed if fixed else None, blocks)
+    sides = ("source", "target")[: 1 + KINDS[kind].has_target]
+    texts = (hat / f"text/{splits[0]}.{side}" for side in sides)
+    tokens = Counter(token for text in texts for token in text.read_text(encoding="utf-8").split())
+    dictionary = Dictionary.load(hat / fixed) if fixed else Dictionary.build(tokens)
+    unknown = binarize(hat, KINDS[kind], splits, dictionary, blocks)
     names = [name for name in files_below(fairseq) if not name.endswith("preprocess.log")]
     assert names == files_below(hat) and len(names) > 8
     for name in names:

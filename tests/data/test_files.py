@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.data.files import files_below
 from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output
 
@@ -26,7 +26,7 @@ def write(folder: Path, **files: str) -> Path:
     with atomic_directory(folder, "manifest.json") as directory:
         for name, text in files.items():
             (directory / name).write_text(text)
-        (directory / "manifest.json").write_text(json.dumps(Checksums.of(directory).to_json()))
+        (directory / "manifest.json").write_text(json.dumps(checksums_of(directory)))
     return folder
 
 
@@ -163,7 +163,7 @@ def test_a_pipe_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
 def replace(folder: Path) -> None:
     with atomic_directory(folder, "manifest.json", overwrite=True) as directory:
         (directory / "b").write_text("new")
-        (directory / "manifest.json").write_text(json.dumps(Checksums.of(directory).to_json()))
+        (directory / "manifest.json").write_text(json.dumps(checksums_of(directory)))
 
 
 @pytest.mark.parametrize("killed_after", [1, 2])
@@ -195,7 +195,7 @@ def test_nothing_is_put_back_while_another_process_writes(tmp_path: Path) -> Non
     """It may be between its renames."""
     folder = write(tmp_path / "data", a="1")
     with atomic_directory(folder, "manifest.json", overwrite=True) as directory:
-        (directory / "manifest.json").write_text(json.dumps(Checksums.of(directory).to_json()))
+        (directory / "manifest.json").write_text(json.dumps(checksums_of(directory)))
         aside = folder.rename(tmp_path / f".data.replaced-{'0' * 32}")
         with pytest.raises(ValueError, match="another process is writing"):
             replace(folder)

@@ -9,7 +9,7 @@ from commands import hat, refusal, write_lines
 from fairseq.tasks import TASK_REGISTRY
 
 from hat_fairseq.cli import build_parser
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.pipeline import TextPipeline
@@ -62,7 +62,7 @@ def test_existing_directories_are_safe(tmp_path: Path) -> None:
     words = ["ami", "--out", tmp_path, "--overwrite", "--limit", 1]
     (tmp_path / "thesis.tex").touch()
     assert "--overwrite does not replace it" in failure(*words)
-    (tmp_path / "manifest.json").write_text(json.dumps(package := Checksums.of(tmp_path).to_json()))
+    (tmp_path / "manifest.json").write_text(json.dumps(package := checksums_of(tmp_path)))
     assert "has no manifest.json of this command" in failure(*words)
     (tmp_path / "manifest.json").write_text(json.dumps({**package, "reader": "ami"}))
     (tmp_path / "thesis.tex").write_text("years of work")

@@ -1,5 +1,6 @@
 """A run of `hat preprocess` in blocks: the bytes of the result do not depend on them, and a killed run goes on."""
 
+import errno
 import json
 import re
 import subprocess
@@ -38,7 +39,7 @@ def counted(function):
     return count
 
 for module in (stages, binarize):
-    for name in ("clean_block", "encode_block", "tokens_of_block", "binarize_block"):
+    for name in ("clean_block", "encode_block", "binarize_block"):
         if hasattr(module, name):
             setattr(module, name, counted(getattr(module, name)))
 sys.exit(cli.main())
@@ -129,8 +130,9 @@ def test_a_block_there_and_back(damage: str, tmp_path: Path) -> None:
 
     tasks = [Task("0" * 32, "One.", "the first"), Task("1" * 32, "Two.", "the second")]
     for _ in range(2):
-        archives = list(stored.map(counted, tasks))
-        assert [Block.open(archive) for archive in archives] == [made_of("One."), made_of("Two.")]
+        made = list(stored.map(counted, tasks))
+        assert made == [made_of("One."), made_of("Two.")]
+        archives = [block.archive for block in made]
         content = archives[0].read_bytes()
         if damage == "gone":
             archives[0].unlink()
@@ -140,6 +142,17 @@ def test_a_block_there_and_back(damage: str, tmp_path: Path) -> None:
         elif damage:
             archives[0].write_bytes(content[:-9] if damage == "cut" else content.replace(b"One.", b"Two."))
     assert calls == ["One.", "Two."] + ["One."] * bool(damage)
+
+
+def test_a_full_disk_leaves_no_piece_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(self: Block, path: Path) -> None:
+        path.write_bytes(b"PK")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Block, "save", is_full)
+    with pytest.raises(OSError, match="No space left"):
+        list(Blocks(tmp_path / "blocks").map(made_of, [Task("0" * 32, "One.", "the first")]))
+    assert not list((tmp_path / "blocks").iterdir())
 
 
 def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +172,7 @@ def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.Ca
         (2, ""),
         (10, "damage"),
         (10, ""),
-        (18, ""),
+        (16, ""),
         (10, "library"),
     ],
 )

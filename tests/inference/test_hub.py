@@ -11,7 +11,7 @@ from hub_server import hub_server
 
 import hat_fairseq
 from hat_fairseq import cli
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.inference.python import Model
 
 LOAD = "import hat_fairseq, json, sys; model = hat_fairseq.load({!r}, device='cpu'); "
@@ -95,7 +95,7 @@ def test_files_of_the_folder_before_are_deleted_and_no_others(tmp_path: Path) ->
         assert cli.main(["export", "demo", "--out", str(tmp_path / name)]) == 0
     (tmp_path / "old/a[b].json").write_text("{}")
     (tmp_path / "old/manifest.json").unlink()
-    (tmp_path / "old/manifest.json").write_text(json.dumps(Checksums.of(tmp_path / "old").to_json()))
+    (tmp_path / "old/manifest.json").write_text(json.dumps(checksums_of(tmp_path / "old")))
     with hub_server() as server:
         variables = {"HF_ENDPOINT": server.address, "HF_HOME": str(tmp_path / "home")}
         python(PUSH.format(str(tmp_path / "old"), True), **variables)

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from warm import WarmPython
 
 import hat_fairseq
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
@@ -389,7 +389,7 @@ def test_labels_and_answers(
     assert "--beam is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
         assert hat("export", folder, "--out", tmp_path / "y") == 0
-        files = [Checksums.of(each).to_json()["sha256"] for each in (folder, tmp_path / "y")]
+        files = [checksums_of(each)["sha256"] for each in (folder, tmp_path / "y")]
         assert {name for name in files[0] if files[0][name] != files[1].get(name)} == {"README.md", "manifest.json"}
     (folder / "model.safetensors").write_bytes(b"no weights")
     fit_manifest(folder)
@@ -423,7 +423,7 @@ def earlier(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
 def fit_manifest(folder: Path) -> None:
     """Makes manifest.json that of the files as they are."""
     (folder / "manifest.json").unlink()
-    (folder / "manifest.json").write_text(json.dumps(Checksums.of(folder).to_json()))
+    (folder / "manifest.json").write_text(json.dumps(checksums_of(folder)))
 
 
 def drop_tensor(folder: Path, name: str) -> None:

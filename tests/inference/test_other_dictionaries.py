@@ -8,7 +8,7 @@ import pytest
 from commands import hat, refusal
 
 import hat_fairseq
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.hf import HatTokenizer
 from hat_fairseq.model_folder import MANIFEST
 from hat_fairseq.weights.names import DEMO
@@ -26,7 +26,7 @@ def test_a_package(stream: str, tmp_path: Path) -> None:
     path = folder / f"bin/dict.{stream}.txt"
     swap_lines(path)
     (folder / MANIFEST).unlink()  # which would be counted
-    (folder / MANIFEST).write_text(json.dumps(Checksums.of(folder).to_json()))
+    (folder / MANIFEST).write_text(json.dumps(checksums_of(folder)))
     with pytest.raises(ValueError, match=f"the dictionary of the {stream} is not the one that the model was trained"):
         hat_fairseq.load(folder, device="cpu")
     (documents := tmp_path / "in.jsonl").write_text('{"id": "1", "turns": [{"role": "PM", "text": "Hello."}]}\n')

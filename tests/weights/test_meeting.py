@@ -15,7 +15,7 @@ from commands import REPOSITORY, environment, hat, read_lines, refusal
 from minilm import needs_minilm
 
 import hat_fairseq
-from hat_fairseq.data.checksums import Checksums
+from hat_fairseq.data.checksums import checksums_of
 from hat_fairseq.data.files import files_below
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.model_folder import WEIGHTS, check_files, read_tensors
@@ -49,7 +49,7 @@ def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp
     (changed / WEIGHTS).unlink()
     meeting.write_weights(changed, tensors | {name: torch.zeros_like(tensors[name])})
     (changed / "manifest.json").unlink()
-    (changed / "manifest.json").write_text(meeting.json_text(Checksums.of(changed).to_json()))
+    (changed / "manifest.json").write_text(meeting.json_text(checksums_of(changed)))
     with pytest.raises(ValueError, match=f"{name} is not that of MiniLM"):
         take_apart(changed, tmp_path / "other")
     assert not (tmp_path / "other").exists()

@@ -96,9 +96,12 @@ class DocumentKind(Kind):
             raise ValueError(f"{record.name} has a question, and --aligned is for translations")
         self.check_texts(record)
         question = [] if record.question is None else [normalise(record.question, counts)]
-        source, target, roles = source_of(record, settings, counts), target_of(record, counts), None
+        source, roles = source_of(record, settings, counts), None
+        target = None if record.target is None else [normalise(each, counts) for each in record.target]
         if settings.aligned and record.text is None and target is not None:
-            source, target = aligned_sides(record, source, target, policy, settings, counts)
+            languages = settings.source_language, settings.target_language
+            pairs = align(record.name, source, target, policy, languages, counts)
+            source, target = [each for each, _ in pairs], [each for _, each in pairs]
         elif record.roles is not None:
             roles = (*[QUESTION] * len(question), *clean_roles(record, source, settings, counts))
         sentences = (*question, *nonempty(source, "sentences_empty", counts))
@@ -114,14 +117,13 @@ class DocumentKind(Kind):
         if divider.settings.role_in_text:
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = [f"{role} : {sentence}" for role, sentence in pairs]
-        return [Divided(divider.words(sentences, "source"))]
+        return [Divided(divider.words(sentences, "source"), may_be_whole=True)]
 
     def encode(self, encoder: RowEncoder, prepared: Prepared) -> list[Row]:
         """Encodes a document, with its target if it has one; ValueError if it lacks roles."""
         settings = encoder.settings
         record: Any = prepared.record
         units = encoder.units(*prepared.texts)
-        encoder.count_undivided(units)
         if not (settings.roles or settings.role_in_text):
             encoder.counts["roles_left_out"] += len(record.roles or ())
         target = None if prepared.target is None else encoder.target(prepared.target)
@@ -187,20 +189,6 @@ def source_of(record: Document, settings: Settings, counts: Counter[str]) -> lis
     if record.text is not None:
         return split_text(record, record.text, settings, counts)
     return [normalise(each, counts) for each in record.elements or ()]
-
-
-def target_of(record: Document, counts: Counter[str]) -> list[str] | None:
-    """Returns the normalised sentences of the target, some of which may be empty; None without a target."""
-    return None if record.target is None else [normalise(each, counts) for each in record.target]
-
-
-def aligned_sides(
-    record: Document, source: list[str], target: list[str], policy: str, settings: Settings, counts: Counter[str]
-) -> tuple[list[str], list[str]]:
-    """Returns as many segments of the source as of the target, none of them empty; see `align`."""
-    languages = settings.source_language, settings.target_language
-    pairs = align(record.name, source, target, policy, languages, counts)
-    return [each for each, _ in pairs], [each for _, each in pairs]
 
 
 def nonempty(sentences: Sequence[str], name: str, counts: Counter[str]) -> list[str]:
