@@ -37,6 +37,8 @@ TINY_TRAINING = (
     "--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
     "--batch-size 2 --log-format json --log-interval 1 --num-workers 1 --no-epoch-checkpoints --seed 3"
 )
+# Of tests, which import torch after this module, and of their processes alike: other numbers have other last bits.
+THREADS = os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def training_words(data: Path, save_dir: Path, *flags: object) -> list[str]:
@@ -47,7 +49,7 @@ def training_words(data: Path, save_dir: Path, *flags: object) -> list[str]:
 def environment(**variables: object) -> dict[str, str]:
     """The variables of a process that imports this repository."""
     paths = [REPOSITORY] + [IN_EVERY_PROCESS] * bool(os.environ.get("HAT_SHAKEN"))
-    common = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    common = {"OMP_NUM_THREADS": THREADS, "PYTHONPATH": os.pathsep.join(map(str, paths))}
     return os.environ | {name: str(value) for name, value in (common | variables).items()}
 
 
