@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.utils import apply_to_sample
+from helpers import block_texts_alone
 from peers import BOS, EOS, PAD, decisive, model_of
 from torch import Tensor, nn
 from training import CHUNKED, criterion_of, relative, sample
@@ -126,6 +127,7 @@ def search(
 ) -> list[list[tuple[list[int], float]]]:
     """Of every document the hypotheses, best first, with their scores."""
     generator = generator_class([model], model.decoder.dictionary, max_len_a=0, max_len_b=20, **options)
+    block_texts_alone(generator)
     tokens = batch(device)["net_input"]["src_tokens"]
     output = generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1)}})
     return [[(h["tokens"].tolist(), float(h["score"])) for h in beams] for beams in output]

@@ -14,7 +14,6 @@ import torch
 from commands import USER_DIR
 from fairseq import checkpoint_utils
 from fairseq.data import indexed_dataset
-from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.models.bart import BARTModel
 from omegaconf import OmegaConf
 
@@ -184,13 +183,3 @@ def test_folders_are_read(train, ami: Path, tmp_path: Path) -> None:
     train(tmp_path, *flags)
     hub = HatBartModel.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(ami / "bin"))
     assert isinstance(hub.models[0], HatBartModel)
-    (same,), cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(tmp_path / "checkpoint_last.pt")], {"data": str(ami / "bin")}
-    )
-    for interface in (hub, GeneratorHubInterface(cfg, task, [same])):
-        text, tokens = "A community .", torch.tensor([5])
-        for call, argument in ((interface.translate, text), (interface.encode, text), (interface.decode, tokens)):
-            with pytest.raises(ValueError, match=r"neither the BPE nor the sentence markers .* hat_fairseq\.load"):
-                call(argument)
-    task.pipeline = None  # data of fairseq-preprocess, which has none
-    assert torch.is_tensor(GeneratorHubInterface(cfg, task, [same]).encode(text))

@@ -13,7 +13,7 @@ from building import EOS, PAD, TINY, Vocabulary, build, documents, targets
 from fairseq import search
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
-from helpers import assert_close, rows_are_alone
+from helpers import assert_close, block_texts_alone, rows_are_alone
 from searching import our_search
 from torch import Tensor
 
@@ -78,13 +78,7 @@ def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> l
     if strategy is not None:
         options["search_strategy"] = strategy(dictionary)
     generator = kind(models, dictionary, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
-    if kind is SequenceGenerator and (block := generator.repeat_ngram_blocker) is not None:
-        original = block._no_repeat_ngram  # which also compares padding
-
-        def of_step(tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-            return original(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
-        block._no_repeat_ngram = of_step
+    block_texts_alone(generator)
     sample: dict[str, Any] = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
     if ids is not None:
         sample["id"] = torch.tensor(ids)

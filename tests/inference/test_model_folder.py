@@ -297,7 +297,7 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
     source, data = made / "raw/test.jsonl", ["--data", f"{made}/data/bin", "--device", "cpu", *GENERATION]
     words = ["hat_fairseq.cli", "generate", f"{made}/model.pt", str(source), "--out", "a", *data]
     warm.run(words, tmp_path, tmp_path / "log")
-    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", str(source), "--out", "b", "--occlusion", *data]
+    words = ["hat_fairseq.cli", "look", f"{made}/P", str(source), "--out", "b", "--occlusion", "--device", "cpu"]
     warm.run(words, tmp_path, tmp_path / "log")
     edit(lambda config: config.pop("network"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
     printed = without_fairseq(WITHOUT, made / "P", source, old, made / "model.pt", tmp_path)
@@ -384,7 +384,7 @@ def test_labels_and_answers(
     with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can predict and look"):
         model.generate(lines)
     assert model.look(lines[0]).document == lines[0]["id"]
-    assert hat("look", folder, raw, "--out", tmp_path / "look.html") == 0
+    assert hat("look", folder, raw, "--html", tmp_path / "look.html") == 0
     export(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)
     assert "--beam is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
@@ -508,7 +508,7 @@ def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -
         fit_manifest(folder)
         commands = [
             (folder, ["generate", folder, *documents, "--out", "out.jsonl"]),
-            (folder, ["look", folder, *documents, "--out", "out.html"]),
+            (folder, ["look", folder, *documents, "--html", "out.html"]),
             (folder, ["export", folder, "--out", "out"]),
         ]
         if name == "model.safetensors":

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 from torch import Tensor, nn
 
 from hat_fairseq.kernels.precision import PackedLinear
@@ -86,3 +87,16 @@ def padding(lengths: list[int], size: int | None = None) -> Tensor:
 def is_new_part(name: str, model: Any) -> bool:
     """Whether the tensor `name` belongs to a part that a checkpoint of a plain model does not have."""
     return any(f".{part}" in f".{name}" for part in model.config.new_parts)
+
+
+def block_texts_alone(generator: Any) -> None:
+    """Lets fairseq's generator compare n-grams of texts alone, without the padding behind them."""
+    block = getattr(generator, "repeat_ngram_blocker", None)
+    if not isinstance(block, NGramRepeatBlock):
+        return
+    original = block._no_repeat_ngram
+
+    def of_step(tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        return original(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    block._no_repeat_ngram = of_step
