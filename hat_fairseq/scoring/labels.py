@@ -141,7 +141,8 @@ def score(args: argparse.Namespace) -> Output:
     for path, guesses in systems.items():
         report = classification(guesses, golds, bootstrap_samples=args.bootstrap_samples, seed=args.seed)
         record = report.to_json()
-        output.record[path] = {"figures": record.pop("scores"), **record}
+        signature = record.pop("signature")
+        output.record[path] = {"figures": record.pop("scores"), **record, "signature": signature}
         output.rows.append([path, *map(str, report.scores.values())])
         output.signatures.append(str(report.signature))
         if path not in args.hypotheses:
