@@ -100,3 +100,19 @@ def block_texts_alone(generator: Any) -> None:
         return original(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
 
     block._no_repeat_ngram = of_step
+
+
+def assert_alike(one: Any, other: Any, limit: float = 1e-5) -> None:
+    """Asserts that two values of JSON are equal but for the last digits of numbers, as of two processes."""
+    if isinstance(one, float) and isinstance(other, float):
+        assert abs(one - other) <= limit * max(1.0, abs(one)), (one, other)
+    elif isinstance(one, dict) and isinstance(other, dict):
+        assert_alike(sorted(one), sorted(other))
+        for name, value in one.items():
+            assert_alike(value, other[name], limit)
+    elif isinstance(one, list) and isinstance(other, list):
+        assert len(one) == len(other)
+        for each, own in zip(one, other, strict=True):
+            assert_alike(each, own, limit)
+    else:
+        assert one == other
