@@ -9,7 +9,7 @@ from pathlib import Path
 import encoders_of_today
 import numpy as np
 import pytest
-from commands import REPOSITORY, environment, run_command
+from commands import REPOSITORY, environment, run_command, write_lines
 from minilm import needs_minilm
 from pages import FENCE, commands
 from warm import WarmPython
@@ -124,6 +124,8 @@ def test_own_summaries_from_json_lines_to_rouge(
 def test_labels_and_vectors_from_a_pretrained_encoder(warm: WarmPython, tmp_path: Path) -> None:
     text = page("pretrained.md").partition("\n## Documents of 8,192 tokens")[0]
     write_examples(text, tmp_path / "articles", "label")
+    records = [{"id": row["id"], "text": row["text"]} for row in read_lines(tmp_path / "articles/test.jsonl")]
+    write_lines(tmp_path / "articles.jsonl", records)  # as jq does, which not every machine has
     shorter = text.replace("--max-epoch 3", "--max-epoch 2").replace("--warmup-updates 20", "--warmup-updates 2")
     printed = run_page(shorter.replace("pip install", "# pip install"), warm, tmp_path)
     assert len(printed) == 9

@@ -117,7 +117,7 @@ def commands(
             metric = {"qa": "squad", "document_qa": "qa"}.get(kind, "classification")
             values = {"score": [f"{metric} --bootstrap-samples 0"], "id": [rows[-1]["id"]]}
             values |= {"threshold": THRESHOLDS[kind]} if kind in THRESHOLDS else {}
-        flags = tuple(SHORT) if kind == "text" else ()
+        flags = tuple(SHORT) if verb == "generate" else ()
         return Command(words, values, flags, "--out")
 
     return make

@@ -58,7 +58,7 @@ def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp
 @pytest.mark.slow
 @needs_minilm
 def test_several_commands_at_once_assemble_it_once_and_an_emptied_folder_is_made_anew(cache: Path) -> None:
-    code = "from hat_fairseq.weights import meeting; print(meeting.assembled())"
+    code = "from hat_fairseq.units import meeting; print(meeting.assembled())"
     words = [sys.executable, "-c", code]
     started = [subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(XDG_CACHE_HOME=cache)) for _ in range(3)]
     folders = {process.communicate()[0].decode().strip() for process in started}
