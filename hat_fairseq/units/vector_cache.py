@@ -5,11 +5,13 @@ Legend: C channels.
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+
+from .vector_file import VectorFile
 
 STORED_AFTER = 20_000  # new vectors, and as many as were there before: they are stored in the middle of an epoch
 KEY_BYTES = 16
@@ -28,16 +30,6 @@ class FrozenEncoder(Protocol):
         """Returns the weights."""
 
 
-class VectorStore(Protocol):
-    """Keeps (pieces, C) arrays of vectors in fp16 by the key of a text: `units.vector_file.VectorFile`."""
-
-    def read(self, encoder: bytes, width: int) -> dict[bytes, Any]:
-        """Returns the vectors of the encoder with this digest; ValueError for those of another width."""
-
-    def add(self, encoder: bytes, vectors: Mapping[bytes, Any]) -> dict[bytes, Any]:
-        """Stores vectors of an encoder, and returns all that it has."""
-
-
 class VectorCache:
     """Vectors of texts by the tokens that they are of, in fp16.
 
@@ -45,7 +37,7 @@ class VectorCache:
     or settings the vectors are computed anew.
     """
 
-    def __init__(self, store: VectorStore | None = None) -> None:
+    def __init__(self, store: VectorFile | None = None) -> None:
         self.store = store
         self.forget()
 
