@@ -2,13 +2,14 @@
 
 A resumed training also goes on counting for `--patience`; fairseq begins to count anew.
 
-A resumed training compares with the best figure of its checkpoint only if the metric and the validation data are the
-same.
+A resumed training compares with the best figure of its checkpoint only if the metric, what defines it, and the
+validation data are the same.
 """
 
 import logging
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -63,23 +64,18 @@ def save_state(original: Callable[..., Any], trainer: Any, filename: str, extra_
     settings = trainer.cfg.checkpoint
     for function in _early_stopping():
         if settings.patience > 0 and hasattr(function, "best"):
-            counted = {"best": function.best, "validations": function.num_runs, "chosen": _chosen_by(settings)}
+            counted = {"best": function.best, "validations": function.num_runs}
             extra_state = extra_state | {PATIENCE: counted}
     return original(trainer, filename, extra_state)
 
 
-def restore_patience(state: Mapping[str, Any] | None, settings: Any) -> int:
-    """Restores what `save_state` has saved with the same metric, and returns the validations; None begins to count."""
-    is_same = state is not None and state["chosen"] == _chosen_by(settings)
+def restore_patience(state: Mapping[str, Any] | None) -> int:
+    """Restores what `save_state` has saved, and returns the number of validations; None begins to count."""
     for function in _early_stopping():
         vars(function).pop("best", None)  # of another training in this process
-        if state is not None and is_same:
+        if state is not None:
             function.best, function.num_runs = state["best"], state["validations"]
-    return int(state["validations"]) if state is not None and is_same else 0
-
-
-def _chosen_by(settings: Any) -> list[Any]:
-    return [settings.best_checkpoint_metric, settings.maximize_best_checkpoint_metric]
+    return 0 if state is None else int(state["validations"])
 
 
 def forget(reason: str) -> None:
@@ -89,10 +85,24 @@ def forget(reason: str) -> None:
         logger.info("%s, so checkpoint_best.pt is chosen among the new checkpoints alone", reason)
 
 
-def forget_if_other_metric(saved: Any, settings: Any) -> None:
-    """Forgets the best figure if it was one of another metric; `saved`: the settings of the checkpoint."""
-    for flag in (METRIC, MAXIMIZE):
-        name = flag[2:].replace("-", "_")
-        before, now = getattr(saved, name, None), getattr(settings, name)
-        if before is not None and before != now:
-            return forget(f"{flag} is {now}, and was {before} in the checkpoint")
+def is_same_figure(saved: Mapping[str, Any], settings: Any) -> bool:
+    """Returns whether the best figure is still one of the same definition; forgets it otherwise.
+
+    Args:
+        saved: the settings of the checkpoint, by sections.
+        settings: those of the training.
+    """
+    before, now = _definition(saved), _definition(settings)
+    changed = [name for name in before.keys() & now.keys() if before[name] != now[name]]
+    for name in sorted(changed)[:1]:
+        forget(f"--{name.replace('_', '-')} is {now[name]}, and was {before[name]} in the checkpoint")
+    return not changed
+
+
+def _definition(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what defines the figures of a validation: the metric, the criterion, and how texts are generated."""
+    sections = (settings[name] for name in ("checkpoint", "criterion", "task"))
+    chosen, criterion, task = (vars(each) if isinstance(each, Namespace) else dict(each) for each in sections)
+    names = {name: chosen[name] for name in chosen if name.endswith("best_checkpoint_metric")}
+    generated = {name: task[name] for name in task if name.startswith("eval_")}
+    return {name: str(value) for name, value in {**names, **generated, **criterion}.items() if name != "_name"}

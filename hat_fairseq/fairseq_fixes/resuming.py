@@ -85,8 +85,8 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         raise
     finally:
         current_trainer.reset(token)
-    best.forget_if_other_metric(getattr(trainer, "saved_checkpoint_settings", None), cfg)
-    validations = best.restore_patience(_patience_of(*restored) if goes_on else None, cfg)
+    is_same = best.is_same_figure(getattr(trainer, "saved_settings", None) or trainer.cfg, trainer.cfg)
+    validations = best.restore_patience(_patience_of(*restored) if goes_on and is_same else None)
     if 0 < cfg.patience <= validations:
         logger.info(
             f"there were {validations} validations in a row without a better one: nothing to train (--patience "
@@ -216,7 +216,7 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
     saved = settings.get("model")
     if trainer is not None and not is_start and path != trainer.cfg.checkpoint.finetune_from_model:
         _check_resumable(path, state, trainer)
-        trainer.saved_checkpoint_settings = settings.get("checkpoint")
+        trainer.saved_settings = settings
     if trainer is None or saved is None:  # converted weights have no settings
         return state
     model = trainer.get_model()

@@ -30,6 +30,7 @@ RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions",
 IMPOSSIBLE = {
     "--tpu": "hat_fairseq runs on GPUs and CPUs",
     "--store-ema": "fairseq's averages of weights fail on integers; hat average averages checkpoints",
+    "--ignore-prefix-size": "fairseq divides the loss of the other tokens by the number of all",
     "--use-plasma-view": "it needs Plasma, which pyarrow no longer has",
 }
 #: Section and name of settings without effect on a training, and why.

@@ -89,7 +89,9 @@ def differences(
     A document counts by the share of its labels that are right.
     """
     shares = {
-        name: np.array([100 * np.mean([g == r for g, r in zip(own, right, strict=True)]) for own, right in pairs])
+        name: np.array(
+            [100 * np.mean([g == r for g, r in zip(own, right, strict=True)] or [True]) for own, right in pairs]
+        )
         for name, predicted in systems.items()
         for pairs in [list(zip(predicted, gold, strict=True))]
     }

@@ -1,6 +1,6 @@
 """Accuracy, micro and macro F1 of predicted labels, with a table of classes and a signature.
 
-A document has one label, or one for each of its segments or words; these are pooled. The definitions are
+A document has one label, or one for each of its segments or words, maybe none; these are pooled. The definitions are
 scikit-learn's. Macro F1 is the mean of F1 over the classes that occur among references or predictions; micro F1 is F1
 of the sums over classes. Where every element has a prediction, micro F1 is the accuracy.
 """
@@ -62,26 +62,27 @@ def classification(
     golds = [_labels_of(each) for each in references]
     pairs = [(_labels_of(each), gold) for each, gold in zip(hypotheses, golds, strict=True)]
     for position, (guesses, gold) in enumerate(pairs, start=1):
-        if not gold or None in gold:
+        if None in gold:
             raise ValueError(f"reference {position} lacks a label: {gold!r:.80}")
         if len(guesses) != len(gold):
             raise ValueError(f"document {position}: {len(guesses)} labels, but {len(gold)} in the reference")
     names = sorted({label for pair in pairs for labels in pair for label in labels if label is not None})
-    number = {name: position for position, name in enumerate(names)}
-    # Per document: true positives, predictions and support of each class, side by side, and its number of elements.
-    counts = np.zeros((len(pairs), 3 * len(names) + 1), dtype=np.int64)
-    for row, (guesses, gold) in zip(counts, pairs, strict=True):
-        hits, predicted, support = row[:-1].reshape(3, -1)
-        row[-1] = len(gold)
-        for guess, right in zip(guesses, gold, strict=True):
-            assert right is not None
-            support[number[right]] += 1
-            if guess is not None:
-                predicted[number[guess]] += 1
-                hits[number[right]] += guess == right
-    figures = bootstrap(counts, lambda drawn: _figures(drawn.sum(axis=0)), bootstrap_samples, seed)
-    totals = counts.sum(axis=0)
-    _, predictions, supports = totals[:-1].reshape(3, -1).tolist()
+    number: dict[str | None, int] = {name: position for position, name in enumerate(names)}
+    # Of each element its document, its class, and the class predicted, or one more for none.
+    document = np.repeat(np.arange(len(pairs)), [len(gold) for gold in golds])
+    right = np.array([number[label] for gold in golds for label in gold], dtype=np.int64)
+    guess = np.array([number.get(label, len(names)) for own, _ in pairs for label in own], dtype=np.int64)
+
+    def totals_of(drawn: np.ndarray) -> np.ndarray:
+        """(3, K): true positives, predictions and support of each class in the drawn documents."""
+        times = np.bincount(drawn, minlength=len(pairs))[document]
+        sides = (right, times * (right == guess)), (guess, times), (right, times)
+        return np.array([np.bincount(own, weights, len(names) + 1)[:-1] for own, weights in sides])
+
+    every = np.arange(len(pairs))
+    figures = bootstrap(every, lambda drawn: _figures(totals_of(drawn)), bootstrap_samples, seed)
+    totals = totals_of(every)
+    _, predictions, supports = totals.astype(int).tolist()
     rows = zip(names, *_precision_recall_f1(totals).tolist(), supports, predictions, strict=True)
     settings = {
         "labels": "one a document" if all(len(gold) == 1 for gold in golds) else "pooled over documents",
@@ -95,7 +96,7 @@ def classification(
         signature=Signature(settings),
         classes={name: dict(zip(COLUMNS, scores, strict=True)) for name, *scores in rows},
         documents=len(pairs),
-        elements=int(totals[-1]),
+        elements=len(right),
         missing=sum(supports) - sum(predictions),
     )
 
@@ -109,17 +110,17 @@ def _labels_of(document: str | int | Sequence[str | int | None] | None) -> Label
 
 
 def _precision_recall_f1(totals: np.ndarray) -> np.ndarray:
-    """(3 K + 1,) totals -> (3, K) x 100."""
-    hits, predicted, support = totals[:-1].reshape(3, -1)
+    """(3, K) totals -> (3, K) x 100."""
+    hits, predicted, support = totals
     return 100 * hits * [[1], [1], [2]] / np.maximum([predicted, support, predicted + support], 1)
 
 
 def _figures(totals: np.ndarray) -> np.ndarray:
-    """(3 K + 1,) totals -> accuracy, micro F1 and macro F1, x 100."""
-    hits, predicted, support = totals[:-1].reshape(3, -1)
-    occurs = (predicted + support) > 0  # in a resampled test set a class may be absent
-    micro = 200 * hits.sum() / (predicted.sum() + support.sum())
-    return np.array([100 * hits.sum() / totals[-1], micro, _precision_recall_f1(totals)[2, occurs].mean()])
+    """(3, K) totals -> accuracy, micro F1 and macro F1, x 100; 0 where no document has a label."""
+    hits, predicted, support = totals
+    occurs = max(1, np.count_nonzero(predicted + support))  # in a resampled test set a class may be absent
+    micro = 200 * hits.sum() / max(1, predicted.sum() + support.sum())
+    return np.array([100 * hits.sum() / max(1, support.sum()), micro, _precision_recall_f1(totals)[2].sum() / occurs])
 
 
 def score(args: argparse.Namespace) -> Output:
@@ -189,7 +190,7 @@ def _labels(fields: Fields, truncated: bool = False) -> Labels:
     if (label is None) == (values is None):
         raise fields.error(f"expected either 'label' or 'labels' among its keys {sorted(fields.record)}")
     values = [label] if values is None else values
-    if not isinstance(values, list) or not values:
+    if not isinstance(values, list):
         raise fields.error(f"'labels' must be a list of labels, found {values!r:.60}")
     for value in values:
         is_label = (isinstance(value, str) and not is_blank(value)) or type(value) is int

@@ -1,9 +1,9 @@
 """Exact match and F1 of short answers, joined with questions by id: SQuAD 2.0, TriviaQA, and questions of one's own.
 
 SQuAD (Rajpurkar et al. 2016, section 6.1, and 2018) compares answers as bags of words without case, punctuation and
-articles. Of several gold answers the best one counts; for a question without answer the empty text is right. Questions
-of one's own are compared in the same way, but the punctuation is that of all scripts, and where words have no spaces,
-characters are compared. Their answer is yes or no, or the text from the first to the last span of an
+articles. Of several gold answers the best one counts; for a question without answer the empty text is right. Answers to
+questions of one's own are compared by words of all scripts, with articles, signs and digits: C is not C++, and 1.0 is
+not 10. Their answer is yes or no, or the text from the first to the last span of an
 annotation, as in training; a question has an answer if an annotation has one.
 
 TriviaQA on Wikipedia (Joshi et al. 2017, section 6, and `triviaqa_evaluation.py`) puts spaces for underscores and
@@ -44,7 +44,8 @@ Match = tuple[float, float]  # exact match and F1, 0 to 1
 SQUAD_THRESHOLD = 1.0
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 DELETED = str.maketrans("", "", string.punctuation)
-UNICODE_PUNCTUATION = r"[\p{P}\p{S}]+"
+#: Marks inside of a number or before one, but commas of thousands; signs, which are words; other punctuation.
+MARKS = r"((?<=\d)(?:[.:/\p{Pd}]|,(?!\d{3}(?!\d)))(?=\d)|(?<![\w.])[-\u2212.](?=\.?\d))|([%#&\p{S}])|\p{P}"
 SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 
 
@@ -72,13 +73,14 @@ def squad_words(text: str) -> list[str]:
     return _words(text, DELETED)
 
 
-def words_by_script(text: str) -> list[str]:
-    """Returns the words of texts in any script: SQuAD's for ASCII.
+def words_and_signs(text: str) -> list[str]:
+    """Returns the words of an answer in any script, its numbers and its signs; characters of scripts without spaces.
 
-    All punctuation and symbols of Unicode are left out, and a character of a script without spaces is a word.
+    A minus before a number belongs to it, as do the marks between its digits.
     """
-    text = text if text.isascii() else pattern(UNICODE_PUNCTUATION).sub("", unicodedata.normalize("NFC", text))
-    return squad_words(separate_unspaced(text))
+    text = unicodedata.normalize("NFC", text).lower()
+    text = pattern(MARKS).sub(lambda found: found[1] or (f" {found[2]} " if found[2] else ""), text)
+    return separate_unspaced(text.replace("\u2212", "-").replace("\u2013", "-")).split()
 
 
 def _words(text: str, punctuation: Mapping[int, int | str | None]) -> list[str]:
@@ -202,9 +204,9 @@ def qa(
 ) -> Report:
     """Computes exact match and F1 of answers to questions of one's own, in any script; the arguments are `squad`'s."""
     check_counts(hypotheses=hypotheses, references=references)
-    matches = [squad_match(text, golds, words_by_script) for text, golds in zip(hypotheses, references, strict=True)]
+    matches = [squad_match(text, golds, words_and_signs) for text, golds in zip(hypotheses, references, strict=True)]
     figures = _squad_figures(matches, references, bootstrap_samples, seed)
-    return _report("SQuAD 2.0, words of all scripts", figures, {}, bootstrap_samples, seed)
+    return _report("words of all scripts, numbers and signs", figures, {}, bootstrap_samples, seed)
 
 
 def triviaqa(

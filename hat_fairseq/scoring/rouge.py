@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hat_fairseq.data.language import is_other_alphabet, words_of
 from hat_fairseq.data.text import is_blank
 from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
-from hat_fairseq.scoring.marks import notes_on_marks, split_at_marks
+from hat_fairseq.scoring.marks import MARK, notes_on_marks, split_at_marks
 from hat_fairseq.scoring.report import (
     Interval,
     Output,
@@ -40,8 +41,9 @@ _NON_ASCII_WORD = re.compile(r"[^\W_a-zA-Z0-9]")
 #: `hat_fairseq.data.language.words_of`.
 WORDS = ("ascii", "unicode")
 
-#: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.text`;
-#: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
+#: given: the items of a list, or the lines of a text (a reference of one line is split as the hypotheses are, because
+#: nobody has given its sentences); punctuation, library: as in `hat_fairseq.data.text`; files2rouge: that tool's rule,
+#: a sentence ends only at a full stop after a space; none: one sentence.
 SENTENCE_METHODS = ("given", "punctuation", "library", "files2rouge", "none")
 
 #: `rouge-score` (Python) or `perl` (ROUGE-1.5.5).
@@ -118,7 +120,10 @@ def rouge(
     words = words or words_of_references(several)
     check_choices(backend=(backend, BACKENDS), words=(words, WORDS), several_references=(several_references, SEVERAL))
     hypothesis_lines = [split_summary(summary, hypothesis_sentences) for summary in hypotheses]
-    reference_lines = [[split_summary(text, reference_sentences) for text in texts] for texts in several]
+    given = reference_lines = [[split_summary(text, reference_sentences) for text in texts] for texts in several]
+    if reference_sentences == "given":
+        pairs = [zip(*pair, strict=True) for pair in zip(several, given, strict=True)]
+        reference_lines = [[_divided(text, lines, hypothesis_sentences) for text, lines in pair] for pair in pairs]
     flat = [lines for texts in reference_lines for lines in texts]
     ascii_only = words == "ascii"
     word = _ASCII_WORD if ascii_only else _UNICODE_WORD
@@ -144,10 +149,12 @@ def rouge(
         **({} if ascii_only else {"words": words}),
         "stem": "yes" if stem else "no",
         "hypothesis-sentences": hypothesis_sentences,
-        "reference-sentences": reference_sentences,
+        "reference-sentences": reference_sentences + f" or {hypothesis_sentences}" * (reference_lines != given),
         "bootstrap": resampling(bootstrap_samples, "its own" if backend == "perl" else seed),
         "documents": str(len(references)),
     }
+    if any(MARK.search(text if isinstance(text, str) else " ".join(text)) for text in chain(hypotheses, *several)):
+        settings["marks"] = "ends of sentences, no words"
     if len(flat) > len(references):
         settings["references"] = f"{len(flat)} ({several_references} of each document)"
     return RougeReport(
@@ -190,6 +197,11 @@ def split_summary(summary: Summary, method: str) -> list[str]:
         sentences = [" ".join(parts)] if method == "none" else [line for part in parts for line in _split(part, method)]
     lines = (" ".join(sentence.split()) for sentence in sentences)
     return [line for line in lines if not is_blank(line)]
+
+
+def _divided(text: Summary, given: list[str], method: str) -> list[str]:
+    """The sentences given; those of the method if nobody has given them, as in a text of one line."""
+    return split_summary(text, method) if isinstance(text, str) and len(given) == 1 else given
 
 
 def _split(text: str, method: str) -> list[str]:

@@ -42,6 +42,7 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(warm: WarmPython, tmp_
         (["--save-async"], "hat_fairseq: error: --write-checkpoints-asynchronously has no effect on a training: "),
         (["--store-ema"], "error: --store-ema: fairseq's averages"),
         (["--ema-decay", 0.5], "error: --ema-decay: fairseq's averages"),
+        (["--ignore-prefix-size", "1"], "error: --ignore-prefix-size: fairseq divides the loss"),
         (["--use-plasma-view"], "error: --use-plasma-view: it needs Plasma"),
         (["--tpu"], "error: --tpu: hat_fairseq runs on GPUs and CPUs"),
         *([] if "bf16" in cpu_precisions() else [(["--amp"], "error: --amp: this CPU cannot multiply bf16")]),

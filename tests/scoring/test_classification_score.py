@@ -47,6 +47,12 @@ def test_figures_classes_and_intervals_are_scikit_learns(documents: int, longest
         assert [figure.low, figure.high] == pytest.approx(np.percentile(values, [2.5, 97.5]), rel=1e-12)
 
 
+def test_a_document_may_have_no_label() -> None:
+    report = classification([[], ["a", "b"], []], [[], ["a", "a"], []], bootstrap_samples=20)
+    assert (report.elements, report.documents, report.scores["accuracy"].mean) == (2, 3, 50)
+    assert report.scores["accuracy"].low == 0  # of samples that have no label
+
+
 def test_an_element_without_prediction_is_wrong_and_belongs_to_no_class() -> None:
     report = classification([("x", "y", None)], [("x", "y", "y")], bootstrap_samples=0)
     figures = [figure.mean for figure in report.scores.values()]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from commands import hat, write_lines
 
-from hat_fairseq.scoring.qa import squad_match, triviaqa_match
+from hat_fairseq.scoring.qa import squad_match, triviaqa_match, words_and_signs
 
 TEXT = "Ann and Bob met at noon in the old harbour."
 
@@ -37,6 +37,24 @@ def test_answers_that_are_nearly_the_same() -> None:
 )
 def test_answers_that_are_the_same(answer: str, gold: str) -> None:
     assert squad_match(answer, [gold]) == (1, 1) and squad_match("theory", [gold])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "same"),
+    [
+        *[("", "A", False), ("vitamin", "vitamin A", False), ("C", "C++", False), ("C#", "C", False)],
+        *[("10", "1.0", False), ("5", "-5", False), ("5", ".5", False), ("1-0", "10", False), ("1,5", "15", False)],
+        *[("1,000", "1000", True), ("5 %", "5%", True), ("\u22125", "-5", True), ("2010\u20132012", "2010-2012", True)],
+        *[
+            ("The U.S.", "the US", True),
+            ("\u00abStop!\u00bb", "stop", True),
+            ("F-16", "F16", True),
+            ("東京。", "東 京", True),
+        ],
+    ],
+)
+def test_words_of_answers_to_questions_of_ones_own(answer: str, gold: str, same: bool) -> None:
+    assert (squad_match(answer, [gold], words_and_signs)[0] == 1) == same
 
 
 def run(folder: Path, metric: str, records: list[dict], lines: list[dict], *more: str) -> int:

@@ -103,13 +103,28 @@ def test_marks_between_sentences_end_them_and_are_no_words(marked: str, tmp_path
             (marked.format(*texts), marked.format(*references)),
         )
     )
-    assert plain == with_marks and figures(plain)[0] > 0
+    assert plain.scores == with_marks.scores
+    assert figures(plain)[0] > 0
+    assert ("marks" in plain.signature.settings, "marks" in with_marks.signature.settings) == (False, True)
     files = (write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": marked.format(*texts)}]), tmp_path / "r.jsonl")
     write_lines(files[1], [{"id": "x", "target": [marked.format(*references)]}])
     assert hat("score", "rouge", files[0], "--references", files[1]) == 0
     notes = capsys.readouterr().err.splitlines()
     named = [note for note in notes if note.endswith("marks between sentences, which are not compared as words")]
     assert [note.partition(": ")[0] for note in named] == [str(files[1]), str(files[0])]
+
+
+def test_a_reference_of_one_line_is_split_as_the_hypotheses_are() -> None:
+    hypotheses = ["Rain fell in the night. The council approved the plan on Monday."]
+    sentences = ["The council met on Monday.", "It approved the plan.", "Rain fell all night."]
+    given, lines, text = (
+        rouge(hypotheses, [[each]]) for each in (sentences, "\n".join(sentences), " ".join(sentences))
+    )
+    assert given.scores == lines.scores == text.scores
+    assert [each.signature.settings["reference-sentences"] for each in (given, lines, text)] == [
+        *("given", "given", "given or punctuation")
+    ]
+    assert rouge(hypotheses, [" ".join(sentences)], hypothesis_sentences="given").scores != text.scores
 
 
 @pytest.mark.parametrize(
