@@ -17,6 +17,8 @@ from ..scoring.files import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
 _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
+_SUBSET = re.compile(r"Generate (\S+) with beam=")
+_PIECES = re.compile(r"@@(\s|$)|<sep>|[\u2581\u0120]|^\d+( \d+)+$")  # of tokens that no --bpe has joined
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
     """Writes the joined texts in the order of the ids table."""
     check_output(args.out, args.overwrite, [args.ids, *args.generated])
     chunks = read_ids(args.ids)
-    texts, settings = read_generated(args.generated), recorded_settings(args.ids)
+    texts, settings = read_generated(args.generated, args.ids), recorded_settings(args.ids)
     with_segments = settings.get("target_separator", any("\t" in text for text in texts.values()))
     rows = join(chunks, texts, args.ids, settings.get("target_language", "en"), with_segments)
     write_summaries(args.out, rows)
@@ -59,23 +61,27 @@ def warn_of_texts(rows: Sequence[Mapping[str, Any]], other_segments: int) -> Non
         )
 
 
-def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
-    """Returns the final text (D- line) of every sample.
+def read_generated(paths: Sequence[str | Path], ids: str) -> dict[int, str]:
+    """Returns the final text (D- line) of every sample; `ids`: the file of their ids, for messages.
 
     Raises:
-        ValueError: no D- lines, or two for one sample.
+        ValueError: no D- lines, two for one sample, texts that are still tokens, or of another split than the ids.
     """
     texts: dict[int, str] = {}
-    undecoded = 0
+    tokens: dict[int, str] = {}  # H- lines
     for path in paths:
         for number, line in read_lines(path):
+            if subset := _SUBSET.match(line):
+                of_subset = Path(ids).with_stem(subset[1])
+                if of_subset != Path(ids) and of_subset.exists():
+                    raise ValueError(f"{path}:{number}: the texts are of {subset[1]}: give --ids {of_subset}")
             match = _HYPOTHESIS.match(line)
             if match is None:
                 continue
-            if match[1] == "H":
-                undecoded += 1
-                continue
             sample = int(match[2])
+            if match[1] == "H":
+                tokens[sample] = line[match.end() :]
+                continue
             if sample in texts:
                 raise ValueError(
                     f"{path}:{number}: a second hypothesis for sample {sample}: generate with --nbest 1, "
@@ -83,8 +89,11 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
                 )
             texts[sample] = line[match.end() :]
     if not texts:
-        content = f"only {undecoded} H- lines (tokens, not text)" if undecoded else "no H- or D- lines"
+        content = f"only {len(tokens)} H- lines (tokens, not text)" if tokens else "no H- or D- lines"
         raise ValueError(f"{', '.join(map(str, paths))}: {content}: is it the output of fairseq-generate?")
+    if texts == tokens and any(map(_PIECES.search, texts.values())):
+        way_out = f"generate with --bpe document --document-pipeline {Path(ids).parent}"
+        raise ValueError(f"{', '.join(map(str, paths))}: the D- lines are tokens, as the H- lines are: {way_out}")
     return texts
 
 

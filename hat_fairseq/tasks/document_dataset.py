@@ -1,6 +1,7 @@
 """The dataset of `document_to_text`: sources and targets, with optional roles."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
     roles = _load_roles(task, f"{folder}/{split}", pair.src.sizes, combine) if cfg.role_stream else None
+    if roles is None and Path(folder, f"{split}.role-None.role.idx").exists():
+        logger.warning("%s, %s: has a stream of roles, which only --role-stream role reads", folder, split)
     check_lengths(pair.src_sizes, cfg.max_source_positions, "source", split)
     target_sizes = pair.tgt_sizes
     if target_sizes is not None and split.startswith("test"):  # a reference may be longer than what is generated

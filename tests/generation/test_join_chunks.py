@@ -79,6 +79,10 @@ REFUSED = [
     (IDS, "D-0\t-1\ta\nD-0\t-1\tb\n", r":2: a second hypothesis for sample 0: .*--nbest 1"),
     (IDS, "D-0\t-1\ta\nD-1\t-1\tb\nD-2\t-1\tc\nD-3\t-1\td\n", "sample 3 was generated, but .* has 3 samples"),
     (IDS, "H-0\t-1\ta b\n", r"only 1 H- lines \(tokens, not text\)"),
+    *(
+        (IDS, f"H-0\t-1\ta\nD-0\t-1\ta\nH-1\t-1\tb\nD-1\t-1\tb\nH-2\t-1\t{text}\nD-2\t-1\t{text}\n", "--bpe document")
+        for text in ("c@@ c", "c <sep> c", "c@@", "\u2581c", "262 318")
+    ),
     (IDS, "nothing\n", "no H- or D- lines"),
     ("a\t0\t2\t1\n", "D-0\t-1\ta\n", r":1: document 'a' has 2 chunks, but the line of chunk 1 is missing"),
     ("a\t0\t1\t1\na\t0\t1\t1\n", "D-0\t-1\ta\n", r":2: chunk 0 of document 'a' is on line 1 already"),
@@ -90,6 +94,13 @@ REFUSED = [
 def test_what_does_not_belong_together_is_refused(ids: str, generated: str, message: str, run) -> None:
     with pytest.raises(ValueError, match=message):
         run(ids, generated)
+
+
+def test_texts_of_another_split_are_refused(run, tmp_path) -> None:
+    assert run(IDS, GENERATED)
+    (tmp_path / "valid.ids").write_text(IDS)
+    with pytest.raises(ValueError, match=r"txt:9: the texts are of valid: give --ids .*valid\.ids"):
+        run(IDS, GENERATED.replace("Generate test", "Generate valid"))
 
 
 @pytest.mark.parametrize(("language", "text"), [("zh", "你好。再见 A B。"), ("en", "你好。 再见 A B。")])

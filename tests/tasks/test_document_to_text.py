@@ -107,6 +107,13 @@ def test_samples_longer_than_the_model_takes_are_refused(ami: Path) -> None:
         task.get_batch_iterator(task.dataset("train"), 60, **limits).next_epoch_itr()
 
 
+@pytest.mark.parametrize("stream", [None, "role"])
+def test_roles_that_nothing_reads_are_logged(ami: Path, stream: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    config = DocumentToTextConfig(**LOADED, data=str(ami / "bin"), role_stream=stream)
+    DocumentToTextTask.setup_task(config).load_dataset("train")
+    assert ("which only --role-stream role reads" in caplog.text) == (stream is None)
+
+
 def test_roles_stay_with_their_documents(ami: Path, tmp_path: Path) -> None:
     """In a batch, which fairseq sorts by length; those of other documents are refused."""
     data = shutil.copytree(ami / "bin", tmp_path / "bin")
