@@ -12,7 +12,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 
-from hat_fairseq.data.outputs import atomic_file
+from hat_fairseq.data.outputs import atomic_file, check_output
 
 MARK = "hat_fairseq vectors 2"  # of the files; 1 had one vector a unit, none in context
 AT_ONCE = 1 << 24  # bytes of a file that are looked at together
@@ -24,11 +24,12 @@ class VectorFile:
     """The vectors of one encoder, which its digest names.
 
     Raises:
-        ValueError: the file is none of `--vectors`, or is damaged.
+        ValueError: the file is none of `--vectors`, is damaged, or is where nothing may be written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        check_output(path, overwrite=True, flag="--vectors")
         if self._arrays():  # a wrong file is refused before the work begins
             self._check_numbers()
 
@@ -77,6 +78,8 @@ class VectorFile:
             arrays["vectors"] = mapped(content, "vectors")
             keys, counts, vectors = (arrays[name] for name in ("keys", "counts", "vectors"))
             if str(arrays["mark"]) != MARK or len(keys) != len(counts) or (keys.ndim, vectors.ndim) != (2, 2):
+                raise ValueError
+            if (keys.dtype, counts.dtype.kind, vectors.dtype) != (np.uint8, "i", np.float16):
                 raise ValueError
             if counts.min(initial=1) < 1 or counts.sum() != len(vectors):
                 raise ValueError

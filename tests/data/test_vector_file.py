@@ -1,5 +1,7 @@
 """The file of `--vectors`: what is read is what was written, and a file of something else is refused and kept."""
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hat_fairseq
 from hat_fairseq.units.vector_file import VectorFile
+
+MODEL = Path(hat_fairseq.__file__).with_name("meeting_model")
 
 ENCODER = b"digest of an encoder"
 VECTORS = {bytes([number] * 16): np.full((number, 4), number / 8, np.float16) for number in (1, 3, 2)}
@@ -57,8 +62,24 @@ DAMAGED: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "no archive": lambda path: path.write_bytes(b"no zip"),
     "cut": lambda path: path.write_bytes(stored(path).read_bytes()[:-100]),
-    "a folder": lambda path: path.mkdir(),
+    "other numbers": lambda path: stored(path, vectors=np.zeros((6, 4), np.float32)),
+    "other keys": lambda path: stored(path, keys=np.zeros((3, 16), np.int8)),
+    "counts that are no whole numbers": lambda path: stored(path, counts=np.array([1.0, 3.0, 2.0])),
 }
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.mkdir(), "--vectors .* is a folder"),
+        (os.mkfifo, "--vectors .* is a device, a pipe or a socket"),
+        (lambda path: shutil.copy(MODEL / "manifest.json", path.parent), "--vectors .*, which hat has written"),
+    ],
+)
+def test_where_an_output_may_not_be_no_vectors_are_kept(make: Callable[[Path], object], message: str, tmp_path: Path):
+    make(tmp_path / "v.npz")
+    with pytest.raises(ValueError, match=message):
+        VectorFile(tmp_path / "v.npz")
 
 
 @pytest.mark.parametrize("name", DAMAGED)
