@@ -62,13 +62,14 @@ def show_own_errors_in_one_line() -> None:
     """Has this process, a command of fairseq, print the message alone of an error for its input.
 
     That is a ValueError, an ImportError, as for a package that an option needs, an assertion with a message, or a file
-    that does not exist, which the command names, or whose folder it names. HAT_TRACEBACK=1 adds the rest.
+    that the system refuses. HAT_TRACEBACK=1 adds the rest.
     """
     previous = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
         is_own = isinstance(error, ValueError | FileNotFoundError) and _raised_in(PACKAGE, trace)
-        is_known = is_own or isinstance(error, CheckpointError) or _is_named_file(error)
+        is_of_file = isinstance(error, OSError) and error.filename is not None  # missing, read-only, a full disk
+        is_known = is_own or isinstance(error, CheckpointError) or is_of_file
         if os.environ.get("HAT_TRACEBACK"):
             previous(kind, error, trace)
         elif is_known:
@@ -92,15 +93,6 @@ def show_own_errors_in_one_line() -> None:
 
 def _raised_in(folder: Path, trace: types.TracebackType | None) -> bool:
     return trace is not None and Path(traceback.extract_tb(trace)[-1].filename).is_relative_to(folder)
-
-
-def _is_named_file(error: BaseException) -> bool:
-    """Whether a file is missing that the command line names, or whose folder it names."""
-    if not isinstance(error, FileNotFoundError) or error.filename is None:
-        return False
-    places = {str(error.filename), str(Path(os.fsdecode(error.filename)).parent)}
-    named = {part.rstrip(os.sep) for word in sys.argv[1:] for part in (word, word.partition("=")[2])}
-    return not places.isdisjoint(named - {""})
 
 
 def _refused_by_fairseq(error: BaseException, trace: types.TracebackType | None) -> bool:
