@@ -1,7 +1,7 @@
 """The model `meeting`, which finds what answers a question in a transcript: layers over turns on all-MiniLM-L6-v2.
 
 This package carries the layers, and the extra `minilm` the rest. `assembled` makes of both a folder as `hat export`
-writes it. `scripts/take_meeting_apart.py` takes such a folder apart.
+writes it. `.ci/take_meeting_apart.py` takes such a folder apart.
 """
 
 import os

@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp_path: Path) -> None:
     folder = meeting.assembled()
     assert folder == meeting.assembled() and folder.parent == cache / "hat_fairseq"
-    take_apart = runpy.run_path(str(REPOSITORY / "scripts/take_meeting_apart.py"))["take_apart"]
+    take_apart = runpy.run_path(str(REPOSITORY / ".ci/take_meeting_apart.py"))["take_apart"]
     take_apart(folder, tmp_path / "apart")
     for path in sorted(each for each in meeting.FOLDER.rglob("*") if each.is_file()):
         assert (tmp_path / "apart" / path.relative_to(meeting.FOLDER)).read_bytes() == path.read_bytes(), path

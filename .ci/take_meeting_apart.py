@@ -1,6 +1,6 @@
 """Take a trained folder of layers on MiniLM apart, into what hat_fairseq/meeting_model has.
 
-python scripts/take_meeting_apart.py FOLDER OUT
+python .ci/take_meeting_apart.py FOLDER OUT
 """
 
 import shutil
