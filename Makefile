@@ -35,7 +35,7 @@ TIMED := long_encoders modern_encoders long_training training generation workers
 # torch's attention in bf16 needs AVX-512, too; so these settings hide AMX from oneDNN.
 SHAKEN := HAT_SHAKEN=1 PYTHONPATH=$(CURDIR)/tests/support/in_every_process
 PROCESSORS := "$(SHAKEN)" "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2"
-SCRIPTS = $(filter-out %.py,$(wildcard .ci/* scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh))
+SCRIPTS = $(filter-out %.py,$(wildcard .ci/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh))
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hat_fairseq.units.heads import DocumentHead, UnitHead
 from hat_fairseq.units.layers import NONE, UnitSizes
 
-LR, DECAY, DROPOUT = 1e-3, 0.05, 0.15  # of configs/base/units.yaml
+LR, DECAY, DROPOUT = 1e-3, 0.05, 0.15  # of configs/labels.yaml
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def readers():
 
 
 def recipes():
-    """A table of the recipes: the comment at the top of the file, and the settings in which they differ most."""
+    """A table of the recipes: the settings in which they differ most, and what their files say that they need."""
     yield "| recipe | architecture | source tokens | update | updates | starts from | |"
     yield "|---|---|---|---|---|---|---|"
     for name in recipe_files.names():
@@ -236,7 +236,7 @@ def recipes():
         )
         tokens = recipe["preprocess"].get("max-source-tokens", "")
         updates = train.get("max-update") or f"{train['max-epoch']} epochs"
-        row = (train["arch"], tokens, size, updates, start, recipe_files.comment(path))
+        row = (train["arch"], tokens, size, updates, start, " ".join(recipe_files.head(path)[:3]))
         yield f"| `{name}` | {' | '.join(map(cell, row))} |"
 
 

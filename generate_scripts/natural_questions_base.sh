@@ -1,11 +1,32 @@
 #!/usr/bin/env bash
-# Natural Questions with Poolingformer's base size, for the ablations of Zhang et al. 2021, Tables 5 to 7. The paper
-# trains these on one fifth of the training set (section 3.4), this recipe on all of it.
-# It needs the data and the checkpoint of train_scripts/natural_questions_base.sh.
-# Another split or model: hat recipe predict natural_questions_base [FLAGS].
+# Natural Questions in base size, for the ablations.
+# paper: Zhang et al. 2021, Tables 5 to 7
+# needs: --root DIR, roberta.base, 8 GPUs
+#
+# Section 3.2: Poolingformer. The paper does not print weight decay, dropout and Adam's betas; ours are RoBERTa's (Liu
+# et al. 2019, Table 10). The paper trains these on one fifth of the training set (section 3.4), this recipe on all of
+# it.
+#
+# ROOT=DIR bash generate_scripts/natural_questions_base.sh
+# Written from configs/natural_questions_base.yaml.
 set -euo pipefail
-hat predict checkpoints/natural_questions_base/checkpoint_best.pt data-bin/natural_questions_base \
-    --split valid \
-    --out results/natural_questions_base/valid.jsonl \
-    --overwrite \
+preprocess=(
+    --out data-bin/natural_questions_base
+    --bpe gpt2  # that of the weights
+    --max-source-tokens 4096  # section 3.2: windows of 4,096 tokens
+    --long-source chunk
+    --window-overlap 2528  # section 3.2: a window begins 1,568 tokens after the one before
+    --negative-windows 0.5  # section 3.2
+)
+[ -d data-bin/natural_questions_base ] ||
+    hat preprocess natural_questions --root "${ROOT:?the folder of the release, see preprocess/natural_questions.py}" "${preprocess[@]}"
+
+predict=(
+    --split valid  # the test parts are hidden
+    --out results/natural_questions_base/valid.jsonl
+    --overwrite
     --batch-size 4
+)
+hat predict checkpoints/natural_questions_base/checkpoint_best.pt \
+    data-bin/natural_questions_base "${predict[@]}"
+# by the authors' script, on the file beside the predictions

@@ -32,7 +32,7 @@ PRIVATE = [
     "index" + "-url",
 ]
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|\bissues? #?\d")
-FOLDERS = "hat_fairseq preprocess configs scripts train_scripts generate_scripts examples benchmarks"
+FOLDERS = "hat_fairseq preprocess configs train_scripts generate_scripts examples benchmarks"
 FOLDERS += " studies docs tests .ci .github"
 
 

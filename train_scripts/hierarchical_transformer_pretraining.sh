@@ -1,42 +1,50 @@
 #!/usr/bin/env bash
-# Pre-training on long pages of C4 from RoBERTa-base, with the training settings in the model card of
-# hierarchical-transformer-base-4096; mask and weight decay are those of the authors' script.
+# Pre-training of the Hierarchical Attention Transformer.
+# paper: Chalkidis et al. 2022, model card of hierarchical-transformer-base-4096
+# needs: --root DIR, roberta.base, 8 GPUs
 #
-# data:     C4, English: long web pages to pre-train on (Raffel et al. 2020). DIR has the release (files:
-#           preprocess/c4.py). Once:
-#             hat preprocess c4 --out data-bin/hierarchical_transformer_pretraining --bpe gpt2 --segments packed \
-#             --max-segments 32 --max-source-tokens 4096 --root DIR
-# weights:  roberta.base/model.pt, of docs/recipes.md#all-recipes
-# GPUs:     8. For the same update on N GPUs: hat recipe train hierarchical_transformer_pretraining --gpus N [FLAGS]
-# update:   8 GPUs x 2 documents x 8 = 128 documents an update
-# hours:    not in the paper, and not measured here
-# memory:   hat plan hierarchical_transformer_pretraining --gpu-memory 24G says what fits
+# On long pages of C4, from RoBERTa-base, with the training settings in the model card; mask and weight decay are
+# those of the authors' script. 32 segments of at most 128 tokens begin at the markers that preprocessing wrote: whole
+# sentences, packed.
+#
+# ROOT=DIR bash train_scripts/hierarchical_transformer_pretraining.sh [FLAGS of fairseq-train]
+# Written from configs/hierarchical_transformer_pretraining.yaml.
 set -euo pipefail
-fairseq-train data-bin/hierarchical_transformer_pretraining/bin \
-    --user-dir "$(hat user-dir)" \
-    --seed 42 \
-    --task masked_document_lm \
-    --save-dir checkpoints/hierarchical_transformer_pretraining \
-    --log-format json \
-    --log-file checkpoints/hierarchical_transformer_pretraining/train.log \
-    --no-epoch-checkpoints \
-    --optimizer adam \
-    --lr-scheduler polynomial_decay \
-    --total-num-update 50000 \
-    --sample-break-mode eos \
-    --criterion masked_lm \
-    --weight-decay 0.01 \
-    --bf16 \
-    --arch hierarchical_transformer_base_4096 \
-    --segment-by marker \
-    --adam-betas '(0.9, 0.999)' \
-    --adam-eps 1e-08 \
-    --finetune-from-model roberta.base/model.pt \
-    --tokens-per-sample 4096 \
-    --lr 1e-04 \
-    --batch-size 2 \
-    --max-update 50000 \
-    --warmup-updates 5000 \
-    --distributed-world-size 8 \
-    --update-freq 8 \
-    "$@"
+preprocess=(
+    --out data-bin/hierarchical_transformer_pretraining
+    --bpe gpt2  # RoBERTa's
+    --segments packed
+    --max-segments 32
+    --max-source-tokens 4096
+)
+[ -d data-bin/hierarchical_transformer_pretraining ] ||
+    hat preprocess c4 --root "${ROOT:?the folder of the release, see preprocess/c4.py}" "${preprocess[@]}"
+
+train=(
+    --task masked_document_lm
+    --seed 42  # the card's; fairseq draws other numbers from it
+    --arch hierarchical_transformer_base_4096  # the card: "supports sequences of length up to 4,096"
+    --finetune-from-model roberta.base/model.pt  # the card: "warm-started from roberta-base checkpoint"
+    --segment-by marker
+    --tokens-per-sample 4096
+    --sample-break-mode eos  # a sample is a row, as preprocessing has filled it
+    --criterion masked_lm  # the card: MLM; 15 % of the tokens, never sentence markers
+    --optimizer adam  # the card
+    --adam-betas '(0.9, 0.999)'  # the card
+    --adam-eps 1e-08  # the card
+    --weight-decay 0.01  # the authors' script
+    --lr 1e-04  # the card
+    --lr-scheduler polynomial_decay  # the card: linear, to 0 at total-num-update
+    --warmup-updates 5000  # the card: 0.1 of the updates
+    --max-update 50000  # the card
+    --total-num-update 50000
+    --batch-size 2  # of one GPU; the card
+    --bf16  # ours
+    --save-dir checkpoints/hierarchical_transformer_pretraining
+    --no-epoch-checkpoints  # checkpoint_best.pt by validation, and checkpoint_last.pt to resume
+    --log-format json
+    --log-file checkpoints/hierarchical_transformer_pretraining/train.log
+    --update-freq 8  # 8 GPUs x 2 documents x 8 = 128 documents an update; the card
+    --distributed-world-size 8  # the card: 8 TPU cores
+)
+fairseq-train data-bin/hierarchical_transformer_pretraining/bin --user-dir "$(hat user-dir)" "${train[@]}" "$@"

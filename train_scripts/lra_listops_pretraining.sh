@@ -1,41 +1,48 @@
 #!/usr/bin/env bash
-# Self-pretraining for ListOps of Long Range Arena. Then: hat recipe train lra_listops --finetune-from-model
-# checkpoints/lra_listops_pretraining/checkpoint_best.pt --lr 1e-04
+# ListOps of Long Range Arena.
+# paper: Amos et al. 2024, on the model of Liu et al. 2022
+# needs: --root DIR, 1 GPU
 #
-# data:     ListOps of Long Range Arena: the value, 0 to 9, of a nested expression (Nangia and Bowman 2018; Tay et al.
-#           2021). DIR has the release (files: preprocess/lra_listops.py). Once:
-#             hat preprocess lra_listops --max-source-tokens 2002 --long-source truncate --out data-bin/lra_listops \
-#             --root DIR
-# weights:  random
-# GPUs:     1. For the same update on N GPUs: hat recipe train lra_listops_pretraining --gpus N [FLAGS]
-# update:   32 documents x 1 = 32 documents an update
-# hours:    not in the paper, and not measured here
-# memory:   hat plan lra_listops_pretraining --gpu-memory 24G says what fits
+# Self-pretraining: masked symbols of the sequences that are to be classified, in the same folder of data, with the
+# same dictionary (Amos, Berant and Gupta 2024). Numbers of updates and of the warm-up are ours. Recipe lra_listops
+# may start from its result:
+# hat recipe train lra_listops --finetune-from-model checkpoints/lra_listops_pretraining/checkpoint_best.pt --lr 1e-04
+#
+# ROOT=DIR bash train_scripts/lra_listops_pretraining.sh [FLAGS of fairseq-train]
+# Written from configs/lra_listops_pretraining.yaml.
 set -euo pipefail
-fairseq-train data-bin/lra_listops/bin/input0 \
-    --user-dir "$(hat user-dir)" \
-    --seed 1 \
-    --task masked_document_lm \
-    --arch ernie_sparse_lra_listops \
-    --max-positions 2002 \
-    --save-dir checkpoints/lra_listops_pretraining \
-    --log-format json \
-    --log-file checkpoints/lra_listops_pretraining/train.log \
-    --no-epoch-checkpoints \
-    --optimizer adam \
-    --lr-scheduler polynomial_decay \
-    --total-num-update 20000 \
-    --sample-break-mode eos \
-    --criterion masked_lm \
-    --weight-decay 0.01 \
-    --bf16 \
-    --tokens-per-sample 2002 \
-    --adam-betas '(0.9, 0.98)' \
-    --batch-size 32 \
-    --max-update 20000 \
-    --warmup-updates 1000 \
-    --mask-prob 0.1 \
-    --lr 1e-03 \
-    --distributed-world-size 1 \
-    --update-freq 1 \
-    "$@"
+preprocess=(
+    --out data-bin/lra_listops  # the folder of recipe lra_listops
+    --max-source-tokens 2002  # <s>, 2,000 symbols, </s>
+    --long-source truncate  # as published; what is cut is counted
+)
+[ -d data-bin/lra_listops ] ||
+    hat preprocess lra_listops --root "${ROOT:?the folder of the release, see preprocess/lra_listops.py}" "${preprocess[@]}"
+
+train=(
+    --task masked_document_lm
+    --seed 1
+    --arch ernie_sparse_lra_listops
+    --max-positions 2002
+    --tokens-per-sample 2002
+    --sample-break-mode eos  # a sample is a row, as preprocessing has filled it
+    --mask-prob 0.1  # Amos et al. 2024
+    --criterion masked_lm
+    --optimizer adam
+    --adam-betas '(0.9, 0.98)'
+    --weight-decay 0.01
+    --lr 1e-03  # Amos et al. 2024
+    --lr-scheduler polynomial_decay  # linear, to 0 at total-num-update
+    --warmup-updates 1000  # ours
+    --max-update 20000  # ours
+    --total-num-update 20000
+    --batch-size 32
+    --bf16  # ours
+    --save-dir checkpoints/lra_listops_pretraining
+    --no-epoch-checkpoints  # checkpoint_best.pt by validation, and checkpoint_last.pt to resume
+    --log-format json
+    --log-file checkpoints/lra_listops_pretraining/train.log
+    --update-freq 1  # 32 documents x 1 = 32 documents an update
+    --distributed-world-size 1  # ours
+)
+fairseq-train data-bin/lra_listops/bin/input0 --user-dir "$(hat user-dir)" "${train[@]}" "$@"

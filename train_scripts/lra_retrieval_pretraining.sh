@@ -1,41 +1,48 @@
 #!/usr/bin/env bash
-# Self-pretraining for Retrieval of Long Range Arena. Then: hat recipe train lra_retrieval --finetune-from-model
-# checkpoints/lra_retrieval_pretraining/checkpoint_best.pt --lr 5e-04
+# Retrieval of Long Range Arena.
+# paper: Amos et al. 2024, on the model of Liu et al. 2022
+# needs: --root DIR, 1 GPU
 #
-# data:     Retrieval of Long Range Arena: does one paper cite the other? (Radev et al. 2013; Tay et al. 2021.) DIR has
-#           the release (files: preprocess/lra_retrieval.py). Once:
-#             hat preprocess lra_retrieval --max-source-tokens 4002 --long-source truncate --out \
-#             data-bin/lra_retrieval --root DIR
-# weights:  random
-# GPUs:     1. For the same update on N GPUs: hat recipe train lra_retrieval_pretraining --gpus N [FLAGS]
-# update:   32 documents x 1 = 32 documents an update
-# hours:    not in the paper, and not measured here
-# memory:   hat plan lra_retrieval_pretraining --gpu-memory 24G says what fits
+# Self-pretraining: masked symbols of the sequences that are to be classified, in the same folder of data, with the
+# same dictionary (Amos, Berant and Gupta 2024). Numbers of updates and of the warm-up are ours. Recipe lra_retrieval
+# may start from its result:
+# hat recipe train lra_retrieval --finetune-from-model checkpoints/lra_retrieval_pretraining/checkpoint_best.pt --lr 5e-04
+#
+# ROOT=DIR bash train_scripts/lra_retrieval_pretraining.sh [FLAGS of fairseq-train]
+# Written from configs/lra_retrieval_pretraining.yaml.
 set -euo pipefail
-fairseq-train data-bin/lra_retrieval/bin/input0 \
-    --user-dir "$(hat user-dir)" \
-    --seed 1 \
-    --task masked_document_lm \
-    --arch ernie_sparse_lra_retrieval \
-    --max-positions 4002 \
-    --save-dir checkpoints/lra_retrieval_pretraining \
-    --log-format json \
-    --log-file checkpoints/lra_retrieval_pretraining/train.log \
-    --no-epoch-checkpoints \
-    --optimizer adam \
-    --lr-scheduler polynomial_decay \
-    --total-num-update 20000 \
-    --sample-break-mode eos \
-    --criterion masked_lm \
-    --weight-decay 0.01 \
-    --bf16 \
-    --tokens-per-sample 4002 \
-    --adam-betas '(0.9, 0.98)' \
-    --batch-size 32 \
-    --max-update 20000 \
-    --warmup-updates 1000 \
-    --mask-prob 0.15 \
-    --lr 5e-03 \
-    --distributed-world-size 1 \
-    --update-freq 1 \
-    "$@"
+preprocess=(
+    --out data-bin/lra_retrieval  # the folder of recipe lra_retrieval
+    --max-source-tokens 4002  # <s>, 4,000 bytes, </s>
+    --long-source truncate  # as published; what is cut is counted
+)
+[ -d data-bin/lra_retrieval ] ||
+    hat preprocess lra_retrieval --root "${ROOT:?the folder of the release, see preprocess/lra_retrieval.py}" "${preprocess[@]}"
+
+train=(
+    --task masked_document_lm
+    --seed 1
+    --arch ernie_sparse_lra_retrieval
+    --max-positions 4002
+    --tokens-per-sample 4002
+    --sample-break-mode eos  # a sample is a row, as preprocessing has filled it
+    --mask-prob 0.15  # Amos et al. 2024
+    --criterion masked_lm
+    --optimizer adam
+    --adam-betas '(0.9, 0.98)'
+    --weight-decay 0.01
+    --lr 5e-03  # Amos et al. 2024
+    --lr-scheduler polynomial_decay  # linear, to 0 at total-num-update
+    --warmup-updates 1000  # ours
+    --max-update 20000  # ours
+    --total-num-update 20000
+    --batch-size 32
+    --bf16  # ours
+    --save-dir checkpoints/lra_retrieval_pretraining
+    --no-epoch-checkpoints  # checkpoint_best.pt by validation, and checkpoint_last.pt to resume
+    --log-format json
+    --log-file checkpoints/lra_retrieval_pretraining/train.log
+    --update-freq 1  # 32 documents x 1 = 32 documents an update
+    --distributed-world-size 1  # ours
+)
+fairseq-train data-bin/lra_retrieval/bin/input0 --user-dir "$(hat user-dir)" "${train[@]}" "$@"

@@ -1,43 +1,52 @@
 #!/usr/bin/env bash
-# Natural Questions as Poolingformer answers them (Zhang et al. 2021, Table 2).
+# Natural Questions: answers in pages of Wikipedia.
+# paper: Zhang et al. 2021, Table 2, row Poolingformer
+# needs: --root DIR, roberta.large, 8 GPUs
 #
-# data:     Natural Questions: questions to a search engine, each with a page of Wikipedia (Kwiatkowski et al. 2019).
-#           DIR has the release (files: preprocess/natural_questions.py). Once:
-#             hat preprocess natural_questions --out data-bin/natural_questions --bpe gpt2 --max-source-tokens 4096 \
-#             --long-source chunk --window-overlap 2528 --negative-windows 0.5 --root DIR
-# weights:  roberta.large/model.pt, of docs/recipes.md#all-recipes
-# GPUs:     8. For the same update on N GPUs: hat recipe train natural_questions --gpus N [FLAGS]
-# update:   8 GPUs x 1 document x 8 = 64 documents an update
-# hours:    not in the paper, and not measured here
-# memory:   hat plan natural_questions --gpu-memory 24G says what fits
+# Section 3.2: Poolingformer. The paper does not print weight decay, dropout and Adam's betas; ours are RoBERTa's (Liu
+# et al. 2019, Table 10).
+#
+# ROOT=DIR bash train_scripts/natural_questions.sh [FLAGS of fairseq-train]
+# Written from configs/natural_questions.yaml.
 set -euo pipefail
-fairseq-train data-bin/natural_questions/bin \
-    --user-dir "$(hat user-dir)" \
-    --seed 1 \
-    --task document_question_answering \
-    --max-positions 4096 \
-    --save-dir checkpoints/natural_questions \
-    --log-format json \
-    --log-file checkpoints/natural_questions/train.log \
-    --no-epoch-checkpoints \
-    --optimizer adam \
-    --lr-scheduler polynomial_decay \
-    --total-num-update 20000 \
-    --criterion document_answers \
-    --best-checkpoint-metric loss \
-    --arch poolingformer_large \
-    --finetune-from-model roberta.large/model.pt \
-    --adam-betas '(0.9, 0.98)' \
-    --adam-eps 1e-06 \
-    --dropout 0.1 \
-    --attention-dropout 0.1 \
-    --weight-decay 0.1 \
-    --lr 2e-05 \
-    --batch-size 1 \
-    --checkpoint-activations \
-    --bf16 \
-    --max-update 20000 \
-    --warmup-updates 2000 \
-    --distributed-world-size 8 \
-    --update-freq 8 \
-    "$@"
+preprocess=(
+    --out data-bin/natural_questions
+    --bpe gpt2  # that of the weights
+    --max-source-tokens 4096  # section 3.2: windows of 4,096 tokens
+    --long-source chunk
+    --window-overlap 2528  # section 3.2: a window begins 1,568 tokens after the one before
+    --negative-windows 0.5  # section 3.2
+)
+[ -d data-bin/natural_questions ] ||
+    hat preprocess natural_questions --root "${ROOT:?the folder of the release, see preprocess/natural_questions.py}" "${preprocess[@]}"
+
+train=(
+    --task document_question_answering
+    --max-positions 4096
+    --seed 1  # ours
+    --arch poolingformer_large  # section 3.2: windows of 128 and 512 tokens, pooled from the 15th to the 20th layer
+    --finetune-from-model roberta.large/model.pt  # section 3.2
+    --criterion document_answers
+    --dropout 0.1  # ours; RoBERTa's
+    --attention-dropout 0.1  # ours; RoBERTa's
+    --optimizer adam  # section 3.2
+    --adam-betas '(0.9, 0.98)'  # ours; RoBERTa's
+    --adam-eps 1e-06  # ours; RoBERTa's
+    --weight-decay 0.1  # ours; RoBERTa's
+    --lr 2e-05  # section 3.2
+    --lr-scheduler polynomial_decay  # section 3.2: linear, to 0 at total-num-update
+    --warmup-updates 2000  # section 3.2: 0.1 of the updates
+    --max-update 20000  # section 3.2 has 2 epochs: about 2 x the lines of `train` in the table of hat preprocess / 64
+    --total-num-update 20000
+    --batch-size 1  # of one GPU; ours
+    --bf16  # ours; section 3.2 has apex, on V100: --fp16 instead
+    --checkpoint-activations  # section 3.2: "Gradient Checkpointing"
+    --save-dir checkpoints/natural_questions
+    --no-epoch-checkpoints  # checkpoint_best.pt by validation, and checkpoint_last.pt to resume
+    --best-checkpoint-metric loss  # ours
+    --log-format json
+    --log-file checkpoints/natural_questions/train.log
+    --update-freq 8  # 8 GPUs x 1 document x 8 = 64 documents an update; section 3.2
+    --distributed-world-size 8  # section 3.2
+)
+fairseq-train data-bin/natural_questions/bin --user-dir "$(hat user-dir)" "${train[@]}" "$@"

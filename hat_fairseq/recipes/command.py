@@ -4,8 +4,8 @@
     hat recipe run NAME [--root DIR] [--gpus N] all steps in turn; what is done is not done again
     hat recipe run labels --root DIR            labels of your own documents; [--encoder FOLDER] [--json]
     DRY_RUN=1 hat recipe train NAME            only prints the command, ready to paste
-    hat recipe list                            the recipes that there are
-    hat recipe show NAME                       a recipe, merged with its bases
+    hat recipe list                            the recipes that there are, and what each needs
+    hat recipe show NAME                       a recipe, with its comments
     hat recipe copy NAME                       the same as NAME.yaml in this folder, to be changed
     hat recipe copy tutorial [DIR]             the data of the tutorials in a new folder (default: tutorial)
 
@@ -20,12 +20,12 @@ text/SPLIT.jsonl of the input, and writes SPLIT.score.json beside them, unless `
 
 import argparse
 import os
-import re
 import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..cli import build_parser
@@ -74,9 +74,7 @@ def main(args: argparse.Namespace) -> int:
     if args.step == "list":
         if args.name is not None:
             raise ValueError(f"`hat recipe list` takes no name: remove {args.name!r}, or use `hat recipe show`")
-        comments = {name: files.comment(files.find(name)) for name in files.names()}
-        texts = {name: re.split(r"\. (?=[A-Z])|\.$", comment)[0] for name, comment in comments.items()}
-        print(*(f"{name:{max(map(len, texts))}}  {text}" for name, text in texts.items()), sep="\n")
+        print(*listed(), sep="\n")
         return 0
     if args.name is None:
         raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe; `hat recipe list` shows them")
@@ -101,6 +99,22 @@ def main(args: argparse.Namespace) -> int:
         if status := subprocess.call(command):
             return status
     os.execv(commands[-1][0], commands[-1])
+
+
+def listed() -> Iterator[str]:
+    """Yields the lines of the list: each recipe below its paper, or what it is for, with what it needs."""
+    groups: dict[str, dict[str, str]] = {}
+    for name in files.names():
+        what, where, needs, *_ = files.head(files.find(name))
+        groups.setdefault(where.partition(",")[0], {})[name] = f"{what.rstrip('.')} ({needs.removeprefix('needs: ')})"
+    for group in sorted(groups, key=lambda group: (not group.startswith("paper"), group)):
+        yield group
+        width = max(map(len, groups[group])) + 4
+        for name, text in groups[group].items():
+            lines = textwrap.wrap(text, 80 - width, break_on_hyphens=False)
+            yield from (f"{f'  {name}' * (line is lines[0]):{width}}{line}" for line in lines)
+        yield ""
+    yield "In brackets: what it needs. DIR has the release or your documents."
 
 
 def run_all(name: str, extra: Sequence[str]) -> int:
@@ -251,8 +265,8 @@ def has_dictionary(folder: Path) -> bool:
 
 
 def show(path: Path, as_file: bool) -> int:
-    """Prints a recipe that is merged with its bases, or writes it as a file into this folder."""
-    text = files.as_yaml(files.load(path))
+    """Prints a recipe, or writes it as a file into this folder."""
+    text = path.read_text(encoding="utf-8")
     if not as_file:
         print(text, end="")
         return 0

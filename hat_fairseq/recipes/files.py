@@ -1,7 +1,7 @@
-"""Reads recipes, YAML files of configs/ or of the user: sections of flags, merged with the files under `base`.
+"""Reads recipes, YAML files of configs/ or of the user: sections of flags, with comments for those who read them.
 
-Keys are the names of flags. Values are passed on as written. `true` gives the bare flag, `false` and `null` remove a
-flag of a base, a list gives several values. A later base wins over an earlier one, the file over its bases.
+Keys are the names of flags. Values are passed on as written. `true` gives the bare flag, `false` and `null` none, a
+list gives several values.
 """
 
 from itertools import takewhile
@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 EXAMPLES = next((path for path in (PACKAGE / "examples", PACKAGE.parent / "examples") if path.is_dir()), PACKAGE)
 CONFIGS = next((path for path in (PACKAGE / "configs", PACKAGE.parent / "configs") if path.is_dir()), PACKAGE)
 SECTIONS = ("import", "preprocess", "task", "train", "update", "generate", "predict", "export")
-#: Values that remove a flag.
+#: Values of a flag that is not given.
 NOTHING = ("false", "null", "~", "")
 
 Flags = dict[str, str | list[str]]
@@ -41,38 +41,10 @@ def find(name: str) -> Path:
     return CONFIGS / f"{name}.yaml"
 
 
-def load(path: Path, below: tuple[Path, ...] = (), bases: dict[Path, Recipe] | None = None) -> Recipe:
-    """Returns a recipe merged with its bases. Every section is present; removed flags are still in it.
-
-    `below`: the files that led here; `bases`: those that were read, each once.
-    ValueError for a circle of bases, a missing base, or a malformed file.
-    """
-    if path in below:
-        raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
-    content = read(path)
-    recipes, bases = [], {} if bases is None else bases
-    for base in content.pop("base", []):
-        beside = (path.parent / base).resolve()
-        base_path = beside if beside.is_file() else CONFIGS / base
-        if not base_path.is_file():
-            raise ValueError(f"{path}: its base {base!r} does not exist (looked for {beside} and {base_path})")
-        if base_path not in bases:
-            bases[base_path] = load(base_path, (*below, path), bases)
-        recipes.append(bases[base_path])
-    recipes.append(content)
-    return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
-
-
-def comment(path: Path) -> str:
-    """Returns the text at the top of a recipe."""
+def head(path: Path) -> list[str]:
+    """Returns the lines at the top of a recipe: what it is, of which paper or for what, what it needs, and more."""
     lines = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
-    return " ".join(line.lstrip("# ") for line in lines)
-
-
-def as_yaml(recipe: Recipe) -> str:
-    """Returns a merged recipe as a YAML file without bases."""
-    sections = {section: flags_with_value(flags) for section, flags in recipe.items() if flags_with_value(flags)}
-    return str(yaml.dump(sections, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return [line.removeprefix("#").strip() for line in lines]
 
 
 def flags_with_value(flags: Flags) -> Flags:
@@ -80,8 +52,8 @@ def flags_with_value(flags: Flags) -> Flags:
     return {flag: value for flag, value in flags.items() if value not in NOTHING}
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Returns the content of one file: `base` (a list) and some of `SECTIONS`; underscores in flags become dashes.
+def load(path: Path) -> Recipe:
+    """Returns a recipe in which every section is present, with dashes for underscores in the names of flags.
 
     ValueError for malformed YAML, an unknown section, or a value that is neither text nor a list of texts.
     """
@@ -96,20 +68,20 @@ def read(path: Path) -> dict[str, Any]:
     content = {} if content is None else content
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected sections {', '.join(SECTIONS)}, found {str(content)[:60]!r}")
-    if unknown := [key for key in content if key not in ("base", *SECTIONS)]:
-        raise ValueError(f"{path}: unknown section {unknown[0]!r} (known: base, {', '.join(SECTIONS)})")
-    base = content.get("base", [])
-    if not isinstance(base, list) or not all(isinstance(name, str) for name in base):
-        raise ValueError(f"{path}: base must be a list of files, found {base!r}")
-    for section in content.keys() - {"base"}:
-        if not isinstance(flags := content[section], dict):
+    if unknown := [key for key in content if key not in SECTIONS]:
+        flat = "; write one file, as `hat recipe copy NAME` or 0.7's `hat recipe show` does" * ("base" in unknown)
+        raise ValueError(f"{path}: unknown section {unknown[0]!r} (known: {', '.join(SECTIONS)}){flat}")
+    for section, flags in content.items():
+        if not isinstance(flags, dict):
             raise ValueError(f"{path}: section {section!r} must hold `flag: value` lines, found {flags!r}")
         for flag, value in flags.items():
             if not all(isinstance(item, str) for item in (value if isinstance(value, list) else [value])):
                 where = f"{path}: section {section!r}: {flag!r}"
                 raise ValueError(f"{where} must be one value or a list of them, found {value!r}")
-        content[section] = {flag.replace("_", "-"): value for flag, value in flags.items()}
-    return content
+    return {
+        section: {flag.replace("_", "-"): value for flag, value in content.get(section, {}).items()}
+        for section in SECTIONS
+    }
 
 
 class _Loader(yaml.BaseLoader):
@@ -127,9 +99,3 @@ class _Loader(yaml.BaseLoader):
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice", problem_mark=key.start_mark)
             seen.add(flag)
         return super().construct_mapping(node, deep=True)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes values as `_Loader` reads them: a number is a text without quotes."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012

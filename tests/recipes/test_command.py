@@ -12,7 +12,7 @@ from commands import REPOSITORY
 
 from hat_fairseq import cli
 from hat_fairseq.recipes import command as recipes
-from hat_fairseq.recipes import files
+from hat_fairseq.recipes import files, update
 
 HAT = Path(sys.executable).parent / "hat"
 
@@ -96,16 +96,26 @@ def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
 @pytest.mark.slow
 def test_a_copy_in_another_folder_is_the_same_recipe(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["recipe", "list"]) == 0
-    listed = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
-    assert [name for name, _ in listed] == files.names() and all(len(text) > 20 for _, text in listed)
     for name in files.names():
         assert cli.main(["recipe", "copy", name]) == 0 and cli.main(["recipe", "show", name]) == 0
         assert capsys.readouterr().out.endswith((tmp_path / f"{name}.yaml").read_text())
         assert recipes.build_commands("train", f"{name}.yaml") == recipes.build_commands("train", name)
-    (tmp_path / "mine.yaml").write_text("base: [base/small.yaml]\npreprocess: {reader: documents/}")
+    (tmp_path / "ami_small.yaml").rename("mine.yaml")
     words = recipes.build_commands("preprocess", "./mine.yaml")[0]
-    assert words[5:8] == ["documents/", "--out", "data-bin/mine"]
+    assert words[5:8] == ["ami", "--out", "data-bin/mine"]
+
+
+def test_the_list_has_each_recipe_once_with_what_it_needs_in_80_columns(capsys):
+    assert cli.main(["recipe", "list"]) == 0
+    output = capsys.readouterr().out
+    *groups, _ = output.split("\n\n")
+    entries = [line.split() for group in groups for line in group.splitlines()[1:] if line[:3].strip()]
+    assert sorted(words[0] for words in entries) == files.names()
+    assert all(len(line) <= 80 for line in output.splitlines())
+    assert [group.partition(":")[0] for group in groups] == ["paper"] * 5 + ["for"] * 3
+    (rohde,) = (group for group in groups if group.startswith("paper: Rohde et al. 2021\n"))
+    cnn_dm = " ".join(rohde.partition("  cnn_dm ")[2].partition("\n  i")[0].split())
+    assert cnn_dm == "CNN/DailyMail: highlights of news (--root DIR, bart.large, 1 GPU)"
 
 
 @pytest.mark.parametrize(
@@ -131,20 +141,52 @@ def test_errors_are_one_line(words, message, tmp_path, monkeypatch, capsys):
     assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
 
 
-@pytest.mark.slow
-def test_the_scripts_of_the_papers_are_what_the_recipes_run():
-    """`python scripts/write_recipe_scripts.py` writes them anew."""
-    written = runpy.run_path(str(REPOSITORY / "scripts/write_recipe_scripts.py"))["scripts"]()
-    files = [path for folder in ("train_scripts", "generate_scripts") for path in (REPOSITORY / folder).iterdir()]
-    assert {str(path.relative_to(REPOSITORY)): path.read_text() for path in files} == {
+SCRIPTS = sorted(path for folder in ("train_scripts", "generate_scripts") for path in (REPOSITORY / folder).iterdir())
+
+
+def test_the_scripts_of_the_papers_are_written_from_the_recipes():
+    """`python .ci/write_recipe_scripts.py` writes them anew."""
+    written = runpy.run_path(str(REPOSITORY / ".ci/write_recipe_scripts.py"))["scripts"]()
+    assert {str(path.relative_to(REPOSITORY)): path.read_text() for path in SCRIPTS} == {
         str(path): text for path, text in written.items()
     }
-    for path, text in written.items():
-        words = words_of(text.partition("pipefail")[2])
-        if path.parent.name == "train_scripts":
-            command = recipes.build_commands("train", path.stem)[0]
-            assert words == ["fairseq-train", command[5], "--user-dir", "$(hat user-dir)", *command[6:], "$@"]
-        assert os.access(REPOSITORY / path, os.X_OK)
+    assert all(os.access(path, os.X_OK) for path in SCRIPTS)
+
+
+def calls_of(script, cwd, *words):
+    """What a script calls, each call as a list of words: `hat` and `fairseq-train` are stand-ins that write it down."""
+    for name in ("hat", "fairseq-train"):
+        (program := cwd / name).write_text('#!/bin/sh\nprintf "%s\\t" "${0##*/}" "$@" >> calls\necho >> calls\n')
+        program.chmod(0o755)
+    (cwd / "calls").write_text("")
+    done = run("bash", script, *words, cwd=cwd, PATH=f"{cwd}:{os.environ['PATH']}", ROOT="the release")
+    assert done.returncode == 0, done.stderr
+    return [line.split("\t")[:-1] for line in (cwd / "calls").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_script_preprocesses_once_and_runs_the_commands_of_the_recipe(script, tmp_path):
+    def flags_of(words):
+        return sorted(flag.words for flag in update.split(words))
+
+    def expected(verb, *extra):
+        return [flags_of(command[4:]) for command in recipes.build_commands(verb, script.stem, extra)]
+
+    recipe = files.load(files.find(script.stem))
+    train = script.parent.name == "train_scripts"
+    words = ["--lr", "7"] if train else []
+    first, *rest = calls_of(script, tmp_path, *words)
+    needs_root = "--root" in files.head(files.find(script.stem))[2]
+    assert [flags_of(first[1:])] == expected("preprocess", *["--root", "the release"] * needs_root)
+    if train:
+        user_dir, (program, *flags) = rest
+        assert user_dir == ["hat", "user-dir"] and program == "fairseq-train" and flags[-2:] == words
+        assert flags_of(["train", *flags[:-2]]) == sorted([*expected("train")[0], ["--user-dir", ""]])
+    else:
+        verb = "generate" if recipe["generate"] else "predict"
+        assert [flags_of(call[1:]) for call in rest] == expected(verb)
+    (tmp_path / first[first.index("--out") + 1]).mkdir(parents=True)
+    assert calls_of(script, tmp_path, *words) == rest
 
 
 @pytest.mark.parametrize(
@@ -157,6 +199,7 @@ def test_the_scripts_of_the_papers_are_what_the_recipes_run():
 @pytest.mark.parametrize("step", ["generate", "run"])
 def test_a_mistake_in_the_score_is_found_before_the_work(step, score, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(f"base: [ami_small.yaml]\ngenerate: {{score: {score}}}\n")
+    text = files.find("ami_small").read_text().replace("score: rouge", f"score: {score}")
+    (tmp_path / "mine.yaml").write_text(text)
     assert cli.main(["recipe", step, "./mine.yaml"]) == cli.EXIT_ERROR
     assert message in capsys.readouterr().err and [*tmp_path.iterdir()] == [tmp_path / "mine.yaml"]

@@ -156,6 +156,72 @@ def test_pretraining_reads_the_same_folder_and_model() -> None:
     assert len(names) > 5
 
 
+SMALL = "encoder-layers encoder-embed-dim encoder-ffn-embed-dim encoder-attention-heads sparse-block"
+LENGTH = "max-source-tokens max-source-positions"
+STEPS = "lr max-update warmup-updates"
+SIBLINGS = {  # recipes that agree in all flags but these
+    "pubmed arxiv": "reader",
+    "cnn_dm xsum": "reader",
+    "ami icsi": "reader",
+    "samsum ami": f"reader roles {LENGTH} max-target-tokens batch-size max-update warmup-updates validate-interval "
+    "save-interval beam min-len max-len-b",
+    "wmt20_en_de wmt20_en_cs": f"reader arch dropout label-smoothing weight-decay {STEPS}",
+    "wmt20_en_de ted17_zh_en": f"reader source-tokenizer arch dropout label-smoothing weight-decay {STEPS} max-tokens "
+    "gpus",
+    "natural_questions natural_questions_base": "arch finetune-from-model",
+    "natural_questions tydi_qa": "reader bpe bpe-dir finetune-from-model max-update warmup-updates",
+    "poolingformer_arxiv_4k poolingformer_arxiv_16k": LENGTH,
+    "hat_pooling_arxiv_8k hat_pooling_arxiv_16k hat_pooling_pubmed_8k hat_pooling_pubmed_16k": f"reader {LENGTH}",
+    "arxiv hat_pooling_arxiv_16k": f"{LENGTH} batch-size checkpoint-activations encoder-attention "
+    "encoder-attention-layers global-tokens extend-positions extend-positions-from",
+    "arxiv poolingformer_arxiv_16k": f"{LENGTH} arch batch-size checkpoint-activations extend-positions-from {STEPS} "
+    "gpus beam lenpen",
+    "ernie_sparse_imdb ernie_sparse_arxiv_categories": f"reader max-source-tokens sar-alpha batch-size {STEPS}",
+    "ernie_sparse_wikihop ernie_sparse_triviaqa": "reader segments task sar-alpha base-criterion "
+    "best-checkpoint-metric maximize-best-checkpoint-metric batch-size max-update warmup-updates threshold score",
+    "ernie_sparse_imdb ernie_sparse_hyperpartisan": f"reader max-source-tokens criterion base-criterion sar-alpha "
+    f"sar-roll batch-size {STEPS}",
+    "lra_listops lra_text lra_retrieval": f"reader max-source-tokens arch max-positions {STEPS} save-interval-updates",
+    "lra_image lra_pathfinder": f"reader arch dropout attention-dropout batch-size {STEPS}",
+    "lra_listops_pretraining lra_text_pretraining lra_retrieval_pretraining lra_image_pretraining "
+    "lra_pathfinder_pretraining": "reader out data max-source-tokens long-source arch max-positions mask-prob lr",
+    "lra_listops lra_listops_small": f"partial max-source-tokens max-positions {SMALL} {STEPS}",
+    "lra_text lra_text_small": f"{SMALL} {STEPS} save-interval-updates",
+    "hyperpartisan imdb": "reader max-update warmup-updates",
+    "multiple_choice sequential_sentences": "kind splitter segments long-source task batch-size",
+    "labels sentence_labels": "kind splitter task batch-size max-epoch score",
+    "ami_questions qmsum": "reader max-update",
+    "ami_small ami_small_long": f"{LENGTH} long-source encoder-attention encoder-attention-layers attention-window "
+    "pooling-window batch-size max-update",
+}
+
+
+@pytest.mark.parametrize(("names", "own"), SIBLINGS.items())
+def test_siblings_agree(names: str, own: str) -> None:
+    pairs = [
+        {
+            (section, *flag)
+            for section, flags in SECTIONS[name].items()
+            for flag in files.flags_with_value(flags).items()
+        }
+        for name in names.split()
+    ]
+    assert {flag for _, flag, _ in set.union(*pairs) - set.intersection(*pairs)} == {*own.split()}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_what_a_recipe_says_that_it_needs_is_what_its_flags_need(name: str) -> None:
+    """Weights, GPUs, and the folder of a release, which the package has of two corpora of meetings."""
+    what, where, needs = files.head(files.find(name))[:3]
+    assert what[-1] in ".?" and where.startswith(("paper: ", "for: ")) and needs.startswith("needs: ")
+    train, reader = SECTIONS[name]["train"], SECTIONS[name]["preprocess"]["reader"]
+    weights = train.get("finetune-from-model", train.get("encoder-from", ""))
+    assert ("--root DIR" in needs) == (reader not in ("ami", "icsi", "ami_questions")) or reader.startswith("raw/")
+    assert weights.removeprefix("checkpoints/").rpartition("/")[0] in needs
+    gpus = int(SECTIONS[name]["update"]["gpus"])
+    assert f"{gpus} GPU{'s' * (gpus > 1)}" in needs or (gpus == 1 and "GPU" not in needs and where.startswith("for: "))
+
+
 HARDWARE = {  # the GPUs that a paper prints, apart from "we use one"
     **dict.fromkeys(["pubmed", "arxiv"], 2),  # A100
     **dict.fromkeys(["wmt20_en_de", "wmt20_en_cs"], 8),  # V100, as the next ones

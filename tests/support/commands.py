@@ -100,8 +100,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 @cache
 def recipe_sections() -> dict[str, Any]:
-    """The flags of all recipes, by section; each base is read once."""
+    """The flags of all recipes, by section."""
     from hat_fairseq.recipes import files
 
-    bases: dict[Path, Any] = {}
-    return {name: files.load(files.find(name), bases=bases) for name in files.names()}
+    return {name: files.load(files.find(name)) for name in files.names()}
