@@ -74,7 +74,7 @@ def classification(
     guess = np.array([number.get(label, len(names)) for own, _ in pairs for label in own], dtype=np.int64)
 
     def totals_of(drawn: np.ndarray) -> np.ndarray:
-        """(3, K): true positives, predictions and support of each class in the drawn documents."""
+        """Returns (3, K) true positives, predictions and support of each class in the drawn documents."""
         times = np.bincount(drawn, minlength=len(pairs))[document]
         sides = (right, times * (right == guess)), (guess, times), (right, times)
         return np.array([np.bincount(own, weights, len(names) + 1)[:-1] for own, weights in sides])
