@@ -203,8 +203,9 @@ def describe(error: Exception) -> str:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
         if not isinstance(error, ValueError | OSError | MemoryError):
             text = f"{type(error).__name__}: {text} (HAT_TRACEBACK=1 shows where it was raised)"
-    # The message may quote input that contains control characters of terminals.
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+    from .data.printed import printable  # not above: it is quick to ask for help
+
+    return printable(" ".join(text.split()))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
     hat recipe {import,preprocess,train,generate,predict,export} NAME [flags of the command ...]
     hat recipe run NAME [--root DIR] [--gpus N] all steps in turn; what is done is not done again
-    hat recipe run labels --root DIR            labels of your own documents; [--encoder FOLDER] [--json]
+    hat recipe run labels --root DIR            labels of your own documents; [--columns label=KEY] [--encoder DIR]
     DRY_RUN=1 hat recipe train NAME            only prints the command, ready to paste
     hat recipe list                            the recipes that there are, and what each needs
     hat recipe show NAME                       a recipe, with its comments
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from ..cli import build_parser
@@ -39,6 +40,7 @@ OPTIONAL = ("import", "generate", "predict", "export")  # steps of `hat recipe r
 #: Flags of `hat recipe run`, with the step that takes each.
 OF_RUN = {
     "root": "preprocess",
+    "columns": "preprocess",
     "bpe-dir": "preprocess",
     "encoder": "train",
     "gpus": "train",
@@ -170,17 +172,19 @@ def check_source(command: Sequence[str], root: Path) -> None:
     from ..data.manifest import FILE_NAME, describe_inputs
 
     out = Path(command[command.index("--out") + 1])
-    inputs = read_json(out / FILE_NAME).get("inputs", [])
-    own = [each for each in inputs if Path(each["path"]).resolve().is_relative_to(root.resolve())]
+    manifest = read_json(out / FILE_NAME)
+    own = [each for each in manifest.get("inputs", []) if Path(each["path"]).resolve().is_relative_to(root.resolve())]
     files = [each for each in own if "files" not in each]  # others are folders of many
+    columns = [value for flag, value in pairwise(command) if flag == "--columns"]
     try:
         same = bool(own) and describe_inputs([Path(each["path"]) for each in files]) == files
+        same = same and (not columns or manifest["options"]["columns"] == columns)
     except OSError:  # one is missing
         same = False
     if not same:
         raise ValueError(
-            f"{out} was made from other files than those of --root {root}: remove it, with the checkpoints and results "
-            "of this recipe, or run in another folder"
+            f"{out} was made from other files, or columns, than those of --root {root}: remove it, with its "
+            "checkpoints and the results of this recipe, or run in another folder"
         )
 
 
@@ -219,7 +223,8 @@ def steps_of(name: str, extra: Sequence[str]) -> dict[str, list[list[str]]]:
     }
     from . import labels
 
-    if recipe["import"] and "reader" in values_of(flags):
+    has_ids = any(value.startswith("id=") for flag in flags if flag.name == "columns" for value in flag.values)
+    if recipe["import"] and "reader" in values_of(flags) and not has_ids:
         words["preprocess"] += labels.words_of_ids(values_of(flags)["reader"])
     if encoder is not None:
         if not recipe["import"]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hat_fairseq.data.files import Fields, json_text
 from hat_fairseq.data.formats import opened
+from hat_fairseq.data.printed import printable
 from hat_fairseq.model_folder import ModelFolder, is_model_folder
 
 MODEL = "model"  # the key of the system that was trained
@@ -41,9 +42,9 @@ def decisive(results: Path) -> Iterator[str]:
             segments = [each for each in prediction.get("segments") or () if "weight" in each]
             if not segments:
                 return
-            yield f"{prediction['id']}: {prediction['label']}. The sentences with the highest weights:"
+            yield printable(f"{prediction['id']}: {prediction['label']}. The sentences with the highest weights:")
             for each in sorted(segments, key=lambda each: -each["weight"])[:SENTENCES]:
-                yield f"  {each['weight']:.2f}  {' '.join(each['text'].split())}"
+                yield printable(f"  {each['weight']:.2f}  {' '.join(each['text'].split())}")
 
 
 def words_of_ids(root: str) -> list[str]:

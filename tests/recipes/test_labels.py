@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,15 @@ def test_the_scores_have_the_baselines_first_and_the_model_last(tmp_path: Path) 
 
 
 def test_the_sentences_with_the_highest_weights_are_named(tmp_path: Path) -> None:
-    segments = [{"text": f"s{number}", "weight": number / 10} for number in (1, 3, 0, 2)]
+    segments = [{"text": f"s{number}\x1b"[: 2 + (number == 1)], "weight": number / 10} for number in (1, 3, 0, 2)]
     write_lines(tmp_path / "r.jsonl", [{"id": str(number), "label": "a", "segments": segments} for number in range(9)])
     lines = [*labels.decisive(tmp_path / "r.jsonl")]
+    assert all(line.isprintable() for line in lines)
     assert lines[:5] == [
         "0: a. The sentences with the highest weights:",
         "  0.30  s3",
         "  0.20  s2",
-        "  0.10  s1",
+        "  0.10  s1\\x1b",
         "  0.00  s0",
     ]
     assert sum("highest weights" in line for line in lines) == labels.DOCUMENTS
@@ -64,6 +66,15 @@ def test_the_folder_is_what_is_preprocessed() -> None:
     assert steps["import"][0][5] == "minilm"
 
 
+@pytest.mark.parametrize(("columns", "numbered"), [(["label=kind", "text=body"], True), (["id=name"], False)])
+def test_columns_are_those_of_the_data(columns: list[str], numbered: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("name,body,kind\n1,A text.,a\n")
+    words = [word for each in columns for word in ("--columns", each)]
+    command = recipes.steps_of("labels", ["--root", str(tmp_path), *words])["preprocess"][0]
+    assert [value for flag, value in pairwise(command) if flag == "--columns"] == columns
+    assert ("--number-ids" in command) == numbered
+
+
 @pytest.mark.parametrize(
     ("name", "flags", "message"),
     [
@@ -90,11 +101,18 @@ def test_a_folder_without_files_is_refused_before_any_step(
 
 
 @pytest.mark.parametrize(
-    ("root", "lines", "refused"),
-    [("mine", None, False), ("./mine", None, False), ("other", None, True), ("mine", "{}\n", True), ("mine", "", True)],
+    ("root", "lines", "columns", "refused"),
+    [
+        ("mine", None, [], False),
+        ("./mine", None, ["--columns", "text=a"], False),
+        ("mine", None, ["--columns", "text=b"], True),
+        ("other", None, [], True),
+        ("mine", "{}\n", [], True),
+        ("mine", "", [], True),
+    ],
 )
 def test_data_of_other_files_are_not_taken_for_those_of_root(
-    root: str, lines: str | None, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: str, lines: str | None, columns: list[str], refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`lines`: what the training file has by then; nothing: it is gone."""
     monkeypatch.chdir(tmp_path)
@@ -102,11 +120,11 @@ def test_data_of_other_files_are_not_taken_for_those_of_root(
         write_lines(tmp_path / folder / "train.jsonl", [{"id": "a", "text": "x", "label": "y"}])
     (tmp_path / "data").mkdir()
     inputs = describe_inputs([Path("mine/train.jsonl")])
-    (tmp_path / "data/manifest.json").write_text(json.dumps({"inputs": inputs}))
+    (tmp_path / "data/manifest.json").write_text(json.dumps({"inputs": inputs, "options": {"columns": ["text=a"]}}))
     if lines:
         (tmp_path / "mine/train.jsonl").write_text(lines)
     elif lines is not None:
         (tmp_path / "mine/train.jsonl").unlink()
-    command = ["hat", "preprocess", root, "--out", "data"]
+    command = ["hat", "preprocess", root, "--out", "data", *columns]
     with pytest.raises(ValueError, match="data was made from other files") if refused else nullcontext():
         recipes.check_source(command, Path(root))
