@@ -28,7 +28,7 @@ BUILT := $(VENV)/.fairseq-built
 # writes the file that tells ninja what to do for one extension at a time, so two at a time overwrite each other's.
 COMPILE := DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/build.cfg" CFLAGS="$${CFLAGS:--DNDEBUG -fwrapv -O2}" \
   PATH="$(CURDIR)/$(VENV)/no-ninja:$$PATH"
-TIMED := long_encoders modern_encoders long_training training generation workers precision floor preprocessing
+TIMED := long_encoders modern_encoders training generation floor preprocessing
 # How other processors compute: products whose last bit depends on their shapes (tests/support/shaken.py), and variables of
 # oneDNN and torch that keep to the instructions of older processors, here with two threads. Of an older one with AVX-512:
 # make test-processors PROCESSORS='"ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI ATEN_CPU_CAPABILITY=avx2"'. If oneDNN reports AMX,

@@ -34,9 +34,9 @@ labels.
 The embeddings and the lower two thirds of the layers read a document in chunks of 512 tokens, once for all arms. In an
 arm the upper layers have its attention over the whole document, from the same weights. Nothing of the encoder is
 trained, so attentions that add something to a layer (HAT's sentences, cross-segment layers, Poolingformer's second
-level) are left to studies/pretrained_hierarchy.py, which trains the upper layers. The vector of a sentence or turn is
-the mean of the states of its tokens, of length 1. `whole encoder` gives all layers full attention over the whole
-document, where the encoder has positions for it. `alone`, `in context` and `context 384` are the vectors of `hat embed`
+level) are not compared. The vector of a sentence or turn is the mean of the states of its tokens, of length 1. `whole
+encoder` gives all layers full attention over the whole document, where the encoder has positions for it. `alone`,
+`in context` and `context 384` are the vectors of `hat embed`
 with `--alone`, `--context 0` and `--context 384`: each sentence by itself, chunks that overlap, and the mean of all
 tokens around a sentence. `first 512` has the vectors of `chunks`, and none of what follows. A token reads up to 512
 keys in `chunks`, 257 in `windows of 128`, 192 in `blocks of 64` and 128 in `segments of 128`.

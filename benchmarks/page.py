@@ -26,7 +26,7 @@ def records_of(folder: Path) -> list[Record]:
 
 
 def sections(folder: Path, records: Sequence[Record], tables: Tables) -> str:
-    """The questions that have a result, each with all its results, and its figure if it has one."""
+    """The questions that have a result, each with all its results."""
     return "".join(section(folder, records, question, make) for question, make in tables.items())
 
 
@@ -36,10 +36,7 @@ def section(folder: Path, records: Sequence[Record], question: str, make: Callab
     if not answers:
         return ""
     heading, introduction = caption(folder / f"{question}.py")
-    text = f"\n## {heading}\n\n{introduction}\n" + "".join(map(make, answers))
-    if (folder.parent / f"docs/{question}.svg").is_file():
-        text += f"\n![{heading}](../docs/{question}.svg)\n"
-    return text
+    return f"\n## {heading}\n\n{introduction}\n" + "".join(map(make, answers))
 
 
 def caption(script: Path) -> tuple[str, str]:

@@ -20,7 +20,8 @@ Speed and memory of this package and of others. Each question has one script, wh
 version. Its results are in `results/`, with commands, versions and device. `python benchmarks/render.py` renders this
 page from the results. `make bench` runs the benchmarks that take time and renders the page;
 `make bench BENCH="generation training"` runs only these two. Some results are older than their script: their command
-measures the same today. `results/gpu_h100.txt` is the log of a run on a GPU that was ended early.
+measures the same today. `results/gpu_h100.txt` is the log of a run on a GPU that was ended early. The programs of
+`plan_cpu`, `precision`, `long_training`, `workers` and `cleared_pages` have left ([studies](../studies/README.md)).
 
 Experiments that answered a question once are [studies](../studies/README.md).
 """
@@ -67,11 +68,6 @@ LABELS: dict[str, dict[str, str]] = {
         "transformers bf16": "ModernBERT (`transformers`), SDPA, bf16",
         "hat bf16": "`hat_roberta` of `hat import`, `--precision bf16`",
     },
-    "long_training": {
-        "kept": "ours",
-        "recomputed": "ours with `--checkpoint-activations`",
-        "ModernBERT, recomputed": "ModernBERT (`transformers`), SDPA, gradient checkpointing",
-    },
     "training": {
         "hat": "`hat_bart_base`",
         "hat, amp": "the same with `--amp`: products in bf16",
@@ -89,17 +85,6 @@ def page() -> str:
     if runs := read_runs(FOLDER / "results/longdoc.csv.gz"):
         records.append({"question": "longdoc", "runs": runs})
     return INTRODUCTION + sections(FOLDER, records, OWN_TABLES) + INTERLEAVED + sections(FOLDER, records, TIMED)
-
-
-def plan(record: Record) -> str:
-    """Estimates of memory beside measured peaks."""
-    rows = []
-    for run in record["runs"]:
-        sizes = (f"{run[name] / 1e9:.2f}" for name in ("estimated", "measured"))
-        difference = f"{100 * (run['estimated'] / run['measured'] - 1):+.1f} %"
-        rows.append([run["case"], f"{run['parameters'] / 1e6:.1f}M", *sizes, difference])
-    columns = ["recipe", "parameters", "estimate, GB", "measured, GB", "difference"]
-    return begin(record, machine(record)) + table(columns, rows)
 
 
 def load(record: Record) -> str:
@@ -121,20 +106,6 @@ def busy(record: Record) -> str:
             f"{statistics.median(each):.2f} [{min(each):.2f}, {max(each):.2f}]" for each in zip(*times, strict=True)
         )
         rows.append([work, "CTranslate2" if name == "ctranslate2" else name, *figures])
-    return begin(record, machine(record)) + table(columns, rows)
-
-
-def cleared_pages(record: Record) -> str:
-    """A row for each work and contender: medians of the rounds, and the most memory."""
-    columns = ["work", "pages", "CPU seconds", "of the system", "page faults", "peak memory, GB", "held between, GB"]
-    rows: list[list[str]] = []
-    for work, name in dict.fromkeys((run["work"], run["contender"]) for run in record["runs"]):
-        own = [run for run in record["runs"] if (run["work"], run["contender"]) == (work, name)]
-        cpu, system, faults = (
-            statistics.median(run[key] for run in own) for key in ("cpu_seconds", "system_seconds", "faults")
-        )
-        memory = (f"{max(run[key] for run in own) / 1e9:.2f}" for key in ("peak_bytes", "held_bytes"))
-        rows.append([work, name, f"{cpu:.2f}", f"{system:.2f}", f"{faults:,.0f}", *memory])
     return begin(record, machine(record)) + table(columns, rows)
 
 
@@ -170,17 +141,8 @@ def floor(record: Record) -> str:
     return begin(record, machine(record), rates) + table(columns, rows)
 
 
-OWN_TABLES = {make.__name__: make for make in (plan, load, preprocessing, floor, busy, cleared_pages, longdoc)}
-QUESTIONS = (
-    "gpu",
-    "long_encoders",
-    "modern_encoders",
-    "training",
-    "generation",
-    "workers",
-    "precision",
-    "long_training",
-)
+OWN_TABLES = {make.__name__: make for make in (load, preprocessing, floor, busy, longdoc)}
+QUESTIONS = ("gpu", "long_encoders", "modern_encoders", "training", "generation")
 TIMED = {name: partial(interleaved, labels=LABELS.get(name, {})) for name in QUESTIONS}
 
 

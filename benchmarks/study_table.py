@@ -11,8 +11,7 @@ import gzip
 import io
 import json
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -89,21 +88,3 @@ def add_run(path: Path, run: Run) -> None:
 def has_run(path: Path, task: str, train: str, arm: str, seed: int) -> bool:
     """Says whether a table has this run, which is not repeated then."""
     return (task, train, arm, seed) in map(key_of, read_runs(path))
-
-
-def add_missing(path: Path, runs: Mapping[Key, Callable[[], Run]], end: float, complete: Callable[..., Run]) -> None:
-    """Makes the runs that a table does not have, and adds each when it is `complete`.
-
-    None begins that would end after `end`, in seconds of `time.monotonic`, if it were as long as the longest before it.
-    """
-    longest = 0.0
-    for key, make in runs.items():
-        begin, name = time.monotonic(), ", ".join(map(str, key))
-        if has_run(path, *key):
-            continue
-        if begin + longest > end:
-            print(f"{name}: not run, because it would end too late")
-            continue
-        add_run(path, complete(**dict(zip(KEY, key, strict=True)), **make()))
-        longest = max(longest, time.monotonic() - begin)
-        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)

@@ -29,12 +29,9 @@ from hat_fairseq.data import readers as reader_modules
 from hat_fairseq.recipes import files as recipe_files
 
 ROOT = Path(__file__).resolve().parents[1]
-OTHER_PAGES = {
-    "index.md": ROOT / "README.md",
-    "benchmarks.md": ROOT / "benchmarks/README.md",
-    "studies.md": ROOT / "studies/tables.md",
-}
+OTHER_PAGES = {"index.md": ROOT / "README.md"}
 MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
+FIGURE = re.compile(r"<!-- /?figure[\w -]* -->")  # where studies/figures.py writes
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")
 FILE_NAME = re.compile(r"[\w./]+\.md")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -46,11 +43,11 @@ UNITS = {"batch-size": "samples", "max-tokens": "tokens"}
 
 
 def on_files(files, config):
-    """Adds README.md as the start page, the pages of benchmarks and studies, and the live pages."""
+    """Adds README.md as the start page, the live pages, and a page for each verb."""
     from mkdocs.structure.files import File
 
     for name, path in OTHER_PAGES.items():
-        text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("](../docs/", "](")
+        text = path.read_text(encoding="utf-8").replace("](docs/", "](")
         files.append(File.generated(config, name, content=text))
     for name, make in LIVE_PAGES.items():
         files.append(File.generated(config, name, content=make()))
@@ -73,6 +70,7 @@ def on_page_markdown(markdown, page, config, files):
             return text
         return f"[{title(file, anchor) if FILE_NAME.fullmatch(text) else text}]({target}{anchor})"
 
+    markdown = FIGURE.sub("", markdown)
     return LINK.sub(link, MARK.sub(lambda match: "\n".join(PARTS[match[1]]()), markdown))
 
 
@@ -90,8 +88,8 @@ def title(file, anchor):
 
 @cache
 def live_look():
-    """The page that the command `hat look` of docs/live.md makes."""
-    _, *words = shlex.split(LOOK.search((ROOT / "docs/live.md").read_text(encoding="utf-8"))[0])
+    """The page that the first command `hat look` of docs/look.md makes."""
+    _, *words = shlex.split(LOOK.search((ROOT / "docs/look.md").read_text(encoding="utf-8"))[0])
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hat_fairseq.cli", *words]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -100,7 +98,7 @@ def live_look():
 
 
 def live_ask():
-    """The page that `hat ask` of docs/live.md makes, from its data: building the site needs no MiniLM."""
+    """The page that `hat ask` of docs/ask.md makes, from its data: building the site needs no MiniLM."""
     return fill("ask", json.loads((ROOT / "docs/ask_page.json").read_text(encoding="utf-8")))
 
 

@@ -72,21 +72,20 @@ DECISIONS = {
 NEXT = {"The next meeting is {day} {place}.": "Das nächste Treffen ist {day} {place}."}
 LEADER = {"{person} leads the work.": "{person} leitet die Arbeit."}
 COST = {"The work costs {cost} euros.": "Die Arbeit kostet {cost} Euro."}
-QUESTIONS = {  # by the slot that answers them, with the fact
-    "day": ("When is the next meeting?", "next"),
-    "place": ("Where is the next meeting?", "next"),
-    "person": ("Who leads the work?", "leader"),
-    "cost": ("How much does the work cost?", "cost"),
+QUESTIONS = {  # with the fact that answers them
+    "When is the next meeting?": "next",
+    "Where is the next meeting?": "next",
+    "Who leads the work?": "leader",
+    "How much does the work cost?": "cost",
 }
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence in both languages; `slots`: the words in its places, by name; `fact`: what it tells, if anything."""
+    """A sentence in both languages; `fact`: what it tells, if anything."""
 
     english: str
     german: str
-    slots: dict[str, str]
     fact: str = ""
 
 
@@ -116,7 +115,7 @@ def sentence(draw: random.Random, templates: dict[str, str], fact: str = "") -> 
     names = {"person": person, "other": other, "cost": str(draw.randrange(2, 60) * 50)}
     slots = {"place": draw.choice(list(PLACES)), "day": draw.choice(list(DAYS)), "thing": draw.choice(list(THINGS))}
     translated = {"place": PLACES[slots["place"]], "day": DAYS[slots["day"]], "thing": THINGS[slots["thing"]]}
-    return Sentence(english.format(**names, **slots), german.format(**names, **translated), names | slots, fact)
+    return Sentence(english.format(**names, **slots), german.format(**names, **translated), fact)
 
 
 def minutes(draw: random.Random, remarks: int) -> Minutes:
@@ -135,16 +134,6 @@ def summary(meeting: Minutes) -> dict[str, Any]:
     return {"text": meeting.text, "target": [meeting.fact(name).english for name in ("decision", "next")]}
 
 
-def question(meeting: Minutes) -> dict[str, Any]:
-    slot = list(QUESTIONS)[len(meeting.text) % len(QUESTIONS)]
-    asked, fact = QUESTIONS[slot]
-    number = meeting.number(fact)
-    before = sum(len(each.english) + 1 for each in meeting.sentences[:number])
-    answer = meeting.sentences[number].slots[slot]
-    start = before + meeting.sentences[number].english.index(answer)
-    return {"question": asked, "text": meeting.text, "answers": [{"text": answer, "start": start}]}
-
-
 def translation(meeting: Minutes) -> dict[str, Any]:
     said = meeting.sentences
     return {"sentences": [each.english for each in said], "target": [each.german for each in said]}
@@ -152,7 +141,7 @@ def translation(meeting: Minutes) -> dict[str, Any]:
 
 def transcript(meeting: Minutes) -> dict[str, Any]:
     pairs = zip(meeting.speakers, meeting.sentences, strict=True)
-    asked = {question: meeting.number(fact) for question, fact in QUESTIONS.values()}
+    asked = {question: meeting.number(fact) for question, fact in QUESTIONS.items()}
     asked["What did they decide?"] = meeting.number("decision")
     return {
         "turns": [{"speaker": speaker, "text": each.english} for speaker, each in pairs],
@@ -165,7 +154,6 @@ LABELS = "labels"
 #: Folder, the records that it has, and how many remarks a document has.
 FOLDERS: dict[str, tuple[Callable[[Minutes], dict[str, Any]], int]] = {
     "summaries": (summary, 8),
-    "questions": (question, 8),
     "translations": (translation, 4),
     "transcripts": (transcript, 16),
 }

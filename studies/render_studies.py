@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Render the results in `studies/results/` as `studies/tables.md`, with the figure docs/pretrained_length.svg.
+"""Render the results in `studies/results/` as `studies/tables.md`.
 
 python studies/render_studies.py
 """
@@ -15,21 +15,8 @@ from typing import Any
 
 import benchmark_path  # noqa: F401 finds `page`
 import numpy as np
-from cost import cost
 from intervals import Figure, figure_of, holm
-from page import (
-    INTERLEAVED,
-    Record,
-    begin,
-    escaped,
-    interleaved,
-    machine,
-    pyplot_of,
-    records_of,
-    sections,
-    stated,
-    table,
-)
+from page import Record, begin, caption, escaped, machine, records_of, table
 from study_table import read_runs
 
 FOLDER = Path(__file__).resolve().parent
@@ -43,22 +30,48 @@ Tables of differences have intervals of 95 % over test documents and trainings, 
 together, and beside each figure p: of a two-sided test that the difference is 0, by the same draws, adjusted by Holm's
 method for the differences of the table in that figure. With 2,000 draws p is at least 0.001 times their number.
 """
-ABLATION = {  # what a contender replaces -> by what
-    "as it is": "the package",
-    "query blocks": "full attention in blocks of queries -> SDPA",
-    "attention dropout": "the same with attention dropout -> SDPA for chunks of queries under `checkpoint`",
-    "chunked loss": "chunked loss -> logits of a chunk under `checkpoint`",
-    "packed maps": "weights in oneDNN's layout -> `Linear`",
-    "oneDNN": "weights in oneDNN's layout and oneDNN's product -> `nn.Linear`",
-    "step": "attention of a step in two products -> SDPA",
-    "mask of hypotheses": "cache that does not move -> `index_select` at each step",
-    "top-k": "top-k by blocks -> `topk`",
-    "search": "our search -> fairseq's loop",
-    "search, one memory": "our search -> fairseq's loop, a row of the encoder's output for each document",
-    "windows": "windows with a backward pass of our own -> chunks under `checkpoint`",
-    "short attention": "attention of few keys or narrow heads in fp32 -> bf16",
-    "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
-    "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
+FINISHED = {  # studies whose programs have left: heading, and what their rows are
+    "pretrained_articles": (
+        "Do frozen vectors of an encoder label long articles better than words?",
+        "Hyperpartisan, 645 articles, each tested in one of ten folds; a logistic regression on frozen vectors.",
+    ),
+    "pretrained_hierarchy": (
+        "What does hierarchy buy from a pre-trained start, on real documents?",
+        """All start from all-MiniLM-L6-v2, whose embeddings and four lower layers are frozen and read chunks of 512
+tokens. The two upper layers have the attention of the arm, over the whole document. In a head that follows, layers N
+read 24 neighbours, layers D all vectors of the document. `head`: MiniLM is frozen, and the head trained;
+`upper`: the two upper layers are trained with it. In `alone` each turn or sentence is encoded by itself.
+
+`evidence`: which turns of a meeting answer a question (QMSum; 162, 35 and 35 meetings, 1,095, 237 and 244 questions).
+`roles`: is a sentence of a paper background, result or conclusion (SumPubmed; 400, 130 and 170 papers). `articles`: is
+an article hyperpartisan (SemEval-2019 Task 4, 645 articles, each tested once by five seeds; long ones have more than
+512 tokens). `papers`: the group of organisms that a paper studies (951 papers of SumPubmed, cut at 4,096 tokens; 317
+are tested; the labels are words of the abstract, which no model reads).""",
+    ),
+    "continued_pretraining": (
+        "Does the marker of a sentence learn faster after continued pre-training, with or without a loss of its own?",
+        """2,000 updates of a masked LM (`MLM`), or with a loss of the marker (`MLM and markers`), then a head on frozen
+states of markers, which learns the roles of sentences from 80 papers; 100 are tested.""",
+    ),
+    "convergence": (
+        "Does a masked LM converge faster with the hierarchy of HAT?",
+        "Bits a masked token after so many updates, from random weights; less is better.",
+    ),
+    "copied_words": (
+        "Which long attention carries words from afar, and which only topics?",
+        """Bits a masked piece of a rare word, by the distance in tokens to its nearest occurrence that is not masked
+(`none`: it occurs nowhere else); less is better.""",
+    ),
+    "shift": (
+        "Does self-attention regularization keep a prediction where it is when a document moves by some tokens?",
+        """`changed`: the share of labels that change when 1, 8 or 64 full stops stand before an article; `divergence`:
+half of KL in both directions, in 0.01 nats.""",
+    ),
+    "far_answers": (
+        "How far from its question does an attention find an answer, with equally many keys?",
+        """Which of about 40 paragraphs of Natural Questions answers the question, by the tokens between question and
+answer. The two upper layers of MiniLM are trained; 100 test questions.""",
+    ),
 }
 WITH_ARMS = ("pretrained_hierarchy", "continued_pretraining", "summaries", "labels", "convergence", "copied_words")
 WITH_ARMS += ("shift", "far_answers")
@@ -220,14 +233,14 @@ Pair = tuple[str, str, str, str]
 
 def page() -> str:
     """The whole page."""
-    results = records()
-    return (
-        INTRODUCTION
-        + cost(results)
-        + sections(FOLDER, results, OWN_TABLES)
-        + INTERLEAVED
-        + sections(FOLDER, results, TIMED)
-    )
+    return INTRODUCTION + "".join(section(question, make) for question, make in TABLES.items())
+
+
+def section(question: str, make: Any) -> str:
+    """One question with all its results; the program says what it is, or a finished study's entry above."""
+    heading, introduction = FINISHED.get(question) or caption(FOLDER / f"{question}.py")
+    own = [record for record in records() if record["question"] == question]
+    return f"\n## {heading}\n\n{introduction}\n" + "".join(map(make, own))
 
 
 @cache
@@ -247,44 +260,6 @@ def records() -> list[Record]:
 
 def seeds(record: Record) -> str:
     return f"seeds {', '.join(map(str, sorted({run['seed'] for run in record['runs']})))}"
-
-
-def lra(record: Record) -> str:
-    """Accuracy of baselines, and of each model from scratch and after self-pretraining, the mean and seed by seed."""
-    starts = list(dict.fromkeys(run["start"] for run in record["runs"]))
-    rows = [
-        [f"baseline: {name}"] + [f"{value:.2f}"] * len(starts) for name, value in record.get("baselines", {}).items()
-    ]
-    most = max(len(cell["seeds"]) for cell in record["summary"].values())
-    for model in dict.fromkeys(run["model"] for run in record["runs"]):
-        cells = []
-        for start in starts:
-            if (figures := record["summary"].get(f"{model}, {start}")) is None:
-                cells.append("not run")
-                continue
-            by_seed = ", ".join(f"{value:.1f}" for value in figures["seeds"])
-            if len(figures["seeds"]) < most:
-                by_seed += f"; {len(figures['seeds'])} of {most} seeds"
-            cells.append(f"{figures['mean']:.1f} ({by_seed})")
-        rows.append([model, *cells])
-    text = f"\n### {record['recipe']}\n" + begin(record, stated(record), machine(record))
-    text += "Accuracy in percent on the test part of the reduced task: mean (seed by seed).\n\n"
-    return text + table(["model", *starts], rows)
-
-
-def amp(record: Record) -> str:
-    """A row for each recipe: scores seed by seed, and the difference."""
-    rows = []
-    for recipe in dict.fromkeys(run["recipe"] for run in record["runs"]):
-        scores: dict[str, list[float]] = {"fp32": [], "amp": []}
-        for run in record["runs"]:
-            if run["recipe"] == recipe:
-                scores[run["precision"]].append(run["score"])
-        differences = [two - one for one, two in zip(*scores.values(), strict=True)]
-        columns = [f"{np.mean(each):.2f} ({', '.join(f'{x:.2f}' for x in each)})" for each in scores.values()]
-        rows.append([recipe, *columns, ", ".join(f"{each:+.2f}" for each in differences)])
-    columns = ["recipe", "fp32: mean (seed by seed)", "`--amp`", "difference, seed by seed"]
-    return begin(record, seeds(record), machine(record)) + table(columns, rows)
 
 
 def pretrained_articles(record: Record) -> str:
@@ -328,7 +303,6 @@ def arms(record: Record) -> str:
             for (pair, (n, figures)), *own in zip(differences.items(), *tests, strict=True)
         ]
         text += "\n" + table(["difference", "runs", *(cell for name in names for cell in (name, "p"))], rows)
-    text += learning_curves(cells) + by_time(cells) + different_texts(cells)
     return text + (f"\nNot run yet: {'; '.join(map(escaped, missing))}.\n" if missing else "")
 
 
@@ -367,49 +341,6 @@ def sides(cells: dict[Cell, list[Record]], pair: Pair) -> tuple[list[Record], li
         return one, other
     common = {run["seed"] for run in one} & {run["seed"] for run in other}
     return [run for run in one if run["seed"] in common], [run for run in other if run["seed"] in common]
-
-
-def learning_curves(cells: dict[Cell, list[Record]]) -> str:
-    """The first figure on the test part after each epoch, if the runs have it."""
-    runs_of = {arm: runs for (_, arm), runs in cells.items() if "test" in runs[0]}
-    if not runs_of:
-        return ""
-    rows = [
-        [escaped(arm), *(f"{value:.1f}" for value in np.mean([run["test"] for run in runs], axis=0))]
-        for arm, runs in runs_of.items()
-    ]
-    return "\nAccuracy on the test part after each epoch, mean over the seeds:\n\n" + table(
-        ["arm", *map(str, range(1, len(rows[0])))], rows
-    )
-
-
-def by_time(cells: dict[Cell, list[Record]]) -> str:
-    """Figures after equal seconds, between those that were measured, if the runs say when these were."""
-    runs_of = {arm: {run["seed"]: np.array(run["curve"]).T for run in runs} for (_, arm), runs in cells.items()
-               if "curve" in runs[0]}  # fmt: skip
-    if not runs_of:
-        return ""
-    common = sorted(set.intersection(*map(set, runs_of.values())))
-    ends = {seed: min(curves[seed][1, -1] for curves in runs_of.values()) for seed in common}
-    rows = []
-    for arm, curves in runs_of.items():
-        cells_of_arm = [f"{np.mean([1000 * curve[1, -1] / curve[0, -1] for curve in curves.values()]):.0f}"]
-        for share in (0.5, 1):
-            values = [np.interp(share * ends[seed], *curves[seed][1:]) for seed in common]
-            cells_of_arm.append(f"{np.mean(values):.2f} ({', '.join(f'{value:.2f}' for value in values)})")
-        rows.append([escaped(arm), *cells_of_arm])
-    text = (
-        "\nAfter as many seconds as the fastest arm needs for half of its updates and for all, mean (seed by seed):\n\n"
-    )
-    return text + table(["arm", "milliseconds an update", "half", "all"], rows)
-
-
-def different_texts(cells: dict[Cell, list[Record]]) -> str:
-    """How many different texts each arm wrote, seed by seed, if the runs say it."""
-    written = {arm: [run["different_texts"] for run in runs] for (_, arm), runs in cells.items()
-               if "different_texts" in runs[0]}  # fmt: skip
-    told = "; ".join(f"{arm} {', '.join(map(str, numbers))}" for arm, numbers in written.items())
-    return f"\nDifferent texts that each wrote, seed by seed: {told}.\n" if told else ""
 
 
 def retrieval(record: Record) -> str:
@@ -481,46 +412,9 @@ def speed_and_memory(rows: Sequence[Record]) -> str:
     return text + "\n" + table(["tokens of the document", "peak memory of `--context 256`, GB"], peaks)
 
 
-def draw_pretrained_length() -> None:
-    """Quality, seconds and memory of each number of tokens, as docs/pretrained_length.svg."""
-    pyplot = pyplot_of("pretrained_length")
-    (evidence,) = (record for record in records() if record.get("task") == "evidence")
-    (costs,) = (record for record in records() if record["question"] == "pretrained_length")
-    cells, most = cells_of(evidence), costs["settings"][-1]["length"]
-    peaks = {(row["contender"], row["setting"]): row["peak_bytes"] / 1e9 for row in costs["processes"]}
-    lengths = [setting["length"] for setting in costs["settings"]]
-    figure, axes = pyplot.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
-    for color, arm in enumerate(("chunks, N|D", "window")):
-        names = {length: f"{arm}, {length} tokens" for length in LENGTHS} | {most: arm}
-        for axis, quality in zip(axes[:2], ("average precision", "F1"), strict=True):
-            runs = {length: cells[cell] for length, name in names.items() if (cell := ("head", name)) in cells}
-            rows = [figure_of(each, quality) for each in runs.values()]
-            means, low, high = ([getattr(row, part) for row in rows] for part in ("mean", "low", "high"))
-            axis.fill_between(list(runs), low, high, color=f"C{color}", alpha=0.15)
-            axis.plot(list(runs), means, "o-", color=f"C{color}", label=arm)
-            axis.set(title=f"{quality}, %")
-        seconds = [costs["summary"][f"{length} tokens"][arm]["cpu_median"] for length in lengths]
-        axes[2].plot(lengths, seconds, "o-", color=f"C{color}", label=arm)
-        axes[3].plot(lengths, [peaks[arm, f"{length} tokens"] for length in lengths], "o-", color=f"C{color}")
-    axes[2].set(title="CPU seconds, one thread", ylim=0)
-    axes[3].set(title="peak memory, GB", ylim=0)
-    axes[0].legend()
-    for axis in axes:
-        axis.set(xlabel="tokens that are read (last: all)")
-        axis.grid(alpha=0.3)
-    figure.savefig(FOLDER.parent / "docs/pretrained_length.svg", metadata={"Date": None})
-    pyplot.close(figure)
-
-
-OWN_TABLES = {make.__name__: make for make in (lra, amp, pretrained_articles, retrieval)}
-OWN_TABLES |= dict.fromkeys(WITH_ARMS, arms)
-TIMED = {
-    "pretrained_length": partial(interleaved, labels={}),
-    "ablation": partial(interleaved, labels=ABLATION),
-}
+TABLES = {"pretrained_articles": pretrained_articles, "retrieval": retrieval, **dict.fromkeys(WITH_ARMS, arms)}
 
 
 if __name__ == "__main__":
     ArgumentParser(description=__doc__).parse_args()
-    draw_pretrained_length()
     (FOLDER / "tables.md").write_text(page(), encoding="utf-8")

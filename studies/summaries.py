@@ -20,7 +20,7 @@ updates of 32 articles or 16 papers, 512 or 4,096 tokens, for a GPU.
 on what they read. So there are figures that need no search: the bits of a token of the reference, given those before
 it, and `gained by reading`, how many more of them there are if the model reads the next test document in the place of
 its own. ROUGE F is that of `hat score rouge`. The longer half are the test documents with more words than the median.
-Intervals and [predictions](predictions.md) are as in `pretrained_hierarchy.py`.
+Intervals are those of `intervals.py`; the [predictions](predictions.md) were written before.
 """
 
 import gzip

@@ -140,39 +140,6 @@ def test_the_pages_name_what_exists() -> None:
     assert {path.name: missing for path, text in PAGES.items() if (missing := missing_names(text))} == {}
 
 
-def test_what_does_not_exist_is_noticed() -> None:
-    text = "`hat nosuch --verb-flag x` `hat_fairseq/no.py`\n\n```\nA=1 hat join \\\n    --nosuch --beam 1\n```\n"
-    expected = {"nosuch", "--verb-flag", "hat_fairseq/no.py", "--nosuch"}
-    assert missing_names(text) == expected | {"hat join --nosuch --nosuch", "hat join --nosuch --beam"}
-
-
-def rows_without_header(text: str) -> list[str]:
-    """The first rows of the tables that a page shows as text: the line below must be that between header and rows."""
-    firsts = re.findall(
-        r"^(?<![^\n]\n)(\|.*)\n(.*)", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE
-    )
-    return [first for first, second in firsts if not re.fullmatch(r"\|[-:| ]+\|", second)]
-
-
-def test_every_table_has_a_header() -> None:
-    assert rows_without_header("| a |\n|---|\n| b |\n\n| c |\n| d |\n") == ["| c |"]
-    assert {path.name: rows for path, text in PAGES.items() if (rows := rows_without_header(text))} == {}
-
-
-def overfull_cells(text: str) -> list[str]:
-    """The cells of a page with more than 12 words, or with more than one fact."""
-    rows = re.findall(r"^\|(.*)\|$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
-    unlinked = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.replace("\\|", "/")) for row in rows)
-    cells = [cell.strip() for row in unlinked for cell in re.sub(r"`[^`]*`", "CODE", row).split("|")]
-    return [cell for cell in cells if len(cell.split()) > 12 or re.search(r"; |(?<!al)\. [A-Z]| / .* / ", cell)]
-
-
-def test_a_cell_of_a_table_has_one_fact() -> None:
-    text = "| a; b | `c; d` |\n|---|---|\n| one. Two | 1 / 2 / 3 |\n"
-    assert overfull_cells(text) == ["a; b", "one. Two", "1 / 2 / 3"]
-    assert {path.name: cells for path, text in PAGES.items() if (cells := overfull_cells(text))} == {}
-
-
 def table(heading: str, page: str) -> list[list[str]]:
     """Cells of the tables whose first column is called `heading`, without their two header lines."""
     tables = re.findall(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
@@ -191,58 +158,6 @@ def test_the_tables_have_every_model_module_and_architecture() -> None:
     files = [path for part in ("modules", "networks") for path in (ROOT / "hat_fairseq" / part).glob("[a-z]*.py")]
     assert [path for path in files if f"`{path.parent.name}/{path.name}`" not in MODULES] == []
     assert names(0, table("architecture", PAGES[ROOT / "docs/hat.md"])) <= ARCH_MODEL_REGISTRY.keys()
-
-
-NOT_OURS = ("argument --task", "FileNotFoundError", "Criterion does not match", "dict.role.txt", "Model file not found")
-NOT_OURS += ("scripts/hat",)  # a shell script
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a message without values of an example: numbers, paths, and what is in quotation marks."""
-    words = [
-        word
-        for word in re.sub(r"^\w+: error: ", "", text).split()
-        if not re.search(r"[\d/%]|^['\"]|\.\.\.|_\w+\.|\.\w", word)
-    ]
-    return [word for word in (word.strip(".,:;()`\\") for word in words) if word]
-
-
-def share(part: Sequence[str], whole: Sequence[str]) -> float:
-    """The share of the words of `part` that are in `whole`, in the same order."""
-    position = number = 0
-    for word in part:
-        if word in whole[position:]:
-            position, number = whole.index(word, position) + 1, number + 1
-    return number / max(len(part), 1)
-
-
-def test_every_quoted_message_is_in_the_sources() -> None:
-    """Nearly all words of the quote are in one string, or all of a string (of three words at least) in the quote."""
-    strings = set()
-    for path in [*ROOT.glob("hat_fairseq/**/*.py"), *ROOT.glob("preprocess/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            values = node.values if isinstance(node, ast.JoinedStr) else [node]
-            strings.add(tuple(words_of(" ".join(str(v.value) for v in values if isinstance(v, ast.Constant)))))
-    lines = [line for line in PAGES[ROOT / "docs/troubleshooting.md"].splitlines() if line.startswith("> ")]
-    quotes = [quote for line in lines for _, quote in SPAN.findall(line) if not any(text in quote for text in NOT_OURS)]
-
-    def is_said(words: list[str]) -> bool:
-        return any(share(words, each) >= 0.9 or (len(each) > 2 and share(each, words) == 1) for each in strings)
-
-    assert len(quotes) > 30 and [quote for quote in quotes if words_of(quote) and not is_said(words_of(quote))] == []
-
-
-def test_the_walk_through_the_code_names_what_exists_and_is_short() -> None:
-    """A first reader takes about ten lines a minute."""
-    walk, lines = MODULES.partition("## Other paths")[0], 0
-    for file, names in re.findall(r"^\*\*\d+\. `([\w/]+\.py)`\*\*: (.*)", walk, re.MULTILINE):
-        tree = ast.parse((ROOT / "hat_fairseq" / file).read_text(encoding="utf-8"))
-        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-        nodes = {f"{each.name}.{node.name}": node for each in classes for node in each.body if hasattr(node, "name")}
-        nodes |= {node.name: node for node in tree.body if hasattr(node, "name")}
-        for name in re.findall(r"`([\w.]+)`", names):
-            lines += nodes[name].end_lineno - nodes[name].lineno + 1
-    assert 500 < lines < 1000
 
 
 def texts_of_package() -> Iterator[tuple[str, str]]:
@@ -297,11 +212,3 @@ def test_the_commands_of_scripts_and_messages_have_the_flags_that_they_name() ->
                 named.append((place, span.rstrip(".:").split()))
     named = [(place, words) for place, words in named if words and words[0] in ("hat", "fairseq-train")]
     assert len(named) > 60 and [each for each in named if len(each[1]) > 1 and foreign_flags(each[1])] == []
-
-
-def test_a_flag_of_another_command_is_noticed_in_a_script() -> None:
-    text = (
-        "set -e\nif ! hat look M --out x \\\n  --input y; then a=(--png b); fi\nhat ask m <<'END'\nhat no's --x\nEND\n"
-    )
-    found = [foreign_flags(words) for words in script_commands(text) if words[:1] == ["hat"]]
-    assert found == [{"hat look M --input"}, set()]

@@ -1,6 +1,5 @@
 """The repository as a whole: its files agree with each other and say nothing about the machine they were written on."""
 
-import ast
 import re
 import sys
 import tomllib
@@ -13,11 +12,11 @@ from commands import environment, run_command
 from markdown.extensions.toc import slugify
 
 import hat_fairseq
-from hat_fairseq import cli, doctor
+from hat_fairseq import doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]
-HOUSE += ["CITATION.cff", ".pre-commit-config.yaml", ".gitignore", "Dockerfile", ".dockerignore"]
+HOUSE += ["CITATION.cff", ".pre-commit-config.yaml", ".gitignore"]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 
@@ -104,21 +103,6 @@ def test_version_is_the_same_everywhere() -> None:
     assert top is not None and top[1] == PROJECT["version"] == hat_fairseq.__version__
 
 
-def test_one_sentence_says_everywhere_what_this_is() -> None:
-    """The first sentence of README; `hat --help` prints that of the package's docstring."""
-    (sentence,) = re.findall(r"\A# hat_fairseq\n\n\*\*(.+)\*\*\n", (ROOT / "README.md").read_text(encoding="utf-8"))
-    stated = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "mkdocs.yml")}
-    assert PROJECT["description"] == cli.tagline() == sentence
-    assert [name for name, text in stated.items() if f': "{sentence}"\n' not in text] == []
-    assert sentence in " ".join(cli.build_parser(None).format_help().split())
-
-
-def test_every_target_is_explained() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    targets = ("setup", "help", "demo", "test", "test-all", "lint", "docs", "docs-serve", "bench", "clean")
-    assert [target for target in targets if f"`make {target}`" not in page] == []
-
-
 def test_links_between_pages_lead_somewhere() -> None:
     pages = [path for path in FILES if path.suffix == ".md"]
     broken = []
@@ -183,19 +167,6 @@ def test_set_up_builds_fairseq_as_the_doctor_says() -> None:
 @pytest.mark.slow
 def test_the_page_of_faults_is_what_the_marked_tests_say() -> None:
     run_command(sys.executable, ROOT / "tests/support/reliability.py", "--check")
-
-
-def test_docstrings_of_public_functions_begin_with_a_verb() -> None:
-    """In the third person: `Returns`, `Maps`, `Reads`."""
-    nouns = {"This", "Its", "Weights", "Rows", "Tokens", "Files", "Settings", "Ids", "Texts"}
-    others = []
-    for path in (ROOT / "hat_fairseq").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-                word = (ast.get_docstring(node) or "Returns").split()[0].rstrip(",;:")
-                if not re.fullmatch(r"[A-Z][a-z]+s", word) or word in nouns:
-                    others.append(f"{relative(path)}:{node.lineno} {word}")
-    assert others == []
 
 
 EXTRA = re.compile(r"(?:hat_fairseq(?:-[\w.-]+\.whl)?|\.|wheel with `)\[([a-z-]+(?:,[a-z-]+)*)\]")

@@ -15,7 +15,6 @@ from hat_fairseq.data.records_json import record_from_json
 KINDS = {
     "summaries": "text",
     "labels": "classification",
-    "questions": "qa",
     "translations": "text",
     "transcripts": "evidence",
 }
@@ -62,9 +61,6 @@ def test_the_data(data: Path, tmp_path: Path) -> None:
             texts |= {str(record.parts[-1]) for record in records}
         assert len(texts) == 300, "no document is there twice"
     assert min(len(row["text"].split()) for row in read_lines(data / "labels/train.jsonl")) > 400
-    for row in read_lines(data / "questions/test.jsonl"):
-        (answer,) = row["answers"]
-        assert row["text"][answer["start"] :].startswith(answer["text"])
     for row in read_lines(data / "transcripts/test.jsonl"):
         turns = [row["turns"][number]["text"] for (number,) in row["evidence"]]
         assert turns[0].startswith("The next meeting is") and "leads the work" in turns[2]
@@ -75,12 +71,6 @@ def test_the_data(data: Path, tmp_path: Path) -> None:
 def test_the_baselines_that_the_pages_state(data: Path) -> None:
     labels = Counter(row["label"] for row in read_lines(data / "labels/test.jsonl"))
     assert constant(page("labels")) == round(100 * max(labels.values()) / 30, 1)
-    answers: dict[str, Counter[str]] = {}
-    for row in read_lines(data / "questions/train.jsonl"):
-        answers.setdefault(row["question"], Counter())[row["answers"][0]["text"]] += 1
-    best = {question: counts.most_common(1)[0][0] for question, counts in answers.items()}
-    hits = sum(row["answers"][0]["text"] == best[row["question"]] for row in read_lines(data / "questions/test.jsonl"))
-    assert constant(page("questions")) == round(100 * hits / 30, 1)
 
 
 @pytest.mark.slow
@@ -88,7 +78,6 @@ def test_the_baselines_that_the_pages_state(data: Path) -> None:
     ("name", "row", "better_by"),
     [
         pytest.param("labels", r"results/labels/test\.jsonl", 40, marks=needs_minilm),
-        ("questions", "exact", 3),
         ("translation", r"results/translations\.jsonl", 30),
         pytest.param("transcripts", r"results/transcripts\.jsonl", 20, marks=needs_minilm),
     ],
@@ -102,11 +91,7 @@ def test_a_page_runs_as_it_is_printed(name: str, row: str, better_by: float, tmp
 @pytest.mark.slow
 def test_the_summaries(data: Path, tmp_path: Path, warm: WarmPython) -> None:
     """The commands for `news` with the folder of the tutorial in its place, as the page says."""
-    text = (
-        page("summaries")
-        .partition("\n## Labels\n")[0]
-        .replace("hat preprocess news", f"hat preprocess {data}/summaries")
-    )
+    text = page("summaries").replace("hat preprocess news", f"hat preprocess {data}/summaries")
     (tmp_path / "new.jsonl").write_text('{"id": "a", "text": "The next meeting is on Monday in the school."}\n')
     printed = run_page(text, tmp_path, warm)
     assert score(printed, r"results/news/test\.jsonl") > constant(text) + 3

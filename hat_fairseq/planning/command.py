@@ -42,7 +42,7 @@ NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dic
 ROWS_OF_SAMPLE = {kinds.ChoiceKind: 4, kinds.BytePairKind: 2}  # of all others 1; a question of RACE has four choices
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
-#: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
+#: Libraries, and what the allocator keeps besides tensors: measured on a CPU (0.3.0), assumed on a GPU.
 LIBRARIES, ALLOCATOR = {"CPU": GIB // 2, "GPU": GIB}, {"CPU": 0.14, "GPU": 0.0}
 
 

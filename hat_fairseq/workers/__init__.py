@@ -33,7 +33,7 @@ def add_workers(parser: argparse._ActionsContainer, default: str) -> None:
     text += "each GPU or CPU)"
     parser.add_argument("--workers", type=int, metavar="N", help=text)
     text = "run on the Ray cluster with this address; `auto`: the running one, `local`: a new one on this machine "
-    text += "(docs/many_machines.md#preprocessing-generation-prediction)"
+    text += "(docs/training.md#preprocessing-generation-prediction)"
     parser.add_argument("--cluster", metavar="ADDRESS", help=text)
 
 

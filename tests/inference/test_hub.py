@@ -5,14 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from commands import REPOSITORY, environment, read_lines, run_command
+from commands import environment, run_command
 from hub_server import hub_server
 
 import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.checksums import checksums_of
-from hat_fairseq.inference.python import Model
 
 LOAD = "import hat_fairseq, json, sys; model = hat_fairseq.load({!r}, device='cpu'); "
 PREDICT = "predicted = model.predict(list(map(json.loads, open(sys.argv[1])))); "
@@ -109,10 +107,3 @@ def test_a_checkpoint_cannot_be_pushed(fine_tuned) -> None:
     made = fine_tuned("classification")
     with pytest.raises(ValueError, match="not a whole folder of hat export"):
         hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu").push_to_hub("user/model")
-
-
-def test_torch_hub(folder: Path, fine_tuned) -> None:
-    text = read_lines(fine_tuned("classification").raw / "test.jsonl")
-    model = torch.hub.load(str(REPOSITORY), "hat_fairseq", path=folder, device="cpu", source="local")
-    assert isinstance(model, Model)
-    assert model.predict(text) == hat_fairseq.load(folder, device="cpu").predict(text)
