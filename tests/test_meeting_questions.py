@@ -1,11 +1,11 @@
-"""Questions on meetings, from QMSum's files by the reader of the page to the score of a small model."""
+"""Questions on meetings, from QMSum's files by a reader of paragraphs to the score of a small model."""
 
 import json
-import re
+import shutil
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY, USER_DIR, run_command
+from commands import USER_DIR, run_command
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import read_json_lines
@@ -15,10 +15,7 @@ SAMPLE = Path(__file__).parent / "samples/qmsum_ami.jsonl.gz"
 
 @pytest.mark.slow
 def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (REPOSITORY / "docs/datasets.md").read_text(encoding="utf-8")
-    _, _, section = page.partition("\n## Questions on meetings\n")
-    (program,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    (tmp_path / "qmsum.py").write_text(program)
+    shutil.copy(Path(__file__).parent / "support/meeting_paragraphs.py", tmp_path / "qmsum.py")
     meetings = [meeting for _, meeting in read_json_lines(SAMPLE)]
     for split, numbers in (("train", (0, 1)), ("val", (0,)), ("test", (2,))):
         (tmp_path / split).mkdir()

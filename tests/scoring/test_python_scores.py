@@ -2,7 +2,6 @@
 
 import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,17 @@ from hat_fairseq.units.scores import Found
 PLAIN: dict[str, Any] = {"bootstrap_samples": 0}
 
 
-def test_the_programs_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_the_program_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "data-bin/mine/text/test.jsonl", [{"id": "a", "target": ["It is open .", "It rains ."]}])
     write_lines(tmp_path / "results/mine/hat.jsonl", [{"id": "a", "text": "It is open . It rains ."}])
     _, _, section = (REPOSITORY / "docs/scoring.md").read_text(encoding="utf-8").partition("\n## Scores from Python\n")
-    first, second = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    exec(first, {})
+    (program,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    exec(program, {})
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["rouge1", "rouge2", "rougeLsum"]
     assert lines[3].startswith("backend: rouge-score ") and lines[3].endswith("(95 %, seed 0) | documents: 2")
     assert lines[-1].startswith("66.67 [")
-    if find_spec("bert_score"):
-        exec(second, {})
 
 
 def test_texts_and_their_parts() -> None:
