@@ -39,7 +39,6 @@ CELL = re.compile(r"<(t[dh])\b.*?</\1>", re.DOTALL)
 CODE = re.compile(r"<code[^>]*>.*?</code>", re.DOTALL)
 LOOK = re.compile(r"^hat look .*$", re.MULTILINE)
 logging.getLogger("MARKDOWN").setLevel(logging.INFO)  # an import of hat_fairseq lets it write more
-UNITS = {"batch-size": "samples", "max-tokens": "tokens"}
 
 
 def on_files(files, config):
@@ -75,9 +74,16 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """Marks flags, which site.css keeps on one line; in cells of tables shows the bars that Markdown needs escaped."""
-    html = CELL.sub(lambda cell: CODE.sub(lambda code: code[0].replace("\\|", "|<wbr>"), cell[0]), html)
+    """Marks flags, which site.css keeps on one line; in cells shows the bars that Markdown needs escaped, and lets long
+    names break after an underscore.
+    """
+    html = CELL.sub(lambda cell: CODE.sub(lambda code: breakable(code[0]), cell[0]), html)
     return re.sub(r"<code>(?=--[^<]{1,30}</code>)", '<code class="flag">', html)
+
+
+def breakable(code):
+    """The code of a cell with places where a line may end."""
+    return re.sub(r"(?<=[a-z]_)(?=[a-z0-9_]{8})", "<wbr>", code.replace("\\|", "|<wbr>"))
 
 
 def title(file, anchor):
@@ -221,20 +227,17 @@ def readers():
 
 
 def recipes():
-    """A table of the recipes: the settings in which they differ most, and what their files say that they need."""
-    yield "| recipe | architecture | source tokens | update | updates | starts from | |"
-    yield "|---|---|---|---|---|---|---|"
+    """A table of the recipes: what each trains from what, and what their files say that they need."""
+    yield "| recipe | architecture | tokens | starts from | |"
+    yield "|---|---|---|---|---|"
     for name in recipe_files.names():
         path = recipe_files.find(name)
         recipe = recipe_files.load(path)
         train = recipe["task"] | recipe["train"]
-        size = next((f"{recipe['update'][key]} {unit}" for key, unit in UNITS.items() if key in recipe["update"]), "")
-        start = (train.get("finetune-from-model") or train.get("encoder-from", "random weights")).removesuffix(
-            "/model.pt"
-        )
+        start = train.get("finetune-from-model") or train.get("encoder-from", "random weights")
         tokens = recipe["preprocess"].get("max-source-tokens", "")
-        updates = train.get("max-update") or f"{train['max-epoch']} epochs"
-        row = (train["arch"], tokens, size, updates, start, " ".join(recipe_files.head(path)[:3]))
+        start = re.sub(r"^checkpoints/|/(checkpoint_\w+|model)\.pt$", "", start)
+        row = (f"`{train['arch']}`", tokens, start, " ".join(recipe_files.head(path)[:3]))
         yield f"| `{name}` | {' | '.join(map(cell, row))} |"
 
 

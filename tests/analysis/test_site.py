@@ -43,3 +43,21 @@ def test_pages_fit_a_telephone_and_ask_no_other_server(site: dict[Path, str], br
             shown[path.name] = page.evaluate("document.documentElement.scrollWidth")
     assert len(shown) > 25 and {name: width for name, width in shown.items() if width > 420} == {}
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == [] and messages == []
+
+
+CUT = """() => {
+    const right = (document.querySelector('.md-content__inner') || document.body).getBoundingClientRect().right + 2;
+    const blocks = [...document.querySelectorAll('.md-typeset table:not([class]), .md-typeset pre > code')];
+    return blocks.filter(each => each.getBoundingClientRect().right > right || each.scrollWidth > each.clientWidth + 1)
+        .map(each => each.innerText.slice(0, 60));
+}"""
+
+
+def test_no_table_or_program_is_cut_on_a_screen(site: dict[Path, str], browser: Any) -> None:
+    with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
+        page = context.new_page()
+        cut = {}
+        for path in site:
+            page.goto(path.as_uri())
+            cut[path.name] = page.evaluate(CUT)
+    assert {name: blocks for name, blocks in cut.items() if blocks} == {}
