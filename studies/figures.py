@@ -306,7 +306,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "auroc": auroc,
     "auroc-same-series": partial(auroc, "trained without ami"),
     "false-alarms": lambda: f"{asked('answers, false alarms', 'all', 'trained').mean:.0f} %",
-    **{f"unseen-{name}": partial(asked_gain, AP, name, f"trained without {name} - hybrid")
+    **{f"unseen-{name}": lambda name=name: f"{asked(AP, name, f'trained without {name} - hybrid').mean:+.1f}"
        for name in ("ami", "icsi", "committee")},
     "beyond-512": partial(gain, "evidence", AP, PARTS["text beyond the first 512 tokens"]),
     "second-layer": partial(gain, "roles", ACCURACY, SECOND),
