@@ -264,6 +264,10 @@ def times(name: str, setting: str, ours: str, peer: str) -> list[float]:
     return [each / seconds[ours, number] for (contender, number), each in seconds.items() if contender == peer]
 
 
+def median(*key: str) -> str:
+    return f"{statistics.median(times(*key)):.1f}"
+
+
 def machine_of(name: str) -> str:
     device = result(name)["device"]
     return "Xeon, AMX" if "Xeon" in device else "EPYC, AVX2" if "AVX2" in device else "EPYC, AVX-512"
@@ -284,6 +288,24 @@ def beside_bart() -> str:
     files = ("fairseq", "fairseq_epyc", "fairseq_avx2", "bf16_epyc", "bf16_amx")
     own = [statistics.median(times(f"generation_{name}", LONG.format(1, 64), "hat", "fairseq bart")) for name in files]
     return f"{min(own):.1f} to {max(own):.1f}"
+
+
+def memory(length: str, contender: str) -> str:
+    """Above the weights, in a training on one long document."""
+    known = {(each["setting"], each["contender"]): each for each in result("long_training")["processes"]}
+    return f"{known[f'{length} tokens', contender]['bytes_above_weights'] / 1e9:.2f} GB"
+
+
+def busy(spin: str) -> str:
+    """How many times as long a generation takes beside two busy programs."""
+    runs = [run for run in result("busy")["runs"] if (run["work"], run["contender"]) == ("generation", spin)]
+    return f"{statistics.median(run['busy'] / run['quiet'] for run in runs):.1f}"
+
+
+def errors_of_plans() -> str:
+    """The least and the most that estimates of memory are above measured peaks, in percent."""
+    errors = [100 * (run["estimated"] / run["measured"] - 1) for run in result("plan_cpu")["runs"]]
+    return f"{-min(errors):.0f} % below to {max(errors):.0f} % above the measured peaks of {len(errors)} trainings"
 
 
 UPPER = "chunks, N|D (upper) - chunks (upper)"
@@ -309,6 +331,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **{f"unseen-{name}": lambda name=name: f"{asked(AP, name, f'trained without {name} - hybrid').mean:+.1f}"
        for name in ("ami", "icsi", "committee")},
     "beyond-512": partial(gain, "evidence", AP, PARTS["text beyond the first 512 tokens"]),
+    "second-layer-f1": partial(gain, "evidence", F1, SECOND),
     "second-layer": partial(gain, "roles", ACCURACY, SECOND),
     "second-layer-upper": partial(gain, "roles", ACCURACY, UPPER),
     "hat-roles": partial(gain, "roles", ACCURACY, PARTS["HAT's attention to sentences, not chunks"]),
@@ -320,6 +343,14 @@ FIGURES: dict[str, Callable[[], str]] = {
     "articles-words": partial(article, "bag of words"),
     "articles-beyond-512": partial(article, "beyond 512, MiniLM"),
     "beside-bart": beside_bart,
+    "bf16": partial(median, "generation_bf16_epyc", LONG.format(1, 64), "hat bf16", "hat"),
+    "memory-kept": partial(memory, "16,384", "kept"),
+    "memory-recomputed": partial(memory, "16,384", "recomputed"),
+    "memory-longest": partial(memory, "65,536", "recomputed"),
+    "time-recomputed": partial(median, "long_training", "16,384 tokens", "kept", "recomputed"),
+    "busy-3000": partial(busy, "3000"),
+    "busy-default": partial(busy, "default"),
+    "plans": errors_of_plans,
 }  # fmt: skip
 
 
