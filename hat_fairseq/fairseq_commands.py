@@ -77,15 +77,13 @@ def run(*flags: str) -> None:
 
 def help_on(words: Sequence[str]) -> str:
     """Returns help on the flags of the task and the architecture that the words name, and what the latter sets."""
+    from hat_fairseq.fairseq_fixes.settings import parts_of
     from hat_fairseq.register import register
     from hat_fairseq.suggestions import did_you_mean
 
     register()
     models, tasks = importlib.import_module("fairseq.models"), importlib.import_module("fairseq.tasks")
-    flags = argparse.ArgumentParser("hat train", add_help=False, allow_abbrev=False)
-    flags.add_argument("--task")
-    flags.add_argument("--arch", "-a")
-    chosen, _ = flags.parse_known_args(words)
+    chosen = parts_of(words, "hat train")
     parser = argparse.ArgumentParser("hat train", usage="hat train DATA [flags ...]", add_help=False)
     for name, known in (("task", tasks.TASK_REGISTRY), ("arch", models.ARCH_MODEL_REGISTRY)):
         if value := getattr(chosen, name):

@@ -20,7 +20,6 @@ RELEASE = {"train": (96000,), "valid": (2000,), "test": (2000,)}
 FILES = {"train": "basic_train.tsv", "valid": "basic_val.tsv", "test": "basic_test.tsv"}
 CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `examples/make_lra.py listops` writes them"
 SYMBOLS = str.maketrans({"(": "", ")": "", "]": "X"})
-END = "]"
 VALUES = tuple(map(str, range(10)))
 #: What the operators compute, also two that the published generator knows and does not draw.
 FUNCTIONS: dict[str, Callable[[list[int]], int]] = {

@@ -71,7 +71,7 @@ MAY_IMPORT = {
     "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
     "demo": {"data", "fairseq_commands", "recipes", "suggestions", "weights"},
-    "fairseq_commands": {"register", "suggestions"},  # and fairseq_cli, by name
+    "fairseq_commands": {"fairseq_fixes", "register", "suggestions"},  # and fairseq_cli, by name
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
     "demo_model": {"hf"},  # for transformers, in each folder of hat export

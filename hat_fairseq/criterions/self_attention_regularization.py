@@ -96,19 +96,9 @@ class SelfAttentionRegularization(FairseqCriterion):
         return True
 
 
-class RegularizedLabels(SelfAttentionRegularization):
-    base = DocumentLabels
-
-
-class RegularizedSpans(SelfAttentionRegularization):
-    base = AnswerSpans
-
-
-class RegularizedAnswers(SelfAttentionRegularization):
-    base = DocumentAnswers
-
-
-REGULARIZED = {each.base.name: each for each in (RegularizedLabels, RegularizedSpans, RegularizedAnswers)}
+REGULARIZED: dict[str, Any] = {
+    base.name: type(f"Regularized{base.__name__}", (SelfAttentionRegularization,), {"base": base}) for base in BASES
+}
 
 
 def symmetric_divergence(p: Tensor, q: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -63,6 +64,23 @@ def roles_of(turns: Sequence[Turn] | None) -> tuple[str | None, ...] | None:
     """Returns the role of each turn, None for one without; None if no turn has one."""
     roles = tuple(turn.speaker if turn.role is None else turn.role for turn in turns or ())
     return None if all(role is None for role in roles) else roles
+
+
+class OfTurns:
+    """A record whose text may be turns or sentences."""
+
+    turns: tuple[Turn, ...] | None
+    sentences: Texts | None
+
+    @cached_property
+    def elements(self) -> Texts | None:
+        """Returns the sentences, or the texts of the turns."""
+        return self.sentences if self.turns is None else texts_of(self.turns)
+
+    @cached_property
+    def roles(self) -> Any:
+        """Returns the role of each turn, None for one without; None if no turn has one."""
+        return roles_of(self.turns)
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,7 @@ RENAMED = "; --columns of hat preprocess renames it (KEY={0}) or skips it (={0})
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
-def read_records(
-    path: str | Path,
-    kind: str | Kind = "text",
-    columns: Columns = AS_NAMED,
-    counts: Counter[str] | None = None,
-) -> Iterator[Record]:
+def read_records(path: str | Path, kind: str | Kind = "text", counts: Counter[str] | None = None) -> Iterator[Record]:
     """Reads the records of a kind from a file of any format of `formats`.
 
     An empty cell of a table is null in a column of texts that the model reads, in others no key.
@@ -38,7 +33,7 @@ def read_records(
     for an id twice.
     """
     path = Path(path)
-    yield from read_files([path], kind, columns, counts, path.name.partition(".")[0])
+    yield from read_files([path], kind, AS_NAMED, counts, path.name.partition(".")[0])
 
 
 def read_files(

@@ -100,25 +100,19 @@ class Transcript:
         return {"text": "\n".join(lines)}
 
 
-def read_transcript(
-    path: Path,
-    number_of: str | None = None,
-    running: bool = False,
-    has_turns: bool = True,
-) -> Transcript:
+def read_transcript(path: Path, number_of: str | None = None, running: bool = False) -> Transcript:
     """Reads a transcript; `-` is the standard input. The file may be compressed.
 
     Args:
         number_of: the id of a document, where a file of JSON has several.
         running: plain text without names is running text, whose lines are no turns.
-        has_turns: names and times in plain text begin turns; else all of it is running text.
     Raises:
         ValueError: no text, what nothing here reads, several documents without an id, or damage, with the place.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file with a transcript")
     with opened(path, most=MOST) as file:
-        return transcript_in(file, number_of, running, has_turns)
+        return transcript_in(file, number_of, running)
 
 
 def transcript_in(
@@ -127,7 +121,7 @@ def transcript_in(
     running: bool = False,
     has_turns: bool = True,
 ) -> Transcript:
-    """Reads the transcript in an open file, as `read_transcript`."""
+    """Reads the transcript in an open file, as `read_transcript`; without `has_turns` plain text is running text."""
     name = " ".join(file.path.name.split())
     if file.is_json:
         transcript = _of_json(file, name, number_of)

@@ -89,9 +89,9 @@ def refuse(parser: argparse.ArgumentParser, problem: str) -> NoReturn:
     parser.exit(2, f"{parser.prog}: error: {problem}\n")
 
 
-def parts_of(argv: Sequence[str]) -> Namespace:
+def parts_of(argv: Sequence[str], command: str | None = None) -> Namespace:
     """Returns which checkpoint, task, criterion and architecture the flags name."""
-    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    flags = argparse.ArgumentParser(command, add_help=False, allow_abbrev=False)
     for name in ("path", "task", "criterion"):
         flags.add_argument(f"--{name}")
     flags.add_argument("--arch", "-a")

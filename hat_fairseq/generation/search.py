@@ -22,22 +22,11 @@ class Memory(Protocol):
         """Selects the rows of the (D,) documents."""
 
 
-class Cache(Protocol):
-    """What a decoder keeps of the tokens of all hypotheses."""
-
-    @property
-    def length(self) -> int:
-        """Returns T, the tokens of every hypothesis so far."""
-
-    def reorder(self, rows: Tensor, documents: Tensor | None) -> None:
-        """Lets row i continue the old row `rows[i]`; `documents`: the old documents that remain, None for all."""
-
-
 class Decoder(Protocol):
     """What the search needs of a decoder; `networks.hat.Decoder` has it."""
 
     def new_cache(self) -> Any:
-        """Returns an empty `Cache`."""
+        """Returns an empty cache of the tokens of all hypotheses, like `networks.hat.DecoderCache`."""
 
     def states(self, tokens: Tensor, memory: Any, cache: Any) -> Tensor:
         """Maps (R, U) tokens after the cached ones -> (R, U, C) states, and caches these tokens."""
@@ -81,11 +70,10 @@ class SearchOptions:
 
 
 class Hypothesis(NamedTuple):
-    """A finished hypothesis on the CPU: (T,) tokens with </s>, its score, and the (T,) log-probabilities of tokens."""
+    """A finished hypothesis on the CPU: (T,) tokens with </s>, and its score."""
 
     tokens: Tensor
     score: Tensor
-    positional_scores: Tensor
 
 
 class Candidates(NamedTuple):
@@ -241,14 +229,12 @@ class _Beams:
             if len(hypotheses) < beam:
                 parent = candidates.parents[place, rank]
                 tokens = torch.cat([self.tokens[place, parent, 1 : step + 1], candidates.tokens[place, rank, None]])
-                sums = torch.cat([self.scores[place, parent, :step], candidates.scores[place, rank, None]])
-                hypotheses.append(self._hypothesis(tokens.cpu(), sums.cpu()))
+                hypotheses.append(self._hypothesis(tokens.cpu(), candidates.scores[place, rank].cpu()))
         return ends
 
-    def _hypothesis(self, tokens: Tensor, sums: Tensor) -> Hypothesis:
-        score, penalty = sums[-1], self._options.len_penalty
-        score = score.clone() if penalty is None else score / len(tokens) ** penalty
-        return Hypothesis(tokens, score, sums.diff(prepend=sums.new_zeros(1)))
+    def _hypothesis(self, tokens: Tensor, score: Tensor) -> Hypothesis:
+        penalty = self._options.len_penalty
+        return Hypothesis(tokens, score.clone() if penalty is None else score / len(tokens) ** penalty)
 
     def at_limit(self, step: int) -> list[int]:
         """Returns the places (0..D-1) of documents whose hypotheses have as many tokens as they may."""

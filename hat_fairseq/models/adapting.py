@@ -24,6 +24,7 @@ from ..data.dictionary import LABELS_FINGERPRINT
 from ..data.dictionary import fingerprint as words_of_fingerprint
 from ..modules.attention import CrossAttention
 from ..modules.embedding import LearnedPositions, extend_positions
+from ..networks import tie_tables
 from ..options import options_of
 
 logger = logging.getLogger(__name__)
@@ -87,22 +88,12 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
     check_fingerprints(state, own)
     for name in [name for name in state if name.endswith(BOOKKEEPING)]:
         del state[name]
-    _tie_tables(state, model)
+    tie_tables(state, model)
     if not model.has_mask:
         _drop_mask_row(state, own)
     _extend_position_tables(state, model)
     _add_new_parts(state, own, model)
     _check_fit(state, own)
-
-
-def _tie_tables(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Gives shared tables all of their names; the first name, that of the embedding, decides."""
-    names: dict[nn.Parameter, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(parameter, []).append(name)
-    for shared in names.values():
-        if (saved := next((state[name] for name in shared if name in state), None)) is not None:
-            state.update(dict.fromkeys(shared, saved))
 
 
 def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:

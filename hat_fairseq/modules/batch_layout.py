@@ -94,8 +94,7 @@ class Representatives:
 
     def scatter(self, x: Tensor, states: Tensor) -> Tensor:
         """Returns (B, T', C) states with those of the representatives replaced by the (B, S, C) `states`."""
-        target = self.positions.unsqueeze(-1).expand_as(states)
-        return F.pad(x, (0, 0, 0, 1)).scatter(1, target, states)[:, : x.size(1)]
+        return Slots(self.positions, x.size(1)).put(x, states)
 
 
 @dataclass(frozen=True)

@@ -73,14 +73,19 @@ def without_training(description: Mapping[str, Any]) -> dict[str, Any]:
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Loads the tensors; a table that is used twice may be there under one of its names. RuntimeError for others."""
+    known = dict(tensors)
+    tie_tables(known, model)
+    model.load_state_dict(known)
+
+
+def tie_tables(state: dict[str, Tensor], model: nn.Module) -> None:
+    """Gives shared tables all of their names; the first name, that of the embedding, decides."""
     names: dict[nn.Parameter, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)
-    known = dict(tensors)
     for shared in names.values():
-        if stored := [known[name] for name in shared if name in known]:
-            known |= dict.fromkeys(shared, stored[0])
-    model.load_state_dict(known)
+        if stored := [state[name] for name in shared if name in state]:
+            state |= dict.fromkeys(shared, stored[0])
 
 
 from ..units import network as _units  # noqa: E402, F401 - registers the network over units, which needs this module

@@ -81,12 +81,11 @@ def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | No
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
     """Returns the states of the tokens alone."""
     padding = layout.padding
-    if layout.slots is not None:  # the output has the places of the input, not the slots
-        x = layout.slots.gather(x)
-        padding = None if padding is None else layout.slots.index == layout.slots.size
+    if padding is not None and layout.slots is not None:
+        padding = layout.slots.index == layout.slots.size
     if padding is not None and layout.empty_rows:
         padding = safe_padding_mask(padding)
-    return EncoderOut(x, padding, layout=layout)
+    return EncoderOut(layout.gather(x), padding, layout=layout)  # the places of the input, not the slots
 
 
 def token_and_span_states(x: Tensor, layout: BatchLayout) -> EncoderOut:

@@ -119,6 +119,8 @@ def rouge(
     several = several_of(references)
     words = words or words_of_references(several)
     check_choices(backend=(backend, BACKENDS), words=(words, WORDS), several_references=(several_references, SEVERAL))
+    sentences = {"hypothesis_sentences": hypothesis_sentences, "reference_sentences": reference_sentences}
+    check_choices(**{name: (method, SENTENCE_METHODS) for name, method in sentences.items()})
     hypothesis_lines = [split_summary(summary, hypothesis_sentences) for summary in hypotheses]
     given = reference_lines = [[split_summary(text, reference_sentences) for text in texts] for texts in several]
     if reference_sentences == "given":
@@ -210,7 +212,7 @@ def _split(text: str, method: str) -> list[str]:
         return [sentence + " ." for sentence in ended] + [rest]
     from hat_fairseq.data.text import split_sentences
 
-    return split_sentences(text, method) if text else []  # ValueError for an unknown method
+    return split_sentences(text, method) if text else []
 
 
 def _scores(

@@ -25,7 +25,7 @@ from hat_fairseq.units.evidence import (
     Unit,
     answer_of,
     evidence_of,
-    lines_of,
+    known_units,
     units_of,
 )
 from hat_fairseq.units.rules import Weights, Words, as_probabilities, smoothed, standardised, weights_of
@@ -76,7 +76,7 @@ class Reference:
         units, texts = units_of(prepared, settings), [each.text for each in prepared.texts[-1].sentences]
         is_known = record.evidence is not None or record.spans is not None
         evidence = evidence_of(record, units, Counter()) if is_known else None
-        return cls(record, units, texts, evidence, lines_of(record, units, Counter()))
+        return cls(record, units, texts, evidence, known_units(record.lines, units, Counter()))
 
     @property
     def count(self) -> int:
@@ -187,13 +187,8 @@ Gold = Sequence[np.ndarray | None]  # (Q, N) of each document; None where it is 
 
 
 def choose(rule: Rule, documents: Sequence[Reference], gold: Gold) -> Choice:
-    """Chooses settings with the best mean average precision on validation documents, and then the threshold.
-
-    ValueError if no question has evidence.
-    """
+    """Chooses settings with the best mean average precision on validation documents, and then the threshold."""
     known = [(each, marks) for each, marks in zip(documents, gold, strict=True) if marks is not None and marks.any()]
-    if not known:
-        raise ValueError("no question has evidence, so no threshold can be chosen")
 
     def precision(settings: Settings) -> float:
         pairs = ((rule.scores(document, **settings), marks) for document, marks in known)
@@ -213,14 +208,10 @@ def answered(scores: np.ndarray, marks: np.ndarray) -> list[tuple[np.ndarray, np
 def best_threshold(scores: Iterable[np.ndarray], gold: Iterable[np.ndarray]) -> Choice:
     """Finds the threshold with the best mean F1 over questions with evidence, of both forms.
 
-    ValueError if no question has evidence.
-
     Args:
         scores, gold: (Q, N) of each document.
     """
     pairs = [pair for both in zip(scores, gold, strict=True) for pair in answered(*both)]
-    if not pairs:
-        raise ValueError("no question has evidence, so no threshold can be chosen")
     absolute, relative = _best_of(pairs), _best_of([(row - row.max(), right) for row, right in pairs])
     is_relative = relative[1] > absolute[1]
     value, f1 = (-relative[0], relative[1]) if is_relative else absolute

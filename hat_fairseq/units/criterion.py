@@ -32,12 +32,12 @@ from torch import Tensor
 from ..criterions.labels import LabelCriterion, percent
 from .evidence import OF_DOCUMENT, count_questions_and_units
 from .evidence_head import OUTPUTS
+from .scores import RECALL, average_precision
 
 THRESHOLDS = torch.arange(1, 100) / 100  # probabilities
 MARGINS = torch.arange(1, 61) / 10  # below the log-odds of the question's best unit
 LINE_WEIGHT = 3.0  # lines are few
 ANSWER_SHARE = 0.3
-RECALL = 0.9  # of the questions with an answer, at the threshold of answers
 BINS = 1000  # of probabilities of an answer
 NAMES = {"passage": ("average_precision", "evidence_f1"), "line": ("line_average_precision", "line_f1")}
 ANSWERS = "_answers"  # (2, BINS) questions without and with an answer by their probability; not printed
@@ -125,7 +125,7 @@ def figures(logits: Tensor, target: Tensor, tokens: Tensor) -> dict[str, Any]:
             known = gold[1:, number] >= 0
             if (labels := gold[1:, number][known].bool()).any():
                 sums[asked] += 1
-                sums[precisions] += average_precision(scores[1:, number][known], labels)
+                sums[precisions] += average_precision(scores[1:, number][known].numpy(), labels.numpy())
                 sums[f1s] += f1_by_threshold(scores[1:, number][known], labels)
     return sums
 
@@ -137,13 +137,6 @@ def questions_of(logits: Tensor, target: Tensor, tokens: Tensor) -> Iterator[tup
         shape = (questions, 1 + units, len(OUTPUTS))
         size = questions * (1 + units) * len(OUTPUTS)
         yield from zip(row[:size].view(shape), gold[:size].view(shape), strict=True)
-
-
-def average_precision(scores: Tensor, labels: Tensor) -> float:
-    """Computes the mean of the precision at each (N,) True label, in the order of the scores; ties stay in order."""
-    ranked = labels[scores.argsort(descending=True, stable=True)].double()
-    precision = ranked.cumsum(dim=0) / torch.arange(1, len(ranked) + 1)
-    return float((precision * ranked).sum() / ranked.sum())
 
 
 def f1_by_threshold(logits: Tensor, labels: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ Legend: B rows, Q questions of a row, N units of a row, K classes.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from typing import Any, Self
 
@@ -22,7 +21,7 @@ from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, Tensor, register_kind
 from hat_fairseq.data.kinds.windows import as_given, kept_characters, places_of
 from hat_fairseq.data.options import ROWS, TEXT, Settings
-from hat_fairseq.data.record import Answer, Record, Texts, Turn, as_sentences, roles_of, texts_of
+from hat_fairseq.data.record import Answer, OfTurns, Record, Texts, Turn, as_sentences
 from hat_fairseq.data.rows import Part, Row, RowEncoder, at_markers, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared
 from hat_fairseq.data.text import EmptyDocumentError, is_blank, normalise
@@ -51,6 +50,7 @@ PAIRS = {name: tuple(IGNORED if sign in "-" else int(sign) for sign in f"{name:-
 
 @dataclass(frozen=True)
 class Evidence(
+    OfTurns,
     Record,
     reads=("questions", "text", "elements"),
     one_of=("text", "turns", "sentences"),
@@ -89,16 +89,6 @@ class Evidence(
                 raise ValueError(f"{self.place}: {wrong[0]} in {key} is not one of 0 to {count - 1}")
         for answer in (each for answers in self.spans or () for each in answers):
             answer.check(raw_text(self), self.place)
-
-    @cached_property
-    def elements(self) -> Texts | None:
-        """Returns the sentences, or the texts of the turns."""
-        return self.sentences if self.turns is None else texts_of(self.turns)
-
-    @cached_property
-    def roles(self) -> tuple[str | None, ...] | None:
-        """Returns the role of each turn, None for one without; None without roles."""
-        return roles_of(self.turns)
 
     def without_gold(self) -> Self:
         return replace(self, evidence=None, spans=None, lines=None)
@@ -242,7 +232,7 @@ class EvidenceKind(LabelledKind):
             in_row = units_of_row(row)
             unknown: list[Any] = [None] * len(record.questions)
             in_passages = evidence_of(record, units, encoder.counts) or unknown
-            as_lines = lines_of(record, units, encoder.counts) or unknown
+            as_lines = known_units(record.lines, units, encoder.counts) or unknown
             pairs = list(zip(in_passages, as_lines, strict=True))
             encoder.counts["evidence_truncated"] += sum(
                 each.number in (lines if numbers is None else numbers)
@@ -434,11 +424,6 @@ def evidence_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> lis
         counts["evidence_without_text"] += numbers.count(set())
         gold.append(set().union(*numbers))
     return gold
-
-
-def lines_of(record: Any, units: Sequence[Unit], counts: Counter[str]) -> list[set[int]] | None:
-    """Returns the numbers of the units that are lines of each question; counts what has no text; None if not known."""
-    return known_units(record.lines, units, counts)
 
 
 def known_units(

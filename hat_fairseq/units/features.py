@@ -18,15 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..modules.in_context import middles_of, nearby_means
+from .rules import K1, ROWS, B
 
-K1, B = 1.2, 0.75  # of BM25
 WORDS_WITHIN = (48, 128, 256, 512)  # tokens: standard deviations of the Gaussians over the scores of words
 COSINES_WITHIN = (48, 128, 256)  # and over cosines
 BEST_WITHIN = (128, 256)  # tokens on either side in which the greatest cosine is taken
 MEANS_WITHIN = (64, 128, 256)  # tokens on either side whose states are averaged
 RAW = 4.0  # scale of a value from 0 to 1 that is not standardised
 LEAST = 1e-3  # is added to standard deviations: differences below it are noise
-ROWS = 256  # units whose surroundings are computed together
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from hat_fairseq.scoring.baselines import Fitted, baselines
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id, splits_beside
 from hat_fairseq.scoring.report import Interval, Output, Signature
 from hat_fairseq.units.baselines import RULES, Reference, references_of
-from hat_fairseq.units.evidence import EvidenceKind, evidence_of, lines_of
+from hat_fairseq.units.evidence import EvidenceKind, evidence_of, known_units
 from hat_fairseq.units.scores import EvidenceReport, Found, System, compare
 
 DOMAIN = "domain"  # a key of meta
@@ -233,7 +233,7 @@ def _notes(valid: str | None, references: Iterable[Reference], rules: Sequence[F
     for each in references:
         if each.evidence is not None:
             evidence_of(each.record, each.units, counts)
-        lines_of(each.record, each.units, counts)
+        known_units(each.record.lines, each.units, counts)
     if without := counts["evidence_without_text"]:
         notes.append(f"{without} units or spans of the evidence have no text and are skipped")
     if rules and not valid:

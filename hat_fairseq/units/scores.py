@@ -39,7 +39,7 @@ import numpy as np
 from hat_fairseq.scoring.report import Interval, Report, Signature, bootstrap, check_counts, resampling
 
 HALF = 0.5  # share of a passage that has to be evidence, or predicted
-RECALL = 0.9  # of the questions with an answer, for false alarms; it is in the name of the figure
+RECALL = 0.9  # of the questions with an answer, for thresholds and false alarms; it is in the name of the figure
 FIGURES = ("average precision", "F1", "passage precision", "passage recall", "passage F1")
 LINE_FIGURES = ("line average precision", "line F1")
 ANSWER_FIGURES = ("answer AUROC", "false alarms at 90 % recall")

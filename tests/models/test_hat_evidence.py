@@ -23,7 +23,6 @@ from hat_fairseq.units.criterion import (
     MARGINS,
     THRESHOLDS,
     EvidenceCriterion,
-    average_precision,
     choose,
     f1_by_threshold,
     sums_of,
@@ -31,6 +30,7 @@ from hat_fairseq.units.criterion import (
 from hat_fairseq.units.dataset import EvidenceDataset
 from hat_fairseq.units.evidence import EvidenceKind
 from hat_fairseq.units.evidence_head import OUTPUTS
+from hat_fairseq.units.scores import average_precision
 from hat_fairseq.units.vector_cache import VectorCache
 from hat_fairseq.units.vector_file import VectorFile
 
@@ -185,7 +185,8 @@ def test_figures_are_those_of_scikit_learn(size: int) -> None:
     generator = torch.Generator().manual_seed(0)
     scores, labels = torch.rand(size, generator=generator), torch.rand(size, generator=generator) < 0.3
     labels[0] = True
-    assert abs(average_precision(scores, labels) - metrics.average_precision_score(labels, scores)) < 1e-6
+    precision = metrics.average_precision_score(labels, scores)
+    assert abs(average_precision(scores.numpy(), labels.numpy()) - precision) < 1e-6
     logits = scores.double().logit()
     limits = [*THRESHOLDS.double().logit(), *(logits.max() - MARGINS)]
     for limit, f1 in zip(limits, f1_by_threshold(logits, labels), strict=True):

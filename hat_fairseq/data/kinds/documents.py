@@ -7,14 +7,13 @@ So segment i of the source and segment i of the target are always in the same ch
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.kinds.aligned import align
 from hat_fairseq.data.long_input import cut, exceeds, group_within
 from hat_fairseq.data.options import POLICIES, TARGETS, TEXT, Settings
-from hat_fairseq.data.record import Record, Texts, Turn, as_sentences, roles_of, texts_of
+from hat_fairseq.data.record import OfTurns, Record, Texts, Turn, as_sentences
 from hat_fairseq.data.rows import Row, RowEncoder, marked
 from hat_fairseq.data.sentences import Divided, Divider, Prepared, check_visible, split_text
 from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, is_blank, normalise
@@ -24,6 +23,7 @@ MOST_NAMED = 20  # roles of a message
 
 @dataclass(frozen=True)
 class Document(
+    OfTurns,
     Record,
     reads=("question", "text", "elements"),
     one_of=("text", "turns", "sentences"),
@@ -44,16 +44,6 @@ class Document(
         if self.roles is not None and None in self.roles:
             number = self.roles.index(None) + 1
             raise ValueError(f"{self.place}: turn {number} has neither role nor speaker, but others have")
-
-    @cached_property
-    def elements(self) -> Texts | None:
-        """Returns the sentences, or the texts of the turns."""
-        return self.sentences if self.turns is None else texts_of(self.turns)
-
-    @cached_property
-    def roles(self) -> Texts | None:
-        """Returns the role of each turn; None without roles."""
-        return roles_of(self.turns)  # type: ignore[return-value]  # all or none, which is checked
 
     @property
     def references(self) -> tuple[Texts, ...]:
