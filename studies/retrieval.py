@@ -55,7 +55,7 @@ from hat_fairseq.data.dictionary import BOS, EOS
 from hat_fairseq.inference.embed import Embedder, EmbedOptions
 from hat_fairseq.modules.in_context import means_in_context, nearby_means
 from hat_fairseq.units.baselines import Reference, references_of
-from hat_fairseq.units.rules import Words
+from hat_fairseq.units.rules import WordScores
 from hat_fairseq.units.scores import average_precision
 
 TURNS, SECTIONS = "QMSum, average precision", "PubMed, nDCG@10"
@@ -122,7 +122,7 @@ def of_meeting(encoder: Encoder, reference: Reference) -> dict[str, np.ndarray]:
     alone = questions @ encoder.alone(units).numpy().T
     of_chunks = questions @ encoder.alone(chunks).numpy().T
     means = encoder.in_context(units)
-    scores = {"BM25": Words(reference.record.questions, reference.texts).bm25(None), "alone": alone}
+    scores = {"BM25": WordScores(reference.record.questions, reference.texts).bm25(None), "alone": alone}
     scores["chunks"] = of_chunks[:, np.unique(numbers, return_inverse=True)[1]] + OWN * alone
     scores["late chunking"] = questions @ windowed(means, sizes, 0).T
     return scores | {f"windowed {width}": questions @ windowed(means, sizes, width).T for width in WIDTHS[TURNS]}
@@ -213,7 +213,7 @@ def pubmed(encoder: Encoder, root: Path) -> Iterator[Row]:
         of_words = TfidfVectorizer(sublinear_tf=True).fit(texts)
         tf_idf = np.asarray((of_words.transform(flat) @ of_words.transform(texts).T).todense())
         vectors, sections = encoder.alone([encoder.ids(text) for text in flat]).numpy(), len(texts)
-        scores = {"BM25": Words(flat, texts).bm25(None), "bag of words (TF-IDF)": tf_idf}
+        scores = {"BM25": WordScores(flat, texts).bm25(None), "bag of words (TF-IDF)": tf_idf}
         for name, (own, numbers) in vectors_of_sections(encoder, papers).items():
             scores[name] = best_of(vectors @ own.T, numbers, sections)
         ends = np.cumsum([0, *map(len, asked)])

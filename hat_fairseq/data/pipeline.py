@@ -1,6 +1,6 @@
 """`TextPipeline`: record to rows of tokens, and tokens back to text. It is saved beside the binary data.
 
-`Vocabulary` is what such a folder has; `ready_made` finds the BPE of a new one.
+`BinFolder` is what such a folder has; `ready_made` finds the BPE of a new one.
 """
 
 from collections import Counter
@@ -147,7 +147,7 @@ def _bpe(kind: str, directory: Path, hashes: Sequence[tuple[str, str]], state: o
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class BinFolder:
     """The BPE, dictionary and settings of an earlier `bin` directory."""
 
     pipeline: TextPipeline
@@ -173,7 +173,7 @@ def has_dictionary(options: Options) -> bool:
     return bool(options.vocabulary or kind_of(options.kind).alphabet) or options.bpe != "learned"
 
 
-def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
+def ready_made(options: Options, vocabulary: BinFolder | None, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
     """Returns the BPE, or None if it is to be learned.
 
     Its dictionary is copied if it has one. ValueError for missing files.

@@ -18,7 +18,7 @@ from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.language import parse_code
 from hat_fairseq.data.options import ROWS, Options, Settings, add_options, options_of_roles
 from hat_fairseq.data.outputs import atomic_directory
-from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
+from hat_fairseq.data.pipeline import BinFolder, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader, names
 from hat_fairseq.data.run import Run
 from hat_fairseq.data.text import SEPARATOR
@@ -121,7 +121,7 @@ def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
     Raises ValueError if one among the `arguments` contradicts it.
     """
     earlier = f"--vocabulary {options.vocabulary}"
-    pipeline = Vocabulary.open(str(options.vocabulary)).pipeline
+    pipeline = BinFolder.open(str(options.vocabulary)).pipeline
     settings, is_text = pipeline.settings, pipeline.kind.is_text
     if kind_of(options.kind).is_text != is_text:
         raise ValueError(

@@ -29,7 +29,7 @@ from hat_fairseq.data.kinds.pretraining import pack_documents
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import check_space
-from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
+from hat_fairseq.data.pipeline import FILE_NAME, BinFolder, TextPipeline, has_dictionary, ready_made
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.data.word_tokenizer import word_tokenizer_of
@@ -58,7 +58,7 @@ class Run:
         self.kind = kind_of(self.options.kind)
         self.text, self.bin = self.directory / "text", self.directory / "bin"
         self.dictionary = self.bin / self.kind.folder / "dict.txt"  # of the source, if it is fixed
-        self.vocabulary = Vocabulary.open(self.options.vocabulary) if self.options.vocabulary else None
+        self.vocabulary = BinFolder.open(self.options.vocabulary) if self.options.vocabulary else None
         self.reports = {split: SplitReport(self.kind) for split in self.reader.splits}
         self.stored: dict[str, list[Task]] = {split: [] for split in self.reader.splits}  # to encode
 

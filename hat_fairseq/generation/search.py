@@ -76,7 +76,7 @@ class Hypothesis(NamedTuple):
     score: Tensor
 
 
-class Candidates(NamedTuple):
+class Continuations(NamedTuple):
     """(D, C) continuations, best first: sums of log-probabilities, tokens, and hypotheses (0..K-1) they continue."""
 
     scores: Tensor
@@ -169,7 +169,7 @@ def _forbid(log_probs: Tensor, rows: Tensor, options: SearchOptions, at_limit: l
         block_repeated_ngrams(log_probs, rows, options.no_repeat_ngram_size)
 
 
-def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Candidates:
+def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Continuations:
     """Returns the 2 K best candidates of each document; fewer if the vocabulary is smaller.
 
     Args:
@@ -180,7 +180,7 @@ def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Candidates:
     sums = log_probs[:, 0] if scores is None else (log_probs + scores.unsqueeze(2)).flatten(1)
     number = min(2 * beam, sums.size(1) - 1)  # less one: padding is never taken
     best, index = sums.topk(number, dim=1)
-    return Candidates(best, index % vocabulary, index // vocabulary)
+    return Continuations(best, index % vocabulary, index // vocabulary)
 
 
 def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> None:
@@ -220,7 +220,7 @@ class _Beams:
         self.tokens = torch.full((documents, beam, self.longest + 1), options.start, device=device)
         self.scores = torch.zeros(documents, beam, self.longest, device=device)
 
-    def finish(self, step: int, candidates: Candidates) -> Tensor:
+    def finish(self, step: int, candidates: Continuations) -> Tensor:
         """Stores those that end among the K best candidates, up to K a document; returns (D, C) True = it ends."""
         beam = self._options.beam
         ends = candidates.tokens.eq(self._options.end) & candidates.scores.ne(-math.inf)
@@ -246,7 +246,7 @@ class _Beams:
         places = enumerate(self._documents)
         return [place for place, number in places if len(self.finished[number]) < beam and limits[number] > step]
 
-    def advance(self, step: int, candidates: Candidates, ends: Tensor, places: Tensor) -> Tensor:
+    def advance(self, step: int, candidates: Continuations, ends: Tensor, places: Tensor) -> Tensor:
         """Continues the documents at (D',) places with their best K candidates that do not end.
 
         Returns:

@@ -67,7 +67,7 @@ def stated_options(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def check_effect(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: int | None = None) -> None:
+def check_generation(stated: Mapping[str, Any], packaged: Mapping[str, Any], seed: int | None = None) -> None:
     """Raises ValueError for an option without effect, or with one only beside another one, which is not set."""
     options = {**packaged, **stated}
     if stated.get("nbest", 1) != 1:

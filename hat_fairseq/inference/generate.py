@@ -12,7 +12,7 @@ from typing import Any
 from ..data.record import Record
 from ..generation.join_chunks import warn_of_texts
 from ..generation.options import check_options
-from ..generation.settings import SEED, add_generation, check_effect, packaged_options, stated_options
+from ..generation.settings import SEED, add_generation, check_generation, packaged_options, stated_options
 from ..workers import Workers
 from . import command, jobs, reading
 from .loaded import Loaded
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
     command.check_lines(args.out, args.overwrite, [args.input, args.data, args.model])
     workers, files = command.workers_of(args), jobs.model_files(args, args.model)
     stated, packaged = stated_options(args), packaged_options(files.path)
-    check_effect(stated, packaged, args.seed)
+    check_generation(stated, packaged, args.seed)
     job = Texts(files, packaged | stated, args.batch_size, args.max_tokens, SEED if args.seed is None else args.seed)
     pipeline = files.pipeline(workers)
     check_writes_texts(args.model, pipeline.kind)

@@ -12,7 +12,7 @@ from ..data.files import Fields
 from ..data.kinds import Prediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
-from ..generation.settings import check_effect, packaged_options
+from ..generation.settings import check_generation, packaged_options
 from ..networks.encoder import UNLIMITED
 from ..options import as_in_python
 from ..units.answers import Answers
@@ -25,7 +25,7 @@ from .loading import load, split_with
 from .look_at import look_at, model_to_look_at
 from .reading import check_splitter
 from .rows import logged_changes, longest_first
-from .text_encoder import CONTEXT, TextEncoder, Vectors
+from .text_encoder import CONTEXT, EncodeResult, TextEncoder
 from .texts import DocumentToText
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Model:
     ) -> list[str]:
         """Generates the text of each document; `generation`: fairseq's options, e.g. beam=4, before the package's."""
         self._check("generate", splitter)
-        check_effect(generation, self.generation)
+        check_generation(generation, self.generation)
         model = DocumentToText(self.loaded, **self.generation | generation)
         records = self._records(documents, splitter)
         order = longest_first(records)  # in a batch are documents of about the same length
@@ -153,14 +153,14 @@ class Model:
         return TextEncoder(self.loaded, context)
 
     @as_in_python()
-    def encode_query(self, inputs: str | Sequence[str], **options: Any) -> Vectors:
+    def encode_query(self, inputs: str | Sequence[str], **options: Any) -> EncodeResult:
         """Computes the vectors of queries; see `TextEncoder`."""
         return self.encoder().encode_query(inputs, **options)
 
     @as_in_python()
     def encode_document(
         self, inputs: str | Sequence[str] | Sequence[Sequence[str]], context: int = CONTEXT, **options: Any
-    ) -> Vectors:
+    ) -> EncodeResult:
         """Computes the vectors of documents, or of the chunks of each document in its context; see `TextEncoder`."""
         return self.encoder(context).encode_document(inputs, **options)
 
@@ -173,7 +173,7 @@ class Model:
         **generation: Any,
     ) -> Look:
         """Shows the attention in a document; see `look_at`; `generation`: as above."""
-        check_effect(generation, self.generation)
+        check_generation(generation, self.generation)
         (record,) = self._records([document], splitter)
         split_with(self.pipeline, splitter or self.splitter)
         with logged_changes(self.pipeline):

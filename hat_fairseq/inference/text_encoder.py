@@ -33,7 +33,7 @@ REFUSED = {  # arguments of sentence-transformers with the values that change no
     "pool": None,
     "chunk_size": None,
 }
-Vectors = np.ndarray | Tensor | list[Tensor] | list[np.ndarray]
+EncodeResult = np.ndarray | Tensor | list[Tensor] | list[np.ndarray]
 
 
 def _minus_distance(power: float) -> Callable[[Tensor, Tensor], Tensor]:
@@ -99,12 +99,12 @@ class TextEncoder:
 
     get_sentence_embedding_dimension = get_embedding_dimension  # its name before version 6
 
-    def encode(self, inputs: str | Sequence[str], **options: Any) -> Vectors:
+    def encode(self, inputs: str | Sequence[str], **options: Any) -> EncodeResult:
         """Computes the vectors of texts with the default prompt; see `encode_query` for arguments and result."""
         default = self.settings.default_prompt
         return self._encode("encode", inputs, self.settings.prompt(() if default is None else (default,)), **options)
 
-    def encode_query(self, inputs: str | Sequence[str], **options: Any) -> Vectors:
+    def encode_query(self, inputs: str | Sequence[str], **options: Any) -> EncodeResult:
         """Computes the vectors of queries.
 
         Args:
@@ -117,7 +117,7 @@ class TextEncoder:
         """
         return self._encode("encode_query", inputs, self.settings.prompt(QUERY), **options)
 
-    def encode_document(self, inputs: str | Sequence[str] | Sequence[Sequence[str]], **options: Any) -> Vectors:
+    def encode_document(self, inputs: str | Sequence[str] | Sequence[Sequence[str]], **options: Any) -> EncodeResult:
         """Computes the vectors of documents, or of the chunks of each document in its context.
 
         Args:
@@ -153,7 +153,7 @@ class TextEncoder:
         normalize_embeddings: bool = False,
         has_chunks: bool = False,
         **others: Any,
-    ) -> Vectors:
+    ) -> EncodeResult:
         for name, value in others.items():
             if name not in REFUSED or value != REFUSED[name]:
                 raise ValueError(f"{method}: {name}={value!r:.40} is not computed by hat_fairseq: remove it")

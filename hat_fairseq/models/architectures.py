@@ -23,22 +23,22 @@ from ..networks.config import ATTENTIONS, flags_of
 from ..networks.roberta import DEFAULT_POSITIONS
 from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 
-Sizes = dict[str, Any]
+ArchFlags = dict[str, Any]
 
 
-def encoder_flags(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
+def encoder_flags(width: int, ffn: int, heads: int, layers: int | None = None) -> ArchFlags:
     sizes = {"encoder_embed_dim": width, "encoder_ffn_embed_dim": ffn, "encoder_attention_heads": heads}
     return sizes if layers is None else sizes | {"encoder_layers": layers}
 
 
-def both(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
+def both(width: int, ffn: int, heads: int, layers: int | None = None) -> ArchFlags:
     """Returns the sizes of encoder and decoder."""
     sizes = encoder_flags(width, ffn, heads, layers)
     return sizes | {name.replace("encoder", "decoder"): value for name, value in sizes.items()}
 
 
-TRANSFORMER: Sizes = {"max_source_positions": 1024, "max_target_positions": 1024}
-BART: Sizes = TRANSFORMER | {
+TRANSFORMER: ArchFlags = {"max_source_positions": 1024, "max_target_positions": 1024}
+BART: ArchFlags = TRANSFORMER | {
     "encoder_learned_pos": True,
     "decoder_learned_pos": True,
     "share_all_embeddings": True,
@@ -46,7 +46,7 @@ BART: Sizes = TRANSFORMER | {
     "no_scale_embedding": True,
     "activation_fn": "gelu",
 }
-ROBERTA: Sizes = {
+ROBERTA: ArchFlags = {
     "encoder_learned_pos": True,
     "layernorm_embedding": True,
     "no_scale_embedding": True,
@@ -54,7 +54,7 @@ ROBERTA: Sizes = {
     "dropout": 0.1,
     "attention_dropout": 0.1,
 }
-WMT: Sizes = (
+WMT: ArchFlags = (
     TRANSFORMER | both(1024, 4096, 16) | {"share_all_embeddings": True, "activation_fn": "gelu", "dropout": 0.1}
 )
 BART_BASE, BART_LARGE = (BART | both(768, 3072, 12, 6), BART | both(1024, 4096, 16, 12))
@@ -64,31 +64,31 @@ ROBERTA_MINILM = ROBERTA | encoder_flags(384, 1536, 12, 6) | MINILM
 ROBERTA_TINY = ROBERTA | encoder_flags(64, 128, 4, 4)
 
 # Encoders with rotary positions, without dropout, as they were trained.
-ROTARY: Sizes = {"no_scale_embedding": True, "dropout": 0.0, "attention_dropout": 0.0}
-POST_NORM: Sizes = ROTARY | {"layernorm_embedding": True}
-MODERNBERT: Sizes = ROTARY | {"encoder_family": "modernbert", "encoder_attention": "window", "attention_window": 64}
+ROTARY: ArchFlags = {"no_scale_embedding": True, "dropout": 0.0, "attention_dropout": 0.0}
+POST_NORM: ArchFlags = ROTARY | {"layernorm_embedding": True}
+MODERNBERT: ArchFlags = ROTARY | {"encoder_family": "modernbert", "encoder_attention": "window", "attention_window": 64}
 MODERNBERT |= {"encoder_normalize_before": True, "layernorm_embedding": True}
 MODERNBERT |= {"activation_fn": "geglu", "max_positions": 8192}
-EUROBERT: Sizes = ROTARY | {"encoder_family": "eurobert", "encoder_normalize_before": True}
+EUROBERT: ArchFlags = ROTARY | {"encoder_family": "eurobert", "encoder_normalize_before": True}
 EUROBERT |= {"activation_fn": "swiglu", "max_positions": 8192, "untie_weights_roberta": True}
 
 
-def poolingformer_flags(layers: str, global_tokens: str) -> Sizes:
+def poolingformer_flags(layers: str, global_tokens: str) -> ArchFlags:
     """Returns Poolingformer's attention; windows of 128 and 512, kernel 5 and stride 4 are defaults of the options."""
     pattern = {"encoder_attention": "pooling", "encoder_attention_layers": layers, "global_tokens": global_tokens}
     return {"no_hierarchy": True, "extend_positions": "tile"} | pattern
 
 
-def ernie_sparse_flags(weights: str) -> Sizes:
+def ernie_sparse_flags(weights: str) -> ArchFlags:
     """Returns ERNIE-Sparse's attention: two global blocks at the beginning."""
     return {"sparse_first": 2, "sparse_last": 0, "representative_weights": weights}
 
 
 # No representatives; one global block at either end, which is the default of the options.
-BIGBIRD: Sizes = {"no_hierarchy": True, "encoder_attention": "block-sparse"}
+BIGBIRD: ArchFlags = {"no_hierarchy": True, "encoder_attention": "block-sparse"}
 
 
-def lra(width: int, ffn: int, heads: int, layers: int, positions: int, dropout: float = 0.1, **more: Any) -> Sizes:
+def lra(width: int, ffn: int, heads: int, layers: int, positions: int, dropout: float = 0.1, **more: Any) -> ArchFlags:
     """Returns a row of Table 10; positions include `<s>` and `</s>`."""
     common = {"dropout": dropout, "attention_dropout": 0.1, "activation_dropout": dropout, "activation_fn": "gelu"}
     common |= {"encoder_normalize_before": True, "no_scale_embedding": True, "max_positions": positions}
@@ -109,7 +109,7 @@ LRA_MODELS = {
     "transformer": {"no_hierarchy": True, "encoder_attention": "full"},
 }
 
-ARCHITECTURES: dict[str, dict[str, Sizes]] = {
+ARCHITECTURES: dict[str, dict[str, ArchFlags]] = {
     "hat_transformer": {
         "hat_transformer": TRANSFORMER,
         "hat_transformer_wmt_en_de": WMT,
@@ -176,7 +176,7 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
 }
 
 
-def _sizes_for(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
+def _sizes_for(sizes: ArchFlags, model: str, chosen: str | None) -> ArchFlags:
     """Returns the sizes; if another attention than the architecture's is chosen, without those of the latter."""
     config = NETWORKS[model]
     own = sizes.get("encoder_attention", config.__dataclass_fields__["encoder_attention"].default)
@@ -187,7 +187,7 @@ def _sizes_for(sizes: Sizes, model: str, chosen: str | None) -> Sizes:
     return {flag: value for flag, value in sizes.items() if flag not in others}
 
 
-def _register(model: str, name: str, sizes: Sizes) -> None:
+def _register(model: str, name: str, sizes: ArchFlags) -> None:
     def architecture(args: Namespace) -> None:
         defaults = _sizes_for(sizes, model, getattr(args, "encoder_attention", None))
         if model in ("hat_roberta", "hat_units", "ernie_sparse"):

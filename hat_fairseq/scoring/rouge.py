@@ -183,7 +183,7 @@ def several_of(references: Iterable[str | Sequence[Summary]]) -> list[list[Summa
 
 def words_of_references(references: Iterable[Iterable[Summary]]) -> str:
     """Returns which of `WORDS` suits the references of all documents."""
-    return words_by_script(line for texts in references for text in texts for line in split_summary(text, "given"))
+    return suitable_words(line for texts in references for text in texts for line in split_summary(text, "given"))
 
 
 def split_summary(summary: Summary, method: str) -> list[str]:
@@ -273,7 +273,7 @@ class _UnicodeTokenizer:
         return [token for each in tokens for token in each]
 
 
-def words_by_script(texts: Iterable[str]) -> str:
+def suitable_words(texts: Iterable[str]) -> str:
     """Returns which of `WORDS` suits the references: `unicode` if over a quarter of their letters are not Latin."""
     return WORDS[is_other_alphabet(texts)]
 

@@ -16,7 +16,7 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import normalise
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
 from hat_fairseq.scoring.marks import without_marks
-from hat_fairseq.scoring.rouge import score_documents, split_summary, words_by_script
+from hat_fairseq.scoring.rouge import score_documents, split_summary, suitable_words
 
 SHOWN = 12  # sentences, turns or segments of a document
 
@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _rouge1(text: str, references: list[str]) -> float:
-    words = words_by_script(references)
+    words = suitable_words(references)
     scores = score_documents([[text]] * len(references), [[each] for each in references], stem=True, words=words)
     return 100 * float(scores["rouge1"].max())
 

@@ -33,7 +33,7 @@ from ..generation.shared_memory import SharedMemoryGenerator
 from ..kernels import CPU_PRECISIONS
 from ..options import no_effect, stated, typed
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
-from ..scoring.rouge import score_documents, split_summary, words_by_script
+from ..scoring.rouge import score_documents, split_summary, suitable_words
 from .document_dataset import load_documents
 from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 
@@ -118,7 +118,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         if not from_checkpoint:  # an earlier version may have taken such options
-            check_effects(self.cfg)
+            check_translation_options(self.cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge or self.cfg.eval_bleu:
             self.decode("")  # a missing package is known before the first epoch
@@ -131,13 +131,13 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_rouge:
             hypotheses = self.inference_step(self.rouge_generator, [model], sample)
-            pairs = texts_of(self, hypotheses, sample["target"])
-            logging_output.update(sums_of(pairs))
+            pairs = text_pairs(self, hypotheses, sample["target"])
+            logging_output.update(rouge_sums(pairs))
         return loss, sample_size, logging_output
 
     def _inference_with_bleu(self, generator: Any, sample: dict[str, Any], model: Any) -> Any:
         """fairseq's hook of `--eval-bleu`: the BLEU of a batch, whose sums fairseq adds up."""
-        pairs = texts_of(self, self.inference_step(generator, [model], sample), sample["target"])
+        pairs = text_pairs(self, self.inference_step(generator, [model], sample), sample["target"])
         generated, references = map(list, zip(*pairs, strict=True))
         if self.cfg.eval_bleu_print_samples:
             logger.info("example hypothesis: %s", generated[0])
@@ -190,7 +190,7 @@ def check_streams(cfg: DocumentToTextConfig) -> None:
             )
 
 
-def check_effects(cfg: DocumentToTextConfig) -> None:
+def check_translation_options(cfg: DocumentToTextConfig) -> None:
     """Raises ValueError for an option of fairseq's `translation` that has no effect on this task, or on its own."""
     defaults = DocumentToTextConfig()
     chosen = {name for name, value in vars(defaults).items() if getattr(cfg, name) not in (value, None)}
@@ -212,7 +212,7 @@ def check_effects(cfg: DocumentToTextConfig) -> None:
         parse_generation_options(cfg.eval_bleu_args or "{}", "--eval-bleu-args")
 
 
-def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterable[Any]) -> list[tuple[str, str]]:
+def text_pairs(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterable[Any]) -> list[tuple[str, str]]:
     """Returns the best hypothesis and the reference of each row of a batch, as text on one line."""
     dictionary = task.tgt_dict
 
@@ -224,14 +224,14 @@ def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterabl
     return [(text(beams[0]["tokens"]), text(target, unk_string=UNKNOWN_REFERENCE)) for beams, target in pairs]
 
 
-def sums_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
+def rouge_sums(pairs: list[tuple[str, str]]) -> dict[str, float]:
     """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts.
 
     Words are those of the references' script. A short text has at most one word, or one character where words are not
     separated, and its reference has more.
     """
     generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
-    words = words_by_script(reference for _, reference in pairs)
+    words = suitable_words(reference for _, reference in pairs)
     scores = score_documents(generated, references, stem=True, words=words)
     sums = {log: float(scores[name].sum()) for name, log in ROUGE.items()}
     sums[SHORT] = sum(len(a.split()) <= 1 < len(b.split()) or len(a) <= 1 < len(b) for a, b in pairs)

@@ -28,16 +28,16 @@ from hat_fairseq.units.evidence import (
     known_units,
     units_of,
 )
-from hat_fairseq.units.rules import Weights, Words, as_probabilities, smoothed, standardised, weights_of
+from hat_fairseq.units.rules import Weights, WordScores, as_probabilities, smoothed, standardised, weights_of
 from hat_fairseq.units.scores import average_precision
 
-THRESHOLDS = 200  # that are tried, of each form
+TRIED = 200  # thresholds, of each form
 FORMS = ("passages", "lines")
 ALL, WEIGHTED = "all", "weighted"
 #: Settings of BM25: which words have weights; the standard deviation, in words, of a Gaussian over scores, 0 for none.
 OF_WORDS = {"words": (ALL, WEIGHTED), "within": (0, 24, 48, 128, 256, 512)}
 
-Settings = Mapping[str, Any]
+RuleSettings = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class Reference:
         return np.array([[number in numbers for number in self.numbers] for numbers in gold], dtype=bool)
 
     @cached_property
-    def words(self) -> Words:
-        return Words(self.record.questions, self.texts)
+    def words(self) -> WordScores:
+        return WordScores(self.record.questions, self.texts)
 
     def once(self, *key: Any, compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Returns what was computed before for a key."""
@@ -124,7 +124,7 @@ class Choice:
     `threshold`: a score from which on a unit is chosen, or if it is `relative` so far below the best of the question.
     """
 
-    settings: Settings
+    settings: RuleSettings
     threshold: float
     relative: bool
     precision: float = 0.0
@@ -152,7 +152,7 @@ class Rule(Baseline):
     scores: Callable[..., np.ndarray]
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
-    def choices(self, weighted: bool) -> Iterator[Settings]:
+    def choices(self, weighted: bool) -> Iterator[RuleSettings]:
         """Yields all settings; without weights of words if none are known."""
         for values in product(*self.settings.values()):
             settings = dict(zip(self.settings, values, strict=True))
@@ -183,14 +183,14 @@ def with_weights(references: Iterable[Reference], weights: Weights | None) -> li
     return [replace(each, number=number, weights=weights) for number, each in enumerate(references)]
 
 
-Gold = Sequence[np.ndarray | None]  # (Q, N) of each document; None where it is not known
+Marks = Sequence[np.ndarray | None]  # (Q, N) of each document; None where it is not known
 
 
-def choose(rule: Rule, documents: Sequence[Reference], gold: Gold) -> Choice:
+def choose(rule: Rule, documents: Sequence[Reference], gold: Marks) -> Choice:
     """Chooses settings with the best mean average precision on validation documents, and then the threshold."""
     known = [(each, marks) for each, marks in zip(documents, gold, strict=True) if marks is not None and marks.any()]
 
-    def precision(settings: Settings) -> float:
+    def precision(settings: RuleSettings) -> float:
         pairs = ((rule.scores(document, **settings), marks) for document, marks in known)
         return float(np.mean([average_precision(*each) for both in pairs for each in answered(*both)]))
 
@@ -221,7 +221,7 @@ def best_threshold(scores: Iterable[np.ndarray], gold: Iterable[np.ndarray]) -> 
 def _best_of(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
     """Returns the score from which on the mean F1 is best, and this F1; closer together where few units are chosen."""
     ranked = np.sort(np.concatenate([row for row, _ in pairs]))[::-1]
-    values = np.unique(ranked[np.geomspace(1, len(ranked), THRESHOLDS).astype(int) - 1])
+    values = np.unique(ranked[np.geomspace(1, len(ranked), TRIED).astype(int) - 1])
     means = np.mean([_f1s(row, right, values) for row, right in pairs], axis=0)
     best = int(np.argmax(means))
     return float(values[best]), float(means[best])

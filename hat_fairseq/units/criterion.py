@@ -61,17 +61,17 @@ class EvidenceCriterion(LabelCriterion):
         return loss, len(target), {}
 
     def figures(self, logits: Tensor, sample: dict[str, Any]) -> dict[str, Any]:
-        return figures(logits, sample["target"], sample["net_input"]["src_tokens"])
+        return sums_over_questions(logits, sample["target"], sample["net_input"]["src_tokens"])
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         super().reduce_metrics(logging_outputs)
         if ANSWERS not in logging_outputs[0]:
             return
-        for name in SUMS:
+        for name in SUM_NAMES:
             metrics.log_scalar_sum(name, sum(log[name] for log in logging_outputs))
         for output, (precision, f1) in NAMES.items():
-            asked, precisions, f1s = sums_of(output)
+            asked, precisions, f1s = sum_names(output)
             if sum(log[asked] for log in logging_outputs):
                 metrics.log_derived(precision, lambda meters, names=(precisions, asked): share_of(meters, *names))
                 metrics.log_derived(
@@ -79,7 +79,7 @@ class EvidenceCriterion(LabelCriterion):
                 )
         metrics.log_derived("mean_average_precision", mean_average_precision)
         if all(sum(log[ANSWERS] for log in logging_outputs).sum(dim=1)):
-            metrics.log_derived("answer_auroc", lambda meters: round(100 * auroc(meters[ANSWERS].sum), 3))
+            metrics.log_derived("answer_auroc", lambda meters: round(100 * auroc_of_counts(meters[ANSWERS].sum), 3))
 
 
 def mean_where(losses: Tensor, mask: Tensor) -> Tensor:
@@ -87,12 +87,12 @@ def mean_where(losses: Tensor, mask: Tensor) -> Tensor:
     return (losses.masked_fill(~mask, 0).sum(dim=1) / mask.sum(dim=1).clamp(min=1)).sum()
 
 
-def sums_of(output: str) -> tuple[str, str, str]:
+def sum_names(output: str) -> tuple[str, str, str]:
     """Returns the names of what is summed of an output: questions, average precisions, (K,) F1 by threshold."""
     return f"_{output}_questions", f"_{output}_precisions", f"_{output}_f1s"
 
 
-SUMS = (*(name for output in OUTPUTS for name in sums_of(output)), ANSWERS)
+SUM_NAMES = (*(name for output in OUTPUTS for name in sum_names(output)), ANSWERS)
 
 
 def share_of(meters: Mapping[str, Any], part: str, whole: str) -> float:
@@ -101,27 +101,27 @@ def share_of(meters: Mapping[str, Any], part: str, whole: str) -> float:
 
 def mean_average_precision(meters: Mapping[str, Any]) -> float:
     """Computes the mean of the average precisions of the outputs for which a question has evidence."""
-    known = [sums_of(output)[:2] for output in OUTPUTS if meters[sums_of(output)[0]].sum]
+    known = [sum_names(output)[:2] for output in OUTPUTS if meters[sum_names(output)[0]].sum]
     return round(sum(share_of(meters, part, whole) for whole, part in known) / max(1, len(known)), 3)
 
 
-def figures(logits: Tensor, target: Tensor, tokens: Tensor) -> dict[str, Any]:
-    """Computes the `SUMS` over questions.
+def sums_over_questions(logits: Tensor, target: Tensor, tokens: Tensor) -> dict[str, Any]:
+    """Computes the `SUM_NAMES` over questions.
 
     Args:
         logits, target: (B, L).
         tokens: (B, T) ids.
     """
-    sums: dict[str, Any] = dict.fromkeys(SUMS, 0)
+    sums: dict[str, Any] = dict.fromkeys(SUM_NAMES, 0)
     for output in OUTPUTS:
-        sums[sums_of(output)[2]] = torch.zeros(len(THRESHOLDS) + len(MARGINS), dtype=torch.float64)
+        sums[sum_names(output)[2]] = torch.zeros(len(THRESHOLDS) + len(MARGINS), dtype=torch.float64)
     sums[ANSWERS] = torch.zeros(2, BINS, dtype=torch.float64)
     for scores, gold in questions_of(logits.float().cpu(), target.cpu(), tokens.cpu()):
         if gold[0, 0] >= OF_DOCUMENT:
             place = min(BINS - 1, int(BINS * scores[0].sigmoid().mean()))
             sums[ANSWERS][int(gold[0, 0]) - OF_DOCUMENT, place] += 1
         for number, output in enumerate(OUTPUTS):
-            asked, precisions, f1s = sums_of(output)
+            asked, precisions, f1s = sum_names(output)
             known = gold[1:, number] >= 0
             if (labels := gold[1:, number][known].bool()).any():
                 sums[asked] += 1
@@ -147,20 +147,20 @@ def f1_by_threshold(logits: Tensor, labels: Tensor) -> Tensor:
     return 2 * right / (chosen.sum(dim=1) + labels.sum())
 
 
-def auroc(answers: Tensor) -> float:
+def auroc_of_counts(answers: Tensor) -> float:
     """Computes the area under the ROC curve from (2, BINS) counts of negatives and positives; a tie counts half."""
     negatives, positives = answers
     below = negatives.cumsum(0) - negatives / 2
     return float((positives * below).sum() / (positives.sum() * negatives.sum()))
 
 
-def choose(sums: Mapping[str, Any], head: Any) -> None:
-    """Sets the thresholds of a head to the best ones of a validation, from its `SUMS`; without evidence, to -1.
+def set_thresholds(sums: Mapping[str, Any], head: Any) -> None:
+    """Sets the thresholds of a head to the best ones of a validation, from its `SUM_NAMES`; without evidence, to -1.
 
     A document answers a question from the probability on that `RECALL` of the questions with an answer reach.
     """
     for number, output in enumerate(OUTPUTS):
-        asked, _, f1s = sums_of(output)
+        asked, _, f1s = sum_names(output)
         best = int(torch.as_tensor(sums[f1s]).argmax())
         relative = best >= len(THRESHOLDS)
         value = MARGINS[best - len(THRESHOLDS)] if relative else THRESHOLDS[best]

@@ -24,7 +24,7 @@ from ..modules.batch_layout import BatchLayout
 from ..modules.embedding import sines_and_cosines
 from ..modules.in_context import Ids, middles_of
 from . import features as unit_features
-from .features import features_of_vectors, features_of_words, terms_of
+from .features import bm25_terms, features_of_vectors, features_of_words
 from .layers import SCALE, UnitSizes, layers_over_units, places_of_units, reset_parts
 
 OUTPUTS = ("passage", "line")  # the scores of a unit
@@ -126,7 +126,7 @@ class EvidenceHead(nn.Module):
         sizes, exact = document.sizes, torch.promote_types(document.contexts.dtype, torch.float32)
         questions, units = document.question_vectors.to(exact), document.unit_vectors.to(exact)
         with torch.autocast(sizes.device.type, enabled=False):
-            terms = terms_of(document.questions, document.tokens, sizes, exact)
+            terms = bm25_terms(document.questions, document.tokens, sizes, exact)
             weights = (self.rarity[terms.ids] * self.term_weights(document.embeddings[terms.ids])).to(exact)
             words = features_of_words(terms, weights, middles_of(sizes, exact))
             return torch.stack(

@@ -25,7 +25,7 @@ COSINES_WITHIN = (48, 128, 256)  # and over cosines
 BEST_WITHIN = (128, 256)  # tokens on either side in which the greatest cosine is taken
 MEANS_WITHIN = (64, 128, 256)  # tokens on either side whose states are averaged
 RAW = 4.0  # scale of a value from 0 to 1 that is not standardised
-LEAST = 1e-3  # is added to standard deviations: differences below it are noise
+NOISE = 1e-3  # is added to standard deviations: differences below it are noise
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Terms:
     scores: Tensor
 
 
-def terms_of(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor, dtype: torch.dtype = torch.float32) -> Terms:
+def bm25_terms(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor, dtype: torch.dtype = torch.float32) -> Terms:
     """Scores each token of the questions in each unit by BM25, in `dtype`.
 
     Args:
@@ -73,7 +73,7 @@ def terms_of(questions: Sequence[Tensor], tokens: Tensor, sizes: Tensor, dtype: 
 def standardised(x: Tensor) -> Tensor:
     """Maps (Q, N) values to a mean of 0 and a standard deviation of 1 over the units."""
     deviation = (x.var(dim=1, keepdim=True, correction=0) + 1e-12).sqrt()
-    return (x - x.mean(dim=1, keepdim=True)) / (deviation + LEAST)
+    return (x - x.mean(dim=1, keepdim=True)) / (deviation + NOISE)
 
 
 def smoothed(x: Tensor, middles: Tensor, width: float) -> Tensor:

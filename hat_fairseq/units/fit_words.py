@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..threads import one_thread
-from .words import LEAST, UnitWords, Words, neighbours_of, terms_of, units_of
+from .words import LEAST, UnitWords, Words, neighbours_of, split_units, terms_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def fit_unit_words(words: UnitWords, documents: Sequence[Tensor], labels: Sequen
     own, near, gold = list[Tensor](), list[Tensor](), list[int]()
     every = max(1, -(-sum(map(len, labels)) // MOST_UNITS))
     for document, of_units in zip(documents, labels, strict=True):
-        units = units_of(document)
+        units = split_units(document)
         chosen = [number for number, label in enumerate(of_units) if label >= 0][len(gold) % every :: every]
         around = neighbours_of(units)
         own += [units[number] for number in chosen]

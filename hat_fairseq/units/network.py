@@ -177,11 +177,11 @@ class UnitsEncoder(RobertaEncoder):
 
     def after_validation(self, heads: Iterable[Any], sums: Mapping[str, Any]) -> None:
         """Keeps the best thresholds for evidence in its head."""
-        from .criterion import SUMS, choose
+        from .criterion import SUM_NAMES, set_thresholds
 
         for head in heads:
-            if head.level == EvidenceHead.level and SUMS[0] in sums:
-                choose({name: sums[name].sum for name in SUMS}, head)
+            if head.level == EvidenceHead.level and SUM_NAMES[0] in sums:
+                set_thresholds({name: sums[name].sum for name in SUM_NAMES}, head)
 
     def check_levels(self, levels: Set[str]) -> None:
         if EvidenceHead.level in levels and len(levels) > 1:

@@ -29,7 +29,7 @@ def weights_of(questions: Iterable[str]) -> Weights:
     return lambda word: float(np.log((len(words) + 1) / (frequencies[word] + 0.5)) ** 2)
 
 
-class Words:
+class WordScores:
     """BM25 of each word of the questions in each unit.
 
     Attributes:

@@ -22,7 +22,7 @@ from hat_fairseq.units.scores import EvidenceReport, Found, System, compare
 DOMAIN = "domain"  # a key of meta
 
 
-def read_references(path: str) -> tuple[dict[str, Reference], int]:
+def read_evidence(path: str) -> tuple[dict[str, Reference], int]:
     """Reads records of the kind `evidence` by their ids; ValueError for none, or running text without a pipeline.
 
     Returns also how many documents were skipped, because they or one of their questions have no text.
@@ -105,7 +105,7 @@ def score(args: argparse.Namespace) -> Output:
     """Returns a row for each system, the signature, and tables of differences and of domains."""
     (wanted,) = args.references
     train, valid = splits_of(args, wanted)
-    references, skipped = read_references(wanted)
+    references, skipped = read_evidence(wanted)
     check_gold(references.values(), wanted)
     systems = {path: read_systems(path, references, wanted) for path in args.hypotheses}
     rules = rules_of(train, valid, references) if args.baselines is not None else []
@@ -168,8 +168,8 @@ def check_gold(references: Collection[Reference], wanted: str) -> None:
 def rules_of(train: str | None, valid: str | None, references: Mapping[str, Reference]) -> list[Fitted]:
     """Computes the rules."""
     test = list(references.values())
-    chosen_on = list(read_references(valid)[0].values()) if valid else test
-    asked = list(read_references(train)[0].values()) if train else chosen_on if valid else None
+    chosen_on = list(read_evidence(valid)[0].values()) if valid else test
+    asked = list(read_evidence(train)[0].values()) if train else chosen_on if valid else None
     questions = None if asked is None else [question for each in asked for question in each.record.questions]
     return baselines(list(RULES.values()), questions, chosen_on, test)
 

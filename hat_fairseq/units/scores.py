@@ -169,7 +169,7 @@ def evidence(
 
 
 @dataclass(frozen=True)
-class Gold:
+class GoldUnits:
     """What is right for the questions of a document.
 
     Attributes:
@@ -216,7 +216,7 @@ def compare(
     ]
     widest = max(len(each.answered) for each in gold)
     rows = {
-        name: np.array([row_of(*each, widest) for each in zip(gold, system, strict=True)])
+        name: np.array([parts_of_figures(*each, widest) for each in zip(gold, system, strict=True)])
         for name, system in systems.items()
     }
     figures = {name: bootstrap(own, figures_of, bootstrap_samples, seed) for name, own in rows.items()}
@@ -246,12 +246,12 @@ def _all_units(system: System) -> list[int]:
     return list(range(max((len(each.probabilities) for each in system), default=0)))
 
 
-def _gold(number: int, units: Sequence[int], evidence: Numbers | None, lines: Numbers | None) -> Gold:
+def _gold(number: int, units: Sequence[int], evidence: Numbers | None, lines: Numbers | None) -> GoldUnits:
     if evidence is None and lines is None:
         raise ValueError(f"document {number} has neither evidence nor lines")
     if evidence is not None and lines is not None and len(evidence) != len(lines):
         raise ValueError(f"document {number} has evidence of {len(evidence)} questions, and lines of {len(lines)}")
-    return Gold(np.array(units, dtype=int), *(_marks(number, units, each) for each in (evidence, lines)))
+    return GoldUnits(np.array(units, dtype=int), *(_marks(number, units, each) for each in (evidence, lines)))
 
 
 def _marks(number: int, units: Sequence[int], questions: Numbers | None) -> np.ndarray | None:
@@ -264,7 +264,7 @@ def _marks(number: int, units: Sequence[int], questions: Numbers | None) -> np.n
     return np.array(marks, dtype=bool).reshape(-1, len(units))
 
 
-def row_of(gold: Gold, system: System, widest: int) -> np.ndarray:
+def parts_of_figures(gold: GoldUnits, system: System, widest: int) -> np.ndarray:
     """Computes what figures are made of, for a document: its sums, and for each question whether it has an answer.
 
     Args:
@@ -281,7 +281,7 @@ def row_of(gold: Gold, system: System, widest: int) -> np.ndarray:
     return np.concatenate([row, answers.ravel()])
 
 
-def sums_of(gold: Gold, system: System) -> np.ndarray:
+def sums_of(gold: GoldUnits, system: System) -> np.ndarray:
     """Computes (SUMS,) sums over the questions of a document.
 
     Questions with evidence, their average precision, and their F1; predicted passages and the right ones among them,
@@ -314,7 +314,7 @@ def _figures_of_units(
 
 
 def figures_of(rows: np.ndarray) -> np.ndarray:
-    """Computes `ALL_FIGURES`, x 100, from the (D, F) rows of documents; see `row_of`."""
+    """Computes `ALL_FIGURES`, x 100, from the (D, F) rows of documents; see `parts_of_figures`."""
     questions, precisions, f1s, predicted, right, expected, recalled, lines, *of_lines = rows[:, :SUMS].sum(axis=0)
     precision, recall = right / max(predicted, 1), recalled / max(expected, 1)
     harmonic = 2 * precision * recall / (precision + recall) if right else 0.0

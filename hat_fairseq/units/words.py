@@ -114,7 +114,7 @@ class Words(nn.Module):
         return logits.index_add(0, texts_of, self.weight.float()[:, places].T * values[:, None])
 
 
-def units_of(tokens: Tensor) -> list[Tensor]:
+def split_units(tokens: Tensor) -> list[Tensor]:
     """Divides (T,) ids into those of each unit."""
     return list(torch.tensor_split(tokens, tokens.eq(BOS).nonzero().squeeze(1).cpu())[1:])
 
@@ -144,5 +144,5 @@ class UnitWords(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Maps (B, T) ids, each document with a unit -> (B, N, K) logits, in fp32; 0 for units that are not there."""
-        rows = [self.own.logits(units) + self.near.logits(neighbours_of(units)) for units in map(units_of, tokens)]
+        rows = [self.own.logits(units) + self.near.logits(neighbours_of(units)) for units in map(split_units, tokens)]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True)

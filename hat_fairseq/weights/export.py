@@ -23,7 +23,7 @@ from ..generation.settings import (
     EXPRESSED,
     OF_A_FOLDER,
     add_generation,
-    check_effect,
+    check_generation,
     for_transformers,
     packaged_options,
     stated_options,
@@ -104,7 +104,7 @@ def main(args: argparse.Namespace) -> int:
         if stated and not trained.writes_texts:
             raise ValueError(f"{typed(next(iter(stated)))} is for models that write texts; remove it")
         packaged = packaged_options(model) if trained.writes_texts else {}
-        check_effect(stated, packaged)
+        check_generation(stated, packaged)
         options = packaged | stated
         lines = write_folder(folder, args.out.resolve().name, trained, args.half, options, chosen, scores)
     print(*lines, sep="\n")

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from tqdm import tqdm
 
-from .processes import Answer, Processes, visible_gpus
+from .processes import Processes, Reply, visible_gpus
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -104,7 +104,7 @@ def _results(pool: Any, items: Iterator[Any]) -> Iterator[Any]:
     """
     waiting: deque[tuple[int, Any]] = deque()
     busy: dict[Any, tuple[int, Any]] = {}
-    finished: dict[int, Answer] = {}
+    finished: dict[int, Reply] = {}
     deaths: Counter[int] = Counter()
     read = wanted = 0  # numbers of items
     while True:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..versions import versions
-from .processes import Answer, answer, deferred_signals
+from .processes import Reply, answer, deferred_signals
 
 SECONDS_BETWEEN_NOTES = 60
 SECONDS_BETWEEN_SIGNALS = 0.5
@@ -113,7 +113,7 @@ class Actor:
         with deferred_signals():
             self.answer = self.handle.call.remote([self.pool.function], item)
 
-    def receive(self) -> Answer:
+    def receive(self) -> Reply:
         try:
             with deferred_signals():
                 return self.pool.ray.get(self.answer)
@@ -128,7 +128,7 @@ class Actor:
 class Remote:
     """What an actor runs."""
 
-    def begin(self, folder: str) -> Answer:
+    def begin(self, folder: str) -> Reply:
         """Answers with the name of this machine and its versions; relative paths are those of `folder`."""
         machine = socket.gethostname()
         if not os.path.isdir(folder):
@@ -136,7 +136,7 @@ class Remote:
         os.chdir(folder)
         return True, (machine, versions())
 
-    def call(self, function: list[Any], item: Any) -> Answer:
+    def call(self, function: list[Any], item: Any) -> Reply:
         """Returns what the function says of an item.
 
         `function`: its reference, in a list so that Ray does not load it.

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import Any
 
-Answer = tuple[bool, Any]  # (True, result) or (False, exception)
+Reply = tuple[bool, Any]  # (True, result) or (False, exception)
 
 SECONDS_TO_END = 5
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -24,7 +24,7 @@ def visible_gpus() -> list[str]:
     return (names or [str(number) for number in range(count)])[:count]
 
 
-def answer(function: Callable[[Any], Any], item: Any) -> Answer:
+def answer(function: Callable[[Any], Any], item: Any) -> Reply:
     """Calls a function as a worker does."""
     try:
         return True, function(item)
@@ -88,7 +88,7 @@ class Process:
         with suppress(OSError):
             self.pipe.send(None)
 
-    def receive(self) -> Answer:
+    def receive(self) -> Reply:
         try:
             return self.pipe.recv()
         except (EOFError, OSError):

@@ -7,7 +7,7 @@ import pytest
 from building import Vocabulary, build
 
 from hat_fairseq.generation.options import check_options
-from hat_fairseq.generation.settings import check_effect
+from hat_fairseq.generation.settings import check_generation
 from hat_fairseq.tasks.document_to_text import DocumentToTextTask
 
 
@@ -42,9 +42,9 @@ def test_numbers_that_fairseq_takes_as_none_are_refused(options: dict[str, Any],
 )
 def test_options_without_effect_are_refused(stated: dict[str, Any], packaged: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        check_effect(stated, packaged)
-    check_effect({"sampling_topp": 0.9}, {"sampling": True, "sampling_topk": 5})
-    check_effect({"sampling_topk": 5}, {"sampling": True, "sampling_topp": -1.0, "diverse_beam_groups": -1})
+        check_generation(stated, packaged)
+    check_generation({"sampling_topp": 0.9}, {"sampling": True, "sampling_topk": 5})
+    check_generation({"sampling_topk": 5}, {"sampling": True, "sampling_topp": -1.0, "diverse_beam_groups": -1})
 
 
 def test_more_words_to_draw_from_than_there_are_is_all_of_them() -> None:

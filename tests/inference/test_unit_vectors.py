@@ -14,7 +14,7 @@ from warm import WarmPython
 
 from hat_fairseq.inference.loading import Loaded, load
 from hat_fairseq.networks.encoder import Encoder
-from hat_fairseq.units.score import read_references
+from hat_fairseq.units.score import read_evidence
 
 QUESTIONS = ["What should it be made of?", "Who presents the prototype?"]
 
@@ -69,7 +69,7 @@ def against(questions: list[torch.Tensor], others: list[torch.Tensor]) -> np.nda
 @torch.no_grad()
 def test_cosines_are_those_of_each_text_alone_and_of_windows(trained: Path) -> None:
     loaded = load(trained / "save/checkpoint_last.pt", trained / "data/bin", "cpu")
-    references = list(read_references(str(trained / "data/text/test.jsonl"))[0].values())
+    references = list(read_evidence(str(trained / "data/text/test.jsonl"))[0].values())
     model = loaded.models[0]
     for reference in with_cosines(loaded, references):
         (asked, turns), cosines = divided(loaded, reference.record), reference.cosines

@@ -23,9 +23,9 @@ from hat_fairseq.units.criterion import (
     MARGINS,
     THRESHOLDS,
     EvidenceCriterion,
-    choose,
     f1_by_threshold,
-    sums_of,
+    set_thresholds,
+    sum_names,
 )
 from hat_fairseq.units.dataset import EvidenceDataset
 from hat_fairseq.units.evidence import EvidenceKind
@@ -273,12 +273,12 @@ def test_nine_of_ten_questions_with_an_answer_reach_the_threshold(number: int) -
     answered = torch.zeros(BINS, dtype=torch.float64)
     below = number - math.ceil(0.9 * number)
     answered[50], answered[950] = below, number - below
-    sums = {name: 0 for output in OUTPUTS for name in sums_of(output)[:2]}
-    sums |= {sums_of(output)[2]: torch.zeros(len(THRESHOLDS) + len(MARGINS)) for output in OUTPUTS}
+    sums = {name: 0 for output in OUTPUTS for name in sum_names(output)[:2]}
+    sums |= {sum_names(output)[2]: torch.zeros(len(THRESHOLDS) + len(MARGINS)) for output in OUTPUTS}
     head = SimpleNamespace(
         thresholds=torch.zeros(2), relative=torch.zeros(2, dtype=torch.bool), answers=torch.zeros(())
     )
-    choose({**sums, ANSWERS: torch.stack([torch.eye(1, BINS, dtype=torch.float64)[0], answered])}, head)
+    set_thresholds({**sums, ANSWERS: torch.stack([torch.eye(1, BINS, dtype=torch.float64)[0], answered])}, head)
     assert float(head.answers) == pytest.approx(0.95)
 
 

@@ -10,7 +10,7 @@ from hat_fairseq.units import fit_words as fitting
 from hat_fairseq.units.fit_words import fit_unit_words, fit_words
 from hat_fairseq.units.heads import DocumentHead, UnitHead, mean_of_probabilities
 from hat_fairseq.units.layers import UnitSizes
-from hat_fairseq.units.words import BITS, FILLER, UnitWords, Words, neighbours_of, terms_of, units_of
+from hat_fairseq.units.words import BITS, FILLER, UnitWords, Words, neighbours_of, split_units, terms_of
 
 WIDTH, CLASSES = 12, 3
 LAYOUTS = [("none", 1), ("N|D", 3), ("N", 1), ("D|N", 40)]
@@ -135,7 +135,7 @@ def fitted_to_units(most: int = 50) -> UnitWords:
 
 
 def test_units_and_their_neighbours() -> None:
-    units = units_of(torch.tensor([0, 5, 6, 0, 0, 7, 2, 1]))
+    units = split_units(torch.tensor([0, 5, 6, 0, 0, 7, 2, 1]))
     assert [each[each >= 4].tolist() for each in units] == [[5, 6], [], [7]]
     assert [each[each >= 4].tolist() for each in neighbours_of(units)] == [[], [5, 6, 7], []]
     assert [each.tolist() for each in neighbours_of(units[:1])] == [[]]

@@ -13,7 +13,7 @@ from hat_fairseq.data.language import words_of
 from hat_fairseq.scoring.baselines import baselines
 from hat_fairseq.units.baselines import ALL, WEIGHTED, Choice, Reference, best_threshold, choose, references_of
 from hat_fairseq.units.evidence import Evidence
-from hat_fairseq.units.rules import Words, as_probabilities, middles_of, smoothed, standardised, weights_of
+from hat_fairseq.units.rules import WordScores, as_probabilities, middles_of, smoothed, standardised, weights_of
 from hat_fairseq.units.scores import average_precision, f1
 
 TEXT = "remote control button yellow rubber price meeting monday Größe цена 価格 what do they say about the"
@@ -161,11 +161,11 @@ def test_words_of_questions_are_weighted_by_other_questions_only() -> None:
 
 
 def test_units_without_words_and_words_without_units_have_no_score() -> None:
-    words = Words(["price", "?"], ["...", "price price", "the remote", "!"])
+    words = WordScores(["price", "?"], ["...", "price price", "the remote", "!"])
     scores = words.bm25(None)
     assert scores[0, 1] > 0 and not scores[1].any() and not scores[0, [0, 2, 3]].any()
     assert not standardised(scores)[1].any() and np.isfinite(smoothed(scores, words.middles, 48)).all()
-    assert not Words(["?"], ["..."]).bm25(None).any()
+    assert not WordScores(["?"], ["..."]).bm25(None).any()
 
 
 @pytest.mark.parametrize("rule", [smoothed, best_nearby])

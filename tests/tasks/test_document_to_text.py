@@ -92,7 +92,7 @@ def test_an_unknown_word_is_no_match(ami: Path, monkeypatch: pytest.MonkeyPatch)
 def test_rouge_is_the_mean_over_rows_of_all_batches(ami: Path) -> None:
     """A good text in a batch of its own, and two bad ones; nothing is logged where nothing was generated."""
     texts = [[("the remote control is yellow", "the remote control is yellow")], [("a", "b c"), ("d", "e f")]]
-    logs = [document_to_text.sums_of(pairs) for pairs in texts]
+    logs = [document_to_text.rouge_sums(pairs) for pairs in texts]
     for logged, expected in ((logs, {"rouge1": 33.33, "rouge2": 33.33, "rougeL": 33.33}), ([{"loss": 1.0}], {})):
         with metrics.aggregate(new_root=True) as aggregator:
             document_to_text.reduce_scores(logged)
