@@ -79,12 +79,14 @@ MAY_IMPORT = {
     "threads": set(),
     "cli": {"generation", "short_help", "suggestions", "threads"},  # verbs are imported by name, when called
 }
-# Where units are registered: kinds, networks, a metric, a packaged model, and `Model.ask`. Nothing else imports them.
+# Where units are registered: kinds, networks, a metric, vectors of baselines, a packaged model, and `Model.ask`.
+# Nothing else imports them.
 TABLES_OF_UNITS = {
     "data/kinds/__init__.py",
     "inference/python.py",
     "networks/__init__.py",
     "scoring/command.py",
+    "scoring/label_baselines.py",
     "weights/names.py",
 }
 FORBIDDEN_LIBRARIES = {

@@ -51,18 +51,8 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     CheckpointError for a `--restore-file` that does not exist, which in fairseq trains from scratch, and for weights
     that do not fit, with the names of the tensors.
     """
-    if cfg.restore_file != LAST and not PathManager.exists(cfg.restore_file):
-        raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
-    if cfg.continue_once and not PathManager.exists(cfg.continue_once):
-        raise CheckpointError(f"--continue-once {cfg.continue_once} does not exist")
     last = Path(cfg.save_dir) / LAST
-    is_other = cfg.restore_file != LAST and os.path.realpath(cfg.restore_file) != os.path.realpath(last)
-    if last.exists() and is_other and not cfg.no_save:
-        logger.warning(f"--restore-file {cfg.restore_file}: the training begins there, and replaces {last}")
-    if last.exists() and cfg.restore_file == LAST and cfg.finetune_from_model:
-        logger.info(f"--finetune-from-model has no effect here: the training resumes from {last}")
-    if is_model_folder(cfg.restore_file):
-        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to resume")
+    _check_flags(cfg, last)
     signals.watch()
     instead = _chosen_by_first_process(cfg, trainer)
     has_own = cfg.restore_file == LAST and (instead is not None or last.exists())
@@ -70,9 +60,34 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     if instead is not None:
         cfg = copy.deepcopy(cfg)
         cfg.restore_file, cfg.finetune_from_model = instead, None
+    restored = _restored(original, cfg, trainer, **kwargs)
+    is_same = best.is_same_figure(getattr(trainer, "saved_settings", None) or trainer.cfg, trainer.cfg)
+    validations = best.restore_patience(_patience_of(*restored) if goes_on and is_same else None)
+    if end := _end_of(trainer, cfg.patience, validations):
+        logger.info(end)
+        sys.exit(0)
+    return restored
+
+
+def _check_flags(cfg: Any, last: Path) -> None:
+    if cfg.restore_file != LAST and not PathManager.exists(cfg.restore_file):
+        raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
+    if cfg.continue_once and not PathManager.exists(cfg.continue_once):
+        raise CheckpointError(f"--continue-once {cfg.continue_once} does not exist")
+    is_other = cfg.restore_file != LAST and os.path.realpath(cfg.restore_file) != os.path.realpath(last)
+    if last.exists() and is_other and not cfg.no_save:
+        logger.warning(f"--restore-file {cfg.restore_file}: the training begins there, and replaces {last}")
+    if last.exists() and cfg.restore_file == LAST and cfg.finetune_from_model:
+        logger.info(f"--finetune-from-model has no effect here: the training resumes from {last}")
+    if is_model_folder(cfg.restore_file):
+        raise CheckpointError(f"--restore-file {cfg.restore_file}: a folder has no optimizer state to resume")
+
+
+def _restored(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+    """Returns what fairseq restores; CheckpointError that says what does not fit."""
     token = current_trainer.set(trainer)
     try:
-        restored = original(cfg, trainer, **kwargs)
+        return original(cfg, trainer, **kwargs)
     except Exception as error:
         if isinstance(error, KeyError) and "lr_scheduler" in traceback.extract_tb(error.__traceback__)[-1].filename:
             raise CheckpointError(
@@ -85,19 +100,16 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         raise
     finally:
         current_trainer.reset(token)
-    is_same = best.is_same_figure(getattr(trainer, "saved_settings", None) or trainer.cfg, trainer.cfg)
-    validations = best.restore_patience(_patience_of(*restored) if goes_on and is_same else None)
-    if 0 < cfg.patience <= validations:
-        logger.info(
-            f"there were {validations} validations in a row without a better one: nothing to train (--patience "
-            f"{cfg.patience}; a larger one resumes, and --reset-meters counts anew)"
-        )
-        sys.exit(0)
-    max_update = trainer.cfg.optimization.max_update
-    if 0 < max_update <= trainer.get_num_updates():
-        logger.info(f"the checkpoint has {trainer.get_num_updates()} updates: nothing to train (--max-update)")
-        sys.exit(0)
-    return restored
+
+
+def _end_of(trainer: Any, patience: int, validations: int) -> str:
+    """Says why there is nothing to train; empty if there is."""
+    if 0 < patience <= validations:
+        text = f"there were {validations} validations in a row without a better one: nothing to train (--patience "
+        return f"{text}{patience}; a larger one resumes, and --reset-meters counts anew)"
+    if 0 < trainer.cfg.optimization.max_update <= (updates := trainer.get_num_updates()):
+        return f"the checkpoint has {updates} updates: nothing to train (--max-update)"
+    return ""
 
 
 def _patience_of(extra_state: Any, epoch_itr: Any) -> Any:

@@ -3,7 +3,6 @@
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from hat_fairseq.scoring.baselines import OF_DOCUMENTS, OF_SEGMENTS, Fitted, Lab
 from hat_fairseq.scoring.files import splits_beside
 from hat_fairseq.scoring.report import Interval, bootstrap_mean
 
-VECTORS = "hat_fairseq.units.unit_vectors"  # which needs torch, and imports this part of the package
 FEW = 5  # documents of a label
 
 
@@ -56,7 +54,9 @@ def fitted_of(args: argparse.Namespace, identifiers: Sequence[str]) -> list[Fitt
     records["test"] = {name: records["test"][name] for name in identifiers}
     vectors = dict[str, list[np.ndarray]]()
     if needs_vectors:
-        vectors = import_module(VECTORS).vectors_of_texts(args.encoder, wanted, records, args.vectors)
+        from hat_fairseq.units.unit_vectors import vectors_of_texts  # not above: it needs torch
+
+        vectors = vectors_of_texts(args.encoder, wanted, records, args.vectors)
     documents = {
         name: [document_of(each, path, own) for each, own in zip_longest(records[name].values(), vectors.get(name, ()))]
         for name, path in splits.items()

@@ -6,8 +6,8 @@ states of its tokens, markers included, and has length 1, as in sentence-transfo
 also read the document in overlapping chunks of `segment_length` tokens, for vectors in context (`modules.in_context`).
 Kept vectors of a frozen encoder are computed once, so that a training takes seconds.
 
-The heads are in `modules`: the label of a document and the label of each unit in `unit_heads`, and what answers
-questions in `evidence`.
+The heads are in `heads`, the label of a document and the label of each unit, and in `evidence_head`, what answers
+questions.
 
 Legend: B documents, T tokens, S questions and units of the document with most, N units, C channels.
 """
