@@ -46,10 +46,8 @@ _locks: list[IO[str]] = []  # POSIX locks end with the process, and processes th
 def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
     """Restores a training; ends the process if it already has `--max-update` updates, or has stopped by `--patience`.
 
-    In fairseq it would go on.
-
-    CheckpointError for a `--restore-file` that does not exist, which in fairseq trains from scratch, and for weights
-    that do not fit, with the names of the tensors.
+    In fairseq it would go on. CheckpointError for a `--restore-file` that does not exist, which in fairseq trains from
+    scratch, and for weights that do not fit, with the names of the tensors.
     """
     last = Path(cfg.save_dir) / LAST
     _check_flags(cfg, last)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
-from fairseq.dataclass.configs import FairseqConfig
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import TASK_REGISTRY
@@ -33,8 +32,6 @@ IMPOSSIBLE = {
     "--ignore-prefix-size": "fairseq divides the loss of the other tokens by the number of all",
     "--use-plasma-view": "it needs Plasma, which pyarrow no longer has",
 }
-#: Section and name of settings without effect on a training, and why.
-WITHOUT_EFFECT = {("checkpoint", "write_checkpoints_asynchronously"): "it waits until a checkpoint is written"}
 
 
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
@@ -179,19 +176,14 @@ def adapt(cfg: Any, on_cpu: bool) -> None:
 
     `--fp16` is for GPUs; a CPU trains in fp32. `--amp` is there autocast to bf16, see `train_step`.
     """
-    for (section, name), reason in WITHOUT_EFFECT.items():
-        if cfg[section][name] != getattr(getattr(FairseqConfig, section), name):
-            raise ValueError(f"--{name.replace('_', '-')} has no effect on a training: {reason}; remove it")
-    for flag, is_without, reason in (
-        ("--patience", cfg.checkpoint.patience > 0 and cfg.dataset.disable_validation, "nothing is validated"),
-        (
-            "--keep-interval-updates",
-            cfg.checkpoint.keep_interval_updates > 0 >= cfg.checkpoint.save_interval_updates,
-            "it is about the checkpoints of --save-interval-updates",
-        ),
-    ):
-        if is_without:
-            logger.warning("%s has no effect: %s", flag, reason)
+    if cfg.checkpoint.write_checkpoints_asynchronously:
+        reason = "it waits until a checkpoint is written"
+        raise ValueError(f"--write-checkpoints-asynchronously has no effect on a training: {reason}; remove it")
+    if cfg.checkpoint.patience > 0 and cfg.dataset.disable_validation:
+        logger.warning("--patience has no effect: nothing is validated")
+    if cfg.checkpoint.keep_interval_updates > 0 >= cfg.checkpoint.save_interval_updates:
+        reason = "it is about the checkpoints of --save-interval-updates"
+        logger.warning("--keep-interval-updates has no effect: %s", reason)
     best.check_direction(cfg.checkpoint)
     _check_numbers(cfg)
     if cfg.dataset.batch_size is None and cfg.dataset.max_tokens is None:

@@ -328,9 +328,8 @@ class HatForQuestionAnswering(HatForHead):
         """
         if (start_positions is None) != (end_positions is None):
             raise ValueError("give start_positions and end_positions, or neither")
-        asked, loss = known_arguments(
-            others, self.config, ["num_items_in_batch"]
-        )  # it ignores positions outside of a row
+        known = ["num_items_in_batch"]  # it ignores positions outside of a row
+        asked, loss = known_arguments(others, self.config, known)
         tokens, encoded, recorded = self._encoded(asked, input_ids, attention_mask, inputs_embeds)
         (name,) = self.classification_heads
         logits = self.head_logits(name, encoded, tokens).masked_fill(tokens.eq(PAD).unsqueeze(-1), -1e4)

@@ -54,8 +54,9 @@ def check_precision(precision: str, device: torch.device | str) -> None:
             raise ValueError(f"precision {precision} needs a torch with oneDNN; this one has none: use fp32")
         if precision == "bf16" and not torch_private.BF16:
             raise ValueError(f"precision bf16: this CPU cannot multiply bf16; use {' or '.join(cpu_precisions())}")
-        if precision == "int8":
-            _check_int8()
+        if precision == "int8" and not torch_private.multiplies_int8():
+            ways = " or ".join(cpu_precisions())
+            raise ValueError(f"precision int8 needs a CPU with VNNI instructions; this one has none: use {ways}")
     elif precision == "int8":
         raise ValueError(f"precision int8 is CPU-only (device: {device}); on a GPU use fp16 or bf16")
     elif precision == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
@@ -66,12 +67,6 @@ def cpu_precisions() -> list[str]:
     """Lists those of `CPU_PRECISIONS` that this CPU and this torch have."""
     able = {"fp32": True, "bf16": torch_private.BF16, "int8": torch_private.multiplies_int8()}
     return [name for name in CPU_PRECISIONS if able[name]]
-
-
-def _check_int8() -> None:
-    if not torch_private.multiplies_int8():
-        ways = " or ".join(cpu_precisions())
-        raise ValueError(f"precision int8 needs a CPU with VNNI instructions; this one has none: use {ways}")
 
 
 def set_precision(model: nn.Module, precision: str) -> None:
@@ -114,7 +109,7 @@ class PackedLinear(nn.Module):
         self.cache_dtype = torch.bfloat16 if in_bf16 else torch.float32
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
         if self.precision == "int8":
-            _check_int8()
+            check_precision("int8", "cpu")
             # symmetric, so that the weights' zero is 0
             scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
             rounded = (weight / scales[:, None]).round()

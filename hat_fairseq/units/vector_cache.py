@@ -6,10 +6,10 @@ Legend: C channels.
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .vector_file import VectorFile
 
@@ -19,19 +19,8 @@ Ids = Sequence[int]
 Encode = Callable[[list[Sequence[Ids]]], Iterable[Tensor]]
 
 
-class FrozenEncoder(Protocol):
-    """What the vectors are of: `units.network.UnitsEncoder`."""
-
-    config: Any
-    embed_tokens: nn.Embedding
-    digest: bytes  # `digest_of` it; empty: to be computed
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the weights."""
-
-
 class VectorCache:
-    """Vectors of texts by the tokens that they are of, in fp16.
+    """Vectors of texts by the tokens that they are of, in fp16; an `encoder` is a `network.UnitsEncoder`.
 
     A text is the tokens of its pieces, and has a vector for each piece. A store is for one encoder: with other weights
     or settings the vectors are computed anew.
@@ -47,7 +36,7 @@ class VectorCache:
         self.encoder_digest = b""  # of the encoder that the vectors are of
         self.stored = 0  # vectors in the store
 
-    def open(self, encoder: FrozenEncoder) -> None:
+    def open(self, encoder: Any) -> None:
         """Takes the vectors of this encoder that the store has, once."""
         if self.encoder_digest:
             return
@@ -56,7 +45,7 @@ class VectorCache:
             self.vectors = self.store.read(self.encoder_digest, encoder.embed_tokens.embedding_dim)
             self.stored = self.count
 
-    def get(self, texts: Sequence[Sequence[Ids]], encoder: FrozenEncoder, encode: Encode, name: str) -> list[Tensor]:
+    def get(self, texts: Sequence[Sequence[Ids]], encoder: Any, encode: Encode, name: str) -> list[Tensor]:
         """Returns (pieces, C) vectors of each text; `encode`, which has a `name`, computes those not kept yet."""
         self.open(encoder)
         keys = [key_of(text, name) for text in texts]
@@ -92,7 +81,7 @@ def key_of(text: Sequence[Ids], name: str) -> bytes:
     return digest.digest()[:KEY_BYTES]
 
 
-def digest_of(encoder: FrozenEncoder) -> bytes:
+def digest_of(encoder: Any) -> bytes:
     """Computes the SHA-256 of all that the vectors of an encoder depend on: its settings and its weights."""
     config = encoder.config
     settings = {
