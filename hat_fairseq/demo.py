@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .data.files import json_text
-from .data.printed import aligned
 from .fairseq_commands import PACKAGE
+from .printed import aligned
 from .recipes.build import build_commands
 from .recipes.command import steps_of
 from .recipes.files import EXAMPLES

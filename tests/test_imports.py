@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "model_folder": {"data", "former"},
     "fairseq_fixes": {"former", "kernels", "data", "model_folder", "networks", "options", "suggestions"},
     "units": {
+        "printed",
         "analysis",
         "criterions",
         "data",
@@ -39,9 +40,9 @@ MAY_IMPORT = {
     "former": set(),
     "versions": set(),
     "workers": {"versions"},
-    "data": {"options", "suggestions", "versions", "workers"},
+    "data": {"options", "printed", "suggestions", "versions", "workers"},
     "hf": {"former", "kernels", "modules", "networks", "data", "model_folder", "options"},
-    "scoring": {"data", "threads"},  # the readers of documents and of lines, nothing else
+    "scoring": {"data", "printed", "threads"},  # the readers of documents and of lines, nothing else
     "generation": {"kernels", "data", "model_folder", "options", "scoring"},
     "analysis": {"modules", "networks", "data"},
     "tasks": {"kernels", "networks", "models", "criterions", "data", "options", "scoring", "generation", "register"},
@@ -64,20 +65,31 @@ MAY_IMPORT = {
         "workers",
     },
     "weights": {"modules", "networks", "data", "model_folder", "generation", "options", "register", "fairseq_fixes"},
-    "recipes": {"cli", "data", "fairseq_commands", "model_folder", "progress", "scoring", "suggestions", "workers"},
+    "recipes": {
+        "cli",
+        "data",
+        "fairseq_commands",
+        "model_folder",
+        "printed",
+        "progress",
+        "scoring",
+        "suggestions",
+        "workers",
+    },
+    "printed": set(),
     "progress": set(),
     "short_help": set(),
     "suggestions": set(),
-    "planning": {"data", "networks", "recipes", "register"},  # models and tasks: by name, from fairseq
+    "planning": {"data", "networks", "printed", "recipes", "register"},  # models and tasks: by name, from fairseq
     "doctor": {"data", "fairseq_commands"},  # when it compares a folder with its manifest, and when it runs commands
-    "demo": {"data", "fairseq_commands", "recipes", "suggestions", "weights"},
+    "demo": {"data", "fairseq_commands", "printed", "recipes", "suggestions", "weights"},
     "fairseq_commands": {"fairseq_fixes", "register", "suggestions"},  # and fairseq_cli, by name
     "user_dir": set(),
     "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
     "demo_model": {"hf"},  # for transformers, in each folder of hat export
     "meeting_model": {"hf"},
     "threads": set(),
-    "cli": {"generation", "short_help", "suggestions", "threads"},  # verbs are imported by name, when called
+    "cli": {"generation", "printed", "short_help", "suggestions", "threads"},  # verbs are imported by name, when called
 }
 # Where units are registered: kinds, networks, a metric, vectors of baselines, a packaged model, and `Model.ask`.
 # Nothing else imports them.

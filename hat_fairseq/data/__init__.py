@@ -21,7 +21,7 @@ long_input.py                  what stays of a row that is too long; sentences p
 binarize.py, dictionary.py     writes what fairseq-preprocess would write
 formats.py                     what a file is, by its name
 files.py, outputs.py           reads files with the place of what is wrong; writes them atomically
-checksums.py, printed.py       compares a folder with its manifest; prints text of files, and tables
+checksums.py                   compares a folder with its manifest
 
 Nothing here imports torch or fairseq.
 """

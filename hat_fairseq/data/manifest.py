@@ -17,12 +17,12 @@ from hat_fairseq.data.files import json_text, read_json
 from hat_fairseq.data.kinds import DocumentQuestionKind, Kind, kind_of
 from hat_fairseq.data.long_input import all_truncated
 from hat_fairseq.data.options import Options, Settings
-from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.rows import Row
 from hat_fairseq.data.sentences import Prepared
 from hat_fairseq.data.text import count_words
+from hat_fairseq.printed import aligned
 from hat_fairseq.versions import versions
 
 FILE_NAME = MANIFEST

@@ -26,9 +26,9 @@ from ..data.files import json_text
 from ..data.kinds import KINDS, LabelledKind, kind_of
 from ..data.kinds.sequences import BYTES
 from ..data.options import Options
-from ..data.printed import aligned
 from ..data.tokenizer_bpe import KIND, TokenizerBpe, find_tokenizer
 from ..networks.encoder import UNLIMITED
+from ..printed import aligned
 from ..recipes import build, files
 from ..register import register
 from .memory import Updates

@@ -8,8 +8,8 @@ from typing import Any
 
 from hat_fairseq.data.files import Fields, json_text
 from hat_fairseq.data.formats import opened
-from hat_fairseq.data.printed import printable
 from hat_fairseq.model_folder import ModelFolder, is_model_folder
+from hat_fairseq.printed import printable
 
 MODEL = "model"  # the key of the system that was trained
 DOCUMENTS, SENTENCES = 3, 5  # that are shown

@@ -16,9 +16,9 @@ import numpy as np
 
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.manifest import truncation
-from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.record import shown_label
 from hat_fairseq.data.text import is_blank
+from hat_fairseq.printed import aligned
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id
 from hat_fairseq.scoring.label_baselines import differences, few, fitted_of, warnings_of
 from hat_fairseq.scoring.report import Output, Report, Signature, bootstrap, check_counts, resampling

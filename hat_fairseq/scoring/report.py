@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hat_fairseq.data.printed import aligned
+from hat_fairseq.printed import aligned
 
 _warn_once = functools.cache(logging.getLogger(__name__).warning)
 

@@ -10,8 +10,8 @@ from typing import Any
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
-from hat_fairseq.data.printed import aligned
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.printed import aligned
 from hat_fairseq.scoring.baselines import Fitted, baselines
 from hat_fairseq.scoring.files import check_joined, is_empty, read_by_id, splits_beside
 from hat_fairseq.scoring.report import Interval, Output, Signature
