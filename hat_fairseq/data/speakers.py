@@ -23,10 +23,11 @@ FIELDS = {"from", "to", "cc", "bcc", "subject", "date", "sent", "re", "error", "
 FIELDS |= {"note", "agenda", "decision", "action"}
 _HALF_DAY = 12 * 3600
 
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
 _CLOCK = r"\d{1,3}(?::\d\d)?:\d\d(?:[.,]\d{1,6})?"
 _DATE = r"(?:\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d{1,2}[./]\d{2,4})"
 _HALF = r"(?:\s?(?P<half>[AaPp])\.?\s?[Mm](?!\w)\.?)?"
-_WHEN = rf"(?P<date>{_DATE}(?:,?\s|T))?(?P<start>{_CLOCK}){_HALF}(?:\s?(?:--?>|[-–])\s?(?P<end>{_CLOCK}))?"
+_WHEN = rf"(?P<date>{_DATE}(?:,?\s|T))?(?P<start>{_CLOCK}){_ZONE}{_HALF}(?:\s?(?:--?>|[-–])\s?(?P<end>{_CLOCK}))?"
 _TIME = re.compile(rf"[\[(]?\s?{_WHEN}\s?[\])]?(?:\s[-–])?(?:\s+|$)")
 _START = r"""[^\s"'“„«*_#<>\[\](){}|@:：.,;!?¿¡…&/\\–—-]"""  # how a name may begin
 NAME = re.compile(rf"(?:>>\s?)?(?P<name>{_START}[^:：\n]{{0,{LONGEST_NAME - 1}}})(?::(?:\s+|$)|：\s*)")

@@ -30,8 +30,9 @@ from hat_fairseq.data.text import is_blank, shown
 from hat_fairseq.options import OptionError
 
 MOST = 20_000_000  # bytes of a transcript, which is read whole; a line of it takes a hundred bytes of memory or more
-WHISPER_CPP = "transcription"
-RECOGNISED = ("segments", "utterances", WHISPER_CPP)  # of programs that recognise speech, which repeat the text beside
+WHISPER_CPP, CHUNKS = "transcription", "chunks"  # the latter of a pipeline of transformers
+#: Of programs that recognise speech, which repeat the text beside.
+RECOGNISED = ("segments", "utterances", CHUNKS, WHISPER_CPP)
 LIST_KEYS = ("turns", "sentences", *RECOGNISED)
 RECORD_KEYS = (*LIST_KEYS, "text")
 TURN_KEYS = ("text", "speaker", "role", "start", "end")
@@ -271,7 +272,17 @@ def _of_document(row: dict[str, Any], name: str, file: OpenFile) -> Transcript:
     if forms == [WHISPER_CPP]:
         inside = Columns(("start=timestamps.from", "end=timestamps.to", "=offsets"))
         rows = [inside.renamed_row(row, name) if isinstance(row, dict) else row for row in rows]
+    if forms == [CHUNKS]:
+        rows = [_with_times(row) for row in rows]
     return _of_rows(rows, name, file, IN_MILLISECONDS if forms == ["utterances"] and _are_whole(rows) else 1)
+
+
+def _with_times(row: Any) -> Any:
+    """A turn with the two times of its `timestamp`."""
+    times = row.get("timestamp") if isinstance(row, dict) else None
+    if not isinstance(times, list) or len(times) != 2:
+        return row
+    return {**dict(zip(("start", "end"), times, strict=True)), **{key: row[key] for key in row if key != "timestamp"}}
 
 
 def _of_table(rows: list[dict[str, Any]], name: str, file: OpenFile) -> Transcript:
