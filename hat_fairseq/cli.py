@@ -25,8 +25,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from .printed import printable
-
 PACKAGE = "hat_fairseq"
 GROUPS = {  # of the verbs in `hat --help`, with their modules
     "data": {"preprocess": "data.preprocess"},
@@ -205,6 +203,8 @@ def describe(error: Exception) -> str:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
         if not isinstance(error, ValueError | OSError | MemoryError):
             text = f"{type(error).__name__}: {text} (HAT_TRACEBACK=1 shows where it was raised)"
+    from .printed import printable  # not above: `hat --help` runs as a script, too
+
     return printable(" ".join(text.split()))
 
 
