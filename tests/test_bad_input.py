@@ -702,8 +702,10 @@ def test_it_is_refused_in_one_line_and_nothing_is_written(
     if words[0] == "preprocess" and "--out" not in words:
         words += ["--out", "out"]
     error = refusal(*words)
-    assert error.count("\n") == 1 and all(part in error for part in message.split(" ... ")), error
-    assert state(tmp_path) == before and not capsys.readouterr().out
+    assert error.count("\n") == 1, error
+    assert all(part in error for part in message.split(" ... ")), error
+    assert state(tmp_path) == before
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -152,7 +152,8 @@ def test_what_is_not_stated_is_told_apart() -> None:
 
 def test_absent_values_have_their_defaults() -> None:
     assert read_options(Other, SimpleNamespace(share=0.5, name=None)) == Other(share=0.5)
-    assert Other().whole == 7 and options_of(Other)["whole"].help == "another help"
+    assert Other().whole == 7
+    assert options_of(Other)["whole"].help == "another help"
     with pytest.raises(OptionError, match="--whole must be at least 1, not 0"):
         read_options(Other, SimpleNamespace(whole=0))
 
@@ -184,4 +185,5 @@ def test_sizes_of_a_folder_are_whole_numbers(value: Any) -> None:
             HatConfig(network="hat_transformer", **sizes)
         return
     config = HatConfig(network="hat_transformer", settings={"encoder_layers": np.int64(2)}, **sizes)
-    assert json.loads(config.to_json_string())["num_roles"] == 1 and type(config.settings["encoder_layers"]) is int
+    assert json.loads(config.to_json_string())["num_roles"] == 1
+    assert type(config.settings["encoder_layers"]) is int

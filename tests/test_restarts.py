@@ -105,7 +105,9 @@ def test_corrected_code(raw: Path, run, tmp_path: Path) -> None:
     append(stages, WRONG_TEXT)
     append(binarize, FAILS)
     failed = run(*words, tmp_path / "out")
-    assert failed.returncode == 2 and "broken code" in failed.stderr and list(tmp_path.glob(".out.blocks/*.zip"))
+    assert failed.returncode == 2
+    assert "broken code" in failed.stderr
+    assert list(tmp_path.glob(".out.blocks/*.zip"))
     stages.write_text(right[0])
     binarize.write_text(right[1])
     assert run(*words, tmp_path / "out").returncode == 0

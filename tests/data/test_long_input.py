@@ -158,7 +158,8 @@ def test_drawn_lengths(lengths: list[int], size: int, overlap: int) -> None:
             assert all(piece.begin == 0 and piece.end == lengths[piece.segment] for piece in window)
     for (before, after), pieces in zip(pairwise(covered), windows, strict=False):
         whole = all(piece.end - piece.begin == lengths[piece.segment] for piece in pieces)
-        assert before[0] < after[0] and before[-1] < after[-1]  # each goes on
+        assert before[0] < after[0]
+        assert before[-1] < after[-1]
         shared = [token for token in after if token in before]
         markers = len({segment for segment, _ in shared}) if whole else 0
         assert len(shared) + markers <= overlap

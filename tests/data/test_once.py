@@ -118,4 +118,5 @@ def test_a_bpe_is_loaded_once(words: str, tmp_path: Path, monkeypatch: pytest.Mo
         sys.setprofile(None)
     assert counts["bpe.load "] == 1
     texts = Counter(name for name in counts.elements() if name.startswith("text.normalise"))
-    assert len(texts) > 5 and set(texts.values()) == {1}
+    assert len(texts) > 5
+    assert set(texts.values()) == {1}

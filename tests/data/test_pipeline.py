@@ -50,7 +50,8 @@ def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record
         sentences = ("What did they decide?", *(meetings[0].elements or ()))
         pipeline = TextPipeline(Settings(), bpe)
         prepared = pipeline.prepare(asked).record
-        assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
+        assert (prepared.roles or ())[0] == "question"
+        assert len(prepared.parts) == 1
         assert pipeline.prepare(prepared).record == prepared
         assert pipeline.encode(asked) == pipeline.encode(meetings[0].with_sentences(sentences, None, None))
         text = TextPipeline(Settings(splitter="punctuation"), bpe)

@@ -38,7 +38,8 @@ def test_lines_without_id_are_named_by_file_and_line(tmp_path: Path) -> None:
 def test_turns_of_a_text_to_pre_train_on() -> None:
     record = {"id": "a", "turns": [{"speaker": "Ada", "text": "One."}, {"text": "Two."}]}
     text = record_from_json(record, "here", "mlm")
-    assert text.parts == (("One.", "Two."),) and record_to_json(text) == record
+    assert text.parts == (("One.", "Two."),)
+    assert record_to_json(text) == record
 
 
 def test_json_there_and_back(meetings: list[Record]) -> None:
@@ -51,8 +52,10 @@ def test_json_there_and_back(meetings: list[Record]) -> None:
 def test_question_and_meta_there_and_back() -> None:
     record = {"id": "a", "text": "x", "question": "Who?", "meta": {"source": ["b", 3]}}
     document = record_from_json(record, "f:1")
-    assert document.parts == ("Who?", "x") and document.meta == {"source": ["b", 3]}
-    assert record_to_json(document) == record and len({document}) == 1
+    assert document.parts == ("Who?", "x")
+    assert document.meta == {"source": ["b", 3]}
+    assert record_to_json(document) == record
+    assert len({document}) == 1
 
 
 def test_a_summary_is_a_target() -> None:

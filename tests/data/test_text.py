@@ -46,7 +46,8 @@ def test_any_text_ends_on_one_line_that_python_and_fairseq_split_alike() -> None
     assert clean.split() == clean.split(" ")
     assert clean.encode()
     again: Counter[str] = Counter()
-    assert normalise(clean, again) == clean and not again
+    assert normalise(clean, again) == clean
+    assert not again
 
 
 def test_segments_are_split_at_tabs() -> None:
@@ -74,7 +75,8 @@ def test_every_label_is_one_token_and_back(tmp_path: Path) -> None:
     assert list(map(label_of, tokens)) == LABELS
     assert all([token] == token.split() for token in tokens)
     assert len({*tokens, *CONTROL_TOKENS}) == len(LABELS) + len(CONTROL_TOKENS)
-    assert tokens[0] == "true" and tokens[8] == "中%20文"  # readable where it can be
+    assert tokens[0] == "true"
+    assert tokens[8] == "中%20文"
     Symbols.of(tokens).save(tmp_path / "dict.txt")
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
     assert [dictionary.index(token) - dictionary.nspecial for token in tokens] == list(range(len(LABELS)))

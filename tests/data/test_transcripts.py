@@ -42,7 +42,8 @@ def test_a_time_and_a_name_on_a_line(form: str, starts: list[float] | None) -> N
     transcript = of_text("\r\n\r\n".join([*lines, "and welcome"]), "m")
     assert said(transcript) == [*TURNS_OF_THREE, ("Ann Lee", "and welcome")]
     assert [each.start for each in transcript.said] == [*(starts or [None] * 3), None]
-    assert transcript.unit == "turn" and transcript.speakers == ["Ann Lee", "王先生"]
+    assert transcript.unit == "turn"
+    assert transcript.speakers == ["Ann Lee", "王先生"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,8 @@ def test_dates_before_names_are_counted_and_left_out(form: str) -> None:
     assert said(transcript) == [
         turns[0], (None, "Messages are encrypted."), turns[1], ("+49 170 123", "and more"), *turns[2:]
     ]  # fmt: skip
-    assert transcript.counts == {"dates": 5} and not transcript.has_times
+    assert transcript.counts == {"dates": 5}
+    assert not transcript.has_times
 
 
 @pytest.mark.parametrize("heading", ["{name}  {time}", "{name}\t{time}", "{name} ({time}):", "[{name}] {time}",
@@ -126,8 +128,10 @@ NOBODY_SPEAKS = [
 def test_names_that_do_not_return_are_what_is_said(text: str) -> None:
     """In letters, minutes, recipes, prose, lists, logs and agendas each line is a turn, as it is."""
     transcript = of_text(text, "m")
-    assert said(transcript) == [(None, line) for line in text.split("\n")] and not transcript.has_times
-    assert transcript.unit == "line" and not +transcript.counts
+    assert said(transcript) == [(None, line) for line in text.split("\n")]
+    assert not transcript.has_times
+    assert transcript.unit == "line"
+    assert not +transcript.counts
 
 
 def test_running_text() -> None:
@@ -183,7 +187,8 @@ a stray line
 
 def test_webvtt() -> None:
     transcript = of_text(VTT, "m")
-    assert transcript.format == "WebVTT" and transcript.said == (
+    assert transcript.format == "WebVTT"
+    assert transcript.said == (
         Said("Good morning, everybody, and 1 < 2 here.", "Ann & Co", 1, 4),
         Said("Hi.", "Bob", 4, 3605),
         Said("Yes.", "Ann & Co", 4, 3605),
@@ -207,7 +212,8 @@ def test_webvtt() -> None:
 def test_cues_of_tags_alone_are_counted(head: str, cue: str) -> None:
     text = f"{head}00:01.000 --> 00:02.000\n{cue}\n\n00:03.000 --> 00:04.000\nYes.\n"
     transcript = of_text(text, "m")
-    assert [each.text for each in transcript.said] == ["Yes."] and transcript.counts["cues without text"] == 1
+    assert [each.text for each in transcript.said] == ["Yes."]
+    assert transcript.counts["cues without text"] == 1
 
 
 def test_subrip_with_names_and_blank_lines() -> None:
@@ -217,8 +223,10 @@ def test_subrip_with_names_and_blank_lines() -> None:
     text += "\n3\n00:00:09,000 --> 00:00:10,000\n{\\an8}BOB: A &amp; B\n2020\n\n4\n00:00:20,000 --> 00:00:21,000\n\n"
     transcript = of_text(text.replace("\n", "\r\n"), "m")
     assert transcript.said == (Said("We go on like this.", "ANN", 1, 3), Said("A & B 2020", "BOB", 9, 10))
-    assert transcript.counts["cue identifiers"] == 4 and transcript.counts["cues without text"] == 1
-    assert "cue identifiers (4)" in listed(transcript.counts) and "lines outside" not in listed(transcript.counts)
+    assert transcript.counts["cue identifiers"] == 4
+    assert transcript.counts["cues without text"] == 1
+    assert "cue identifiers (4)" in listed(transcript.counts)
+    assert "lines outside" not in listed(transcript.counts)
 
 
 @pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])
@@ -248,7 +256,8 @@ def test_text_on_the_line_of_the_times(head: str) -> None:
     )  # fmt: skip
     assert not transcript.counts["cue settings"]
     transcript = of_text(f"{head}00:03.000 --> 00:05.000 X1:40 line:9%,end\nHi.\n", "m")
-    assert transcript.said == (Said("Hi.", None, 3, 5),) and transcript.counts["cue settings"] == 1
+    assert transcript.said == (Said("Hi.", None, 3, 5),)
+    assert transcript.counts["cue settings"] == 1
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t"])
@@ -257,7 +266,8 @@ def test_a_blank_line_between_times_and_speech(blank: str) -> None:
     text = f"WEBVTT\n\n00:01.000 --> 00:02.000\n{blank}\nWe meet.\n\n00:03.000 --> 00:04.000\n{blank}\nWe go.\n"
     assert [each.text for each in of_text(text, "m").said] == ["We meet.", "We go."]
     transcript = of_text(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{blank}\nNOTE a\n\n00:03.000 --> 00:04.000\nHi.", "m")
-    assert [each.text for each in transcript.said] == ["Hi."] and transcript.counts["notes"] == 1
+    assert [each.text for each in transcript.said] == ["Hi."]
+    assert transcript.counts["notes"] == 1
 
 
 def test_captions_that_roll_and_sentences_over_cues() -> None:
@@ -298,7 +308,9 @@ def test_json(tmp_path: Path) -> None:
     by_key = {"speaker": ["Ann", "Bob", None], "text": ["Hi.", "Yes.", ""]}
     assert said(read_transcript(write(tmp_path / "hub.jsonl", {"turns": by_key}))) == wanted, "as datasets stores it"
     one = read_transcript(write(tmp_path / "one.jsonl", document))
-    assert said(one) == wanted and one.name == "d" and one.counts == {"key 'questions'": 1}
+    assert said(one) == wanted
+    assert one.name == "d"
+    assert one.counts == {"key 'questions'": 1}
     several = write(tmp_path / "several.jsonl", document, {"id": "e", "text": "One. Two."})
     assert read_transcript(several, "e").text == "One. Two."
     for value in ({"sentences": ["One.", "Two."]}, ["One.", "Two."]):
@@ -324,7 +336,8 @@ def test_capital_letters_of_keys_and_columns(tmp_path: Path) -> None:
     both = read_transcript(
         write(tmp_path / "b.json", [{"Text": "Hi.", "text": "Yes.", "Start": "9:15 AM", "start": 1}])
     )
-    assert said(both) == [(None, "Yes.")] and both.counts == {"values of 'Text'": 1, "values of 'Start'": 1}
+    assert said(both) == [(None, "Yes.")]
+    assert both.counts == {"values of 'Text'": 1, "values of 'Start'": 1}
     rows = [{"id": number, "Speaker": speaker, "text": text} for number, (speaker, text) in enumerate(wanted)]
     assert said(read_transcript(write(tmp_path / "i.jsonl", *rows))) == wanted
     assert read_transcript(write(tmp_path / "x.json", {"Text": "One. Two."})).text == "One. Two."
@@ -384,7 +397,8 @@ def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     for content, speakers in ((VTT, ["Ann & Co", "Bob"]), (names, ["Ann", "Bob"]), (json.dumps(TURNS), ["Ann", "Bob"])):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode()))))
         transcript = read_transcript(Path("-"))
-        assert transcript.speakers == speakers and transcript.name == "standard input"
+        assert transcript.speakers == speakers
+        assert transcript.name == "standard input"
 
 
 def test_a_folder_has_no_format(tmp_path: Path) -> None:
@@ -414,7 +428,8 @@ def test_names_with_additions() -> None:
     assert said(of_text(text, "m")) == turns
     assert of_cues(*(f"{name}: {words}" for name, words in turns)) == turns
     cues = of_cues("Ann: We meet.", "so what we said there: No, we go.", "Ann: Well.", "Bob: Right.", "Ann: Yes.")
-    assert cues[1] == (None, "so what we said there: No, we go.") and cues[3] == ("Bob", "Right.")
+    assert cues[1] == (None, "so what we said there: No, we go.")
+    assert cues[3] == ("Bob", "Right.")
 
 
 def test_names_of_cues_return() -> None:
@@ -455,7 +470,8 @@ def test_the_same_words_of_several_voices_are_no_captions_that_roll() -> None:
 def test_a_text_that_shows_the_times_of_a_cue_is_no_subrip() -> None:
     lines = [*(f"Line {number} of a manual." for number in range(9)), "00:00:01,000 --> 00:00:02,000", "Hello."]
     transcript = of_text("\n".join(lines), "m")
-    assert transcript.format == "plain text" and [each.text for each in transcript.said] == [*lines[:9], "Hello."]
+    assert transcript.format == "plain text"
+    assert [each.text for each in transcript.said] == [*lines[:9], "Hello."]
 
 
 SPACES = " " * 200_000

@@ -110,4 +110,5 @@ def test_chinese_chunks_are_joined_without_spaces(run, tmp_path, language, text)
     (row,) = run("a\t0\t3\t1\na\t1\t3\t1\na\t2\t3\t1\n", generated)
     assert row == {"id": "a", "text": text}
     (row,) = run("a\t0\t2\t2\na\t1\t2\t1\n", "D-0\t-1\t你好。\t再见。\nD-1\t-1\t完。\n")
-    assert row["segments"] == ["你好。", "再见。", "完。"] and (" " in row["text"]) == (language == "en")
+    assert row["segments"] == ["你好。", "再见。", "完。"]
+    assert (" " in row["text"]) == (language == "en")

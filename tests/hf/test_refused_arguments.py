@@ -219,8 +219,10 @@ def test_padding_of_a_tokenizer(tmp_path: Path) -> None:
         ids = tokenizer([short, long], padding=padding)["input_ids"]
         lengths[padding] = [len(row) for row in ids]
     natural = lengths[False]
-    assert lengths["do_not_pad"] == natural and natural[0] < natural[1] < 200
-    assert lengths[True] == lengths["longest"] == [natural[1]] * 2 and lengths["max_length"] == [200, 200]
+    assert lengths["do_not_pad"] == natural
+    assert natural[0] < natural[1] < 200
+    assert lengths[True] == lengths["longest"] == [natural[1]] * 2
+    assert lengths["max_length"] == [200, 200]
     with pytest.raises(ValueError, match="padding='max_len'"):
         tokenizer([short], padding="max_len")
     (tmp_path / "unlimited").mkdir()

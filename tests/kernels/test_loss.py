@@ -66,7 +66,9 @@ def test_nothing_but_padding_is_no_loss_and_no_gradient() -> None:
     features, weight = torch.randn(2, 3, 8, requires_grad=True), torch.randn(60, 8, requires_grad=True)
     loss, nll, _ = chunked_label_smoothed_loss(features, weight, torch.full((2, 3), PAD), 0.1, PAD)
     loss.backward()
-    assert loss.item() == nll.item() == 0 and not features.grad.any() and not weight.grad.any()
+    assert loss.item() == nll.item() == 0
+    assert not features.grad.any()
+    assert not weight.grad.any()
 
 
 def test_a_large_table() -> None:

@@ -107,7 +107,8 @@ def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: t
     x = states(4, 11, 24, dtype=dtype)
     sentences = [[0, 3, 10], [0], list(range(11)), [2, 5]]
     layout = layout_of(starts_of(sentences, 11))
-    assert layout.representatives is not None and layout.representatives.padding is not None
+    assert layout.representatives is not None
+    assert layout.representatives.padding is not None
     mask = layout.representatives.padding
 
     def dense() -> Tensor:

@@ -153,7 +153,8 @@ def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> 
     write_release("libreoffice_help_en_de", tmp_path)
     train, *others = (read(LIBREOFFICE, split, tmp_path) for split in ("train", "valid", "test"))
     known = {text for page in train for text in page.elements or ()}
-    assert all(others) and not known & {text for pages in others for page in pages for text in page.elements or ()}
+    assert all(others)
+    assert not known & {text for pages in others for page in pages for text in page.elements or ()}
 
 
 def test_a_page_of_one_segment_is_left_out(tmp_path: Path) -> None:
@@ -181,10 +182,12 @@ def test_a_segment_that_only_a_further_reference_has_is_a_segment(tmp_path: Path
     added = '<ref lang="cs" translator="Z"><p><seg id="1">x</seg><seg id="999">y</seg></p></ref></doc>'
     path.write_text(path.read_text(encoding="utf-8").replace("</doc>", added), encoding="utf-8")
     documents: list[Any] = [one for one in read("wmt20_en_cs", "valid", root) if "y" in one.other_references[-1]]
-    assert documents and len(documents) <= len(release)
+    assert documents
+    assert len(documents) <= len(release)
     for one in documents:
         place = one.other_references[-1].index("y")
-        assert one.sentences[place] == one.target[place] == "" and len(one.sentences) == len(one.target)
+        assert one.sentences[place] == one.target[place] == ""
+        assert len(one.sentences) == len(one.target)
 
 
 @pytest.mark.slow
@@ -249,14 +252,16 @@ def test_files_of_another_release_are_counted(name: str, beside: str, tmp_path: 
     folder, counts = write_release(name, tmp_path), Counter[str]()
     before = read(name, "valid", folder)
     (folder / beside).touch()
-    assert read(name, "valid", folder, counts) == before and counts["files_of_another_release_not_read"] == 1
+    assert read(name, "valid", folder, counts) == before
+    assert counts["files_of_another_release_not_read"] == 1
 
 
 def test_files_of_c4_in_other_forms_are_counted(tmp_path: Path) -> None:
     folder, counts = write_release("c4", tmp_path), Counter[str]()
     before = read("c4", "train", folder)
     (folder / "c4-train.00001-of-01024.json.xz").touch()
-    assert read("c4", "train", folder, counts) == before and counts["files_without_json_or_json_gz_not_read"] == 1
+    assert read("c4", "train", folder, counts) == before
+    assert counts["files_without_json_or_json_gz_not_read"] == 1
 
 
 def test_samples_of_natural_questions_are_counted_and_files_are_not_read_twice(tmp_path: Path) -> None:
@@ -265,7 +270,8 @@ def test_samples_of_natural_questions_are_counted_and_files_are_not_read_twice(t
     path = next(folder.rglob("*nq-train*"))
     (folder / "sample").mkdir()
     shutil.copy(path, folder / "sample" / "nq-train-sample.jsonl.gz")
-    assert read("natural_questions", "train", folder, counts) == before and counts["sample_files_skipped"] == 1
+    assert read("natural_questions", "train", folder, counts) == before
+    assert counts["sample_files_skipped"] == 1
     (folder / "sample" / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
     with pytest.raises(ValueError, match="are the same questions twice: keep one of them"):
         read("natural_questions", "train", folder)
@@ -392,7 +398,8 @@ def test_documents_in_one_language_are_left_out_and_counted(tmp_path: Path) -> N
     ]:
         counts = Counter[str]()
         records = read(name, "valid", changed(name, tmp_path / f"{name} changed", file, change), counts)
-        assert records == [record for record in whole[name] if record.id != "2018.1"] and len(records) > 0
+        assert records == [record for record in whole[name] if record.id != "2018.1"]
+        assert len(records) > 0
         assert counts["documents_without_reference_left_out"] == 1
         assert counts["documents_without_source_left_out"] == (name == "wmt20_en_de")
 
@@ -409,7 +416,8 @@ def test_segments_are_paired_by_their_ids(tmp_path: Path) -> None:
     assert after == before
     missing = (f'<seg id="1">{first}/seg>', "")
     (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "missing", file, missing))
-    assert after.elements == before.elements and after.target == ("", *(before.target or ())[1:])
+    assert after.elements == before.elements
+    assert after.target == ("", *(before.target or ())[1:])
     assert after.other_references == before.other_references  # type: ignore[attr-defined]
 
 
@@ -467,6 +475,8 @@ def test_lines_of_the_meetings_of_this_repository(tmp_path: Path) -> None:
     (tmp_path / "explainmeetsum/val.jsonl").write_text(line + "\n")
     counts = Counter[str]()
     first, *others = read("ami_questions", "valid", tmp_path, counts)
-    assert first.lines == tuple((n,) for n in range(len(questions))) and first.evidence == meeting.evidence
-    assert {each.lines for each in others} == {None} and {each.meta["domain"] for each in others} == {"ami"}
+    assert first.lines == tuple((n,) for n in range(len(questions)))
+    assert first.evidence == meeting.evidence
+    assert {each.lines for each in others} == {None}
+    assert {each.meta["domain"] for each in others} == {"ami"}
     assert (counts["meetings_with_lines"], counts["meetings_without_lines"]) == (1, 19)

@@ -93,7 +93,8 @@ def test_answers_that_show_nothing_are_none(blank: str, metric: str, tmp_path: P
     answers = [{"text": blank, "start": 7}] if blank else []
     gold: dict[str, Any] = {"id": "a", "question": "Who?", "text": text, "answers": answers}
     figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "no_answer_score": 0}], [gold])["scores"]
-    assert figures["exact"] == figures["NoAns_exact"] == 100 and "HasAns_exact" not in figures
+    assert figures["exact"] == figures["NoAns_exact"] == 100
+    assert "HasAns_exact" not in figures
     if metric == "qa":
         annotations = [{"paragraph": 0, "spans": answers}]
         gold = {"id": "a", "question": "Who?", "paragraphs": [text], "annotations": annotations}

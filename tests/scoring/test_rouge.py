@@ -38,7 +38,8 @@ def test_repeated_words_are_counted() -> None:
     assert report.repeated_trigrams == pytest.approx(100 * (1 / 4) / 4)
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
     report = rouge(["天" * 80, "ไป" * 3], ["今天天气很好。", "ไปไหน"], bootstrap_samples=0)
-    assert report.repeated_trigrams == pytest.approx(100 * (77 / 78 + 2 / 4) / 2) and not report.repeated_in_references
+    assert report.repeated_trigrams == pytest.approx(100 * (77 / 78 + 2 / 4) / 2)
+    assert not report.repeated_in_references
 
 
 @pytest.mark.slow
@@ -131,7 +132,8 @@ def test_a_reference_of_one_line_is_split_as_the_hypotheses_are() -> None:
     "text", ["[t]he cat", "5 < n > 3", "C:\\new\\notes", "\\nabla f = 0", "a || b", "c ## d", "<3"]
 )
 def test_what_only_resembles_a_mark_stays(text: str) -> None:
-    assert split_summary(text, "given") == [text] and notes_on_marks("h", [text]) == []
+    assert split_summary(text, "given") == [text]
+    assert notes_on_marks("h", [text]) == []
 
 
 def test_an_unknown_mark_is_named() -> None:
@@ -150,4 +152,5 @@ def test_the_baselines(tmp_path: Path) -> None:
     files = [write_lines(tmp_path / "d.jsonl", rows)] * 2
     subprocess.run([sys.executable, REPOSITORY / "examples/baselines.py", *files, tmp_path], check=True)
     lead, constant = (next(read_records(tmp_path / f"{name}.jsonl")).text for name in ("lead", "constant"))
-    assert lead == "one two three four" and constant == "the cats sat ."
+    assert lead == "one two three four"
+    assert constant == "the cats sat ."
