@@ -125,10 +125,15 @@ def test_states_move_within_their_document(lengths: list[int] | None, shift: int
     assert torch.equal(back, layout.gather(ids.masked_fill(padding, 0).unsqueeze(-1)).squeeze(-1))
 
 
-def test_full_attention_gives_the_same_states_and_sparse_attention_others() -> None:
-    model, tokens = model_of(PLAIN), documents(LENGTHS)
+@pytest.mark.parametrize("positions", ["", " --encoder-family plain:rotary=10000"])
+def test_full_attention_gives_the_same_states(positions: str) -> None:
+    """Positions move with their tokens, also where they turn queries and keys."""
+    model, tokens = model_of(PLAIN + positions), documents(LENGTHS)
     real = tokens.ne(PAD)
     assert_close(states(model, tokens, 8)[real], states(model, tokens)[real])
+
+
+def test_sparse_attention_gives_other_states() -> None:
     model, tokens = model_of(GLOBAL), documents([23])
     plain = states(model, tokens)
     assert (states(model, tokens, 2) - plain).abs().max() > 1e-3
