@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import render
-from commands import environment, run_command
+from commands import run_command
 from markdown.extensions.toc import slugify
 
 import hat_fairseq
@@ -183,65 +183,3 @@ def test_pages_and_messages_name_extras_that_exist() -> None:
     ]
     assert len(named) > 20 and [each for each in named if each[1] not in known and each[0] != "pyproject.toml"] == []
     assert len(known) == 6
-
-
-TRIES = """
-import pathlib, pytest
-@pytest.mark.parametrize("number", range({flaky}))
-def test_that_passes_the_second_time(number):
-    mark = pathlib.Path(f"{{number}}.tried")
-    was_there = mark.exists()
-    mark.touch()
-    assert was_there
-@pytest.mark.parametrize("number", range({broken}))
-def test_that_never_passes(number): assert False
-def test_that_passes(): pass
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("flaky", "broken", "passes"), [(1, 0, True), (2, 0, True), (1, 1, False), (3, 0, False)], ids=str
-)
-def test_few_tests_get_a_second_try(flaky: int, broken: int, passes: bool, tmp_path: Path) -> None:
-    (tmp_path / "test_tries.py").write_text(TRIES.format(flaky=flaky, broken=broken), encoding="utf-8")
-    options = {"check": False, "cwd": tmp_path, "env": environment(PYTHON=sys.executable)}
-    run_command(sys.executable, "-m", "pytest", "-q", "--rootdir", tmp_path, tmp_path, **options)
-    again = run_command("bash", ROOT / ".ci/second-try", tmp_path, **options)
-    assert (again.returncode == 0) == passes
-    assert len(re.findall(r"^ci: second try: test_tries\.py::test_that_", again.stderr, re.M)) == flaky + broken
-    assert ("at most 2 are tried again" in again.stderr) == (flaky + broken > 2)
-
-
-SKIPS = """
-import pytest
-@pytest.mark.skipif(True, reason="apt-get install something")
-def test_package(): pass
-@pytest.mark.skipif(True, reason="torch finds no GPU")
-def test_gpu(): pass
-@pytest.mark.xfail
-def test_fault(): assert False
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("value", "failed"), [("1", ["test_module.py", "test_tests.py::test_package"]), ("", [])])
-def test_a_skip_fails_where_everything_is_installed(value: str, failed: list[str], tmp_path: Path) -> None:
-    """Unless the machine itself lacks what a test needs; a module can be skipped, too."""
-    (tmp_path / "test_tests.py").write_text(SKIPS, encoding="utf-8")
-    (tmp_path / "test_module.py").write_text("import pytest\npytest.importorskip('absent')\n", encoding="utf-8")
-    variables = environment(HAT_NO_SKIPS=value, PYTHONPATH=ROOT / "tests/support")
-    command = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "skips",
-        "-p",
-        "no:cacheprovider",
-        "-rfE",
-        "--continue-on-collection-errors",
-    )
-    printed = run_command(*command, tmp_path, check=False, cwd=tmp_path, env=variables).stdout
-    assert re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.M) == failed, printed
-    assert "1 xfailed" in printed
