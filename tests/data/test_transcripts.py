@@ -34,9 +34,8 @@ def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     except ValueError as error:
         return {"error": str(error).replace(f"{folder}/", "")}
     said = list(map(shown, transcript.said))
-    others = {"text": transcript.text, "counts": dict(+transcript.counts)}
-    others |= {"format": transcript.format, "unit": transcript.unit, "name": transcript.name}
-    return {"said": said, **{key: value for key, value in others.items() if value not in ("", {}, "m")}}
+    others = {"said": said, "text": transcript.text, "unit": transcript.unit, "printed": transcript.describe()}
+    return {key: value for key, value in others.items() if value}
 
 
 @cases("transcripts")

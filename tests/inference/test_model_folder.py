@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -450,6 +451,19 @@ def drop_tensor(folder: Path, name: str) -> None:
     del tensors[name]
     save_file(tensors, folder / "model.safetensors")
     fit_manifest(folder)
+
+
+def test_a_bias_on_the_output_is_refused_unless_it_is_zero(made: Path, tmp_path: Path) -> None:
+    """As transformers writes it for its BART."""
+    folder = shutil.copytree(made / "P", tmp_path / "P")
+    tensors, line = load_file(folder / "model.safetensors"), read_lines(made / "raw/test.jsonl")[:1]
+    texts = []
+    for value in (0.0, 0.5):
+        with pytest.raises(ValueError, match="final_logits_bias is not zero") if value else nullcontext():
+            save_file(tensors | {"final_logits_bias": torch.full((1, 5), value)}, folder / "model.safetensors")
+            fit_manifest(folder)
+            texts.append(hat_fairseq.load(folder, device="cpu").generate(line))
+    assert texts == [hat_fairseq.load(made / "P", device="cpu").generate(line)]
 
 
 def change_byte(path: Path) -> None:

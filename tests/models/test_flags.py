@@ -13,6 +13,7 @@ from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.options import options_of
+from hat_fairseq.weights.bert import package_flags
 
 LENGTHS = [17, 9, 2]
 
@@ -32,6 +33,11 @@ def test_roles_are_added_and_missing_or_surplus_ones_are_refused() -> None:
         with_roles(source, None, target)
     with pytest.raises(ValueError, match="--role-stream"):
         without(source, None, target, roles=roles)
+
+
+@pytest.mark.parametrize(("longest", "windows"), [(None, False), (512, False), (513, True)])
+def test_a_package_has_windows_beyond_the_positions_of_its_weights(longest: int | None, windows: bool) -> None:
+    assert ("--attention-window" in package_flags([], 512, longest)) == windows
 
 
 def test_tables_are_shared_only_on_request() -> None:

@@ -194,6 +194,7 @@ def test_a_head_of_units_reads_the_mean_of_both_in_evaluation() -> None:
 
 def test_features_of_several_texts_are_those_of_each() -> None:
     words, texts = fitted(), [*map(torch.tensor, DOCUMENTS), torch.tensor([]).long(), torch.tensor([0, 99])]
+    texts += [torch.tensor([0, 5]), torch.tensor([0, 6])]  # 5 6 is a term of a text, and not of two
     of, places, values = words.features(texts)
     for number, text in enumerate(texts):
         own = words.features([text])

@@ -60,4 +60,5 @@ def test_an_element_without_prediction_is_wrong_and_belongs_to_no_class() -> Non
     # 2 of 3 right; micro: 2 predicted, 3 wanted, 2 hits; macro: x 1, y 2 / 3
     assert figures == pytest.approx([200 / 3, 80, 100 * (1 + 2 / 3) / 2])
     assert report.missing == 1
+    assert report.signature.settings["labels"] == "pooled over documents"
     assert report.classes["y"]["recall"] == 50

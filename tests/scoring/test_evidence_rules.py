@@ -11,7 +11,7 @@ from vector_rules import MEANS_WITHIN, RULES, best_nearby, chunk_numbers, from_p
 
 from hat_fairseq.data.language import words_of
 from hat_fairseq.scoring.baselines import baselines
-from hat_fairseq.units.baselines import ALL, WEIGHTED, Choice, Reference, best_threshold, choose, references_of
+from hat_fairseq.units.baselines import ALL, WEIGHTED, Choice, Reference, best_threshold, choose, predict, references_of
 from hat_fairseq.units.evidence import Evidence
 from hat_fairseq.units.rules import WordScores, as_probabilities, middles_of, smoothed, standardised, weights_of
 from hat_fairseq.units.scores import average_precision, f1
@@ -296,6 +296,14 @@ def test_nothing_is_chosen_on_the_references() -> None:
             assert [each.to_json() for each in one.predictions] == [each.to_json() for each in two.predictions[:3]]
 
 
+def test_a_relative_threshold_is_that_of_its_question() -> None:
+    (document,), choice = referenced(records(1, 1)), Choice({"words": ALL, "within": 0}, 0.5, relative=True)
+    best = RULES["bm25"].scores(document, **choice.settings).max(axis=1)
+    found = [each["threshold"] for each in predict(RULES["bm25"], document, {"passages": choice}).questions]
+    assert found == pytest.approx(as_probabilities(best - 0.5).tolist())
+    assert len(set(found)) > 1
+
+
 def test_lines_have_settings_and_thresholds_of_their_own() -> None:
     test = records(1, 2)
     valid = records(2, 3, lines=((4,), (), (9, 11)))
@@ -309,6 +317,7 @@ def test_lines_have_settings_and_thresholds_of_their_own() -> None:
             assert answer["answer_probability"] == max(answer["probabilities"])
             assert len(answer["line_probabilities"]) == len(record.sentences or ())
             assert answer["line_threshold"] > 0
+            assert answer["line_probabilities"] != answer["probabilities"]
     (blind,) = baselines([RULES["bm25"]], None, referenced(records(2, 3)), referenced(test))
     assert [*blind.chosen] == ["passages"]
     assert "line_probabilities" not in blind.predictions[0].questions[0]
