@@ -11,13 +11,17 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    with open(GOLDEN / f"{name}.jsonl", encoding="utf-8") as lines:
+        return list(map(json.loads, lines))
 
 
 def cases(name: str) -> pytest.MarkDecorator:
-    """A test for each line, which it gets as `case`."""
-    rows = read(name)
-    return pytest.mark.parametrize("case", rows, ids=[f"{row['why']}-{number}" for number, row in enumerate(rows, 1)])
+    """A test for each line, which it gets as `case`; `slow` ones are marked."""
+    rows = [
+        pytest.param(row, id=f"{row['why']}-{number}", marks=[pytest.mark.slow] * ("slow" in row))
+        for number, row in enumerate(read(name), 1)
+    ]
+    return pytest.mark.parametrize("case", rows)
 
 
 def check(name: str, case: dict[str, Any], out: Any) -> None:
@@ -26,6 +30,6 @@ def check(name: str, case: dict[str, Any], out: Any) -> None:
     if "HAT_GOLDEN" in os.environ:
         rows = [row | {"out": out} if row == case else row for row in read(name)]
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-        (GOLDEN / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        (GOLDEN / f"{name}.jsonl").write_bytes("".join(lines).encode(errors="backslashreplace"))
     else:
         assert out == case["out"]
