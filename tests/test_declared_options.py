@@ -138,16 +138,16 @@ def test_an_argument_in_python() -> None:
         check_effects(Some, {}, {"length": 3})
 
 
-def test_what_is_not_stated_is_told_apart() -> None:
+@pytest.mark.parametrize(("default", "expected"), [(None, dict.fromkeys(options_of(Some))), (SUPPRESS, {})])
+def test_what_is_not_stated_is_told_apart(default: Any, expected: Any) -> None:
     """None in a command; in fairseq's parsers absent, so that an architecture chooses."""
-    for default, expected in ((None, dict.fromkeys(options_of(Some))), (SUPPRESS, {})):
-        parser = ArgumentParser(argument_default=default)
-        for each in options_of(Some).values():
-            each.add_to(parser)
-        assert vars(parser.parse_args([])) == expected
-        words = ["--whole", "3", "--drawn", "--columns", "a=b", "--columns", "c=d"]
-        stated = vars(parser.parse_args(words))
-        assert stated == expected | {"whole": 3, "drawn": True, "columns": ["a=b", "c=d"]}
+    parser = ArgumentParser(argument_default=default)
+    for each in options_of(Some).values():
+        each.add_to(parser)
+    assert vars(parser.parse_args([])) == expected
+    words = ["--whole", "3", "--drawn", "--columns", "a=b", "--columns", "c=d"]
+    stated = vars(parser.parse_args(words))
+    assert stated == expected | {"whole": 3, "drawn": True, "columns": ["a=b", "c=d"]}
 
 
 def test_absent_values_have_their_defaults() -> None:

@@ -75,14 +75,14 @@ def whole(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[di
     return contents(folder / "out"), len((folder / "calls").read_text().split())
 
 
+@pytest.mark.parametrize("size", [1, 700])
 @pytest.mark.slow
 def test_the_result_does_not_depend_on_blocks(
-    documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for size in (1, 700):
-        monkeypatch.setattr(blocks, "SIZE", size)
-        assert cli.main([*words(documents, tmp_path / str(size)), "--workers", "2"]) == 0
-        assert contents(tmp_path / str(size)) == whole[0]
+    monkeypatch.setattr(blocks, "SIZE", size)
+    assert cli.main([*words(documents, tmp_path / str(size)), "--workers", "2"]) == 0
+    assert contents(tmp_path / str(size)) == whole[0]
 
 
 def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

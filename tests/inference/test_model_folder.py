@@ -603,9 +603,9 @@ def test_a_folder_of_0_5_is_refused_by_name(config: dict[str, object], other: st
     assert f"{tmp_path} was written by version 0.5: export the checkpoint again" in error
 
 
-def test_every_packaged_folder_is_what_its_manifest_says() -> None:
-    for folder in (DEMO, DEMO.with_name("meeting_model")):
-        check_files(folder)
+@pytest.mark.parametrize("folder", [DEMO, DEMO.with_name("meeting_model")])
+def test_every_packaged_folder_is_what_its_manifest_says(folder: Path) -> None:
+    check_files(folder)
 
 
 def test_what_python_compiles_beside_the_model_is_no_part_of_it(tmp_path: Path) -> None:
