@@ -16,6 +16,7 @@ SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS":
     ("environment", "port", "started"),
     [
         ({}, 0, None),
+        ({}, 12345, None),
         ({"WORLD_SIZE": "2", "RANK": "0"}, 0, None),  # half of it: something else's
         (TORCHRUN, 0, ("torchrun", 16)),
         (SLURM, 0, None),  # fairseq looks at Slurm only with a port
