@@ -159,7 +159,7 @@ def test_drawn_lengths(lengths: list[int], size: int, overlap: int) -> None:
     for (before, after), pieces in zip(pairwise(covered), windows, strict=False):
         whole = all(piece.end - piece.begin == lengths[piece.segment] for piece in pieces)
         assert before[0] < after[0]
-        assert before[-1] < after[-1]
+        assert before[-1] < after[-1]  # each goes on
         shared = [token for token in after if token in before]
         markers = len({segment for segment, _ in shared}) if whole else 0
         assert len(shared) + markers <= overlap

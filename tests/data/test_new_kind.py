@@ -51,7 +51,7 @@ def test_numbers(kind_of_user, run, meetings: list[Record], tmp_path: Path) -> N
     scores = [row["score"] for row in predictions(run, tmp_path, "similarity", records)]
     same, other = scores[::2], scores[1::2]
     assert len(scores) == 20
-    assert sum(same) > sum(other) + 5
+    assert sum(same) > sum(other) + 5  # it has learned what it was shown
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_each_vector_is_computed_once(trained: Path, monkeypatch: pytest.MonkeyP
     assert kept(folder) == before
     assert hat(*words, "--out", folder / "a.jsonl", "--vectors", folder / "vectors.npz") == 0
     assert before < kept(folder)
-    assert len(kept(folder)) == len(before) + 4
+    assert len(kept(folder)) == len(before) + 4  # the sentences that no other split has
 
     def computed(*_: object) -> None:
         raise AssertionError("a vector is computed again")

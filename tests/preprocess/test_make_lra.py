@@ -65,7 +65,7 @@ def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
     assert max(lengths) < 2000
     assert np.allclose(np.percentile(lengths, [50, 90, 95]), [954, 1646, 1800], rtol=0.04)
     depths = [max(np.cumsum([s.startswith("[") - (s == "]") for s in text.split()])) for text, _ in drawn[:300]]
-    assert max(depths) == 9
+    assert max(depths) == 9  # digits at depth 10
     assert len({text for text, _ in drawn}) == 1500
 
 
@@ -107,7 +107,7 @@ def test_drawn_curves_are_long_and_keep_apart(number: int) -> None:
         assert 1 < curve.min() < curve.max() < 30
         gaps = np.hypot(*(curve[1:, 0] - curve[:-1, 1]).T)
         assert (gaps <= 2 + 1e-9).all()
-        assert (gaps >= np.sqrt(2) - 1e-9).all()
+        assert (gaps >= np.sqrt(2) - 1e-9).all()  # it turns by 90 degrees at most
         ends = curve.reshape(-1, 1, 2)
         assert np.hypot(*(ends - other.reshape(1, -1, 2)).T).min() >= 2
 

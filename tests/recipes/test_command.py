@@ -90,7 +90,7 @@ def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
     assert done.returncode != 0
     assert "none.pt" in done.stderr + done.stdout
     assert "examples.jsonl" not in done.stderr
-    assert "test.jsonl" not in done.stderr
+    assert "test.jsonl" not in done.stderr  # which `hat score` would miss
     done = run(HAT, "recipe", "predict", "race", "--help", cwd=tmp_path)
     assert "usage: hat predict" in done.stdout
     assert done.returncode == cli.EXIT_ERROR

@@ -88,7 +88,7 @@ def test_logits_equal_those_of_transformers(layout: str, peer: torch.nn.Module, 
     state = torch.load(tmp_path / "model.pt")["model"]
     tables = [name for name in state if "embed_tokens" in name or "output_projection" in name]
     assert len(tables) == 3
-    assert len({state[name].data_ptr() for name in tables}) == 1
+    assert len({state[name].data_ptr() for name in tables}) == 1  # stored once
     source, target = torch.randint(4, ROWS - 1, (3, POSITIONS)), torch.randint(4, ROWS - 1, (3, 9))
     source[1, 7:] = source[2, -1:] = 1  # two rows are padded
     expected = peer(input_ids=source, attention_mask=source.ne(1), decoder_input_ids=target).logits
