@@ -23,12 +23,7 @@ RUNNABLE = [path for path in SCRIPTS if "if __name__" in path.read_text(encoding
 
 @pytest.mark.parametrize(
     ("word", "recorded"),
-    [
-        ("/a/data/articles/bin", "articles/bin"),
-        ("labels=/x/labels", "labels=x/labels"),
-        ("/x", "x"),
-        ("a/b", "a/b"),
-    ],
+    [("/a/data/articles/bin", "articles/bin"), ("labels=/x/labels", "labels=x/labels"), ("/x", "x"), ("a/b", "a/b")],
 )
 def test_a_result_records_no_folder_of_one_machine(word: str, recorded: str) -> None:
     assert harness.without_folder(word) == recorded

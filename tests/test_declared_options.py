@@ -160,11 +160,7 @@ def test_absent_values_have_their_defaults() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["--long-source", "error"],
-        ["--kind", "evidence", "--target-language", "en"],
-        ["--source-tokenizer", "none"],
-    ],
+    [["--long-source", "error"], ["--kind", "evidence", "--target-language", "en"], ["--source-tokenizer", "none"]],
 )
 def test_words_that_are_the_default_ask_for_nothing(words: list[str], tmp_path: Path) -> None:
     """Scripts state them; a number or another word without effect is refused."""

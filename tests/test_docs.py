@@ -167,13 +167,7 @@ def texts_of_package() -> Iterator[tuple[str, str]]:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield str(path.relative_to(ROOT)), node.value
-    for pattern in (
-        "configs/*.yaml",
-        "examples/*.ipynb",
-        "hat_fairseq/**/*.html",
-        "hat_fairseq/**/*.js",
-        "Makefile",
-    ):
+    for pattern in ("configs/*.yaml", "examples/*.ipynb", "hat_fairseq/**/*.html", "hat_fairseq/**/*.js", "Makefile"):
         for path in sorted(ROOT.glob(pattern)):
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 

@@ -177,11 +177,7 @@ OF_TRANSLATIONS = (
     ("scoring.md", "BLEU of documents"),
     ("scoring.md", "Two systems"),
 )
-OF_VECTORS = (
-    ("vectors.md", "Vectors for search"),
-    ("ask.md", "Ask a transcript"),
-    ("README.md", "Ask a meeting"),
-)
+OF_VECTORS = (("vectors.md", "Vectors for search"), ("ask.md", "Ask a transcript"), ("README.md", "Ask a meeting"))
 # Sections that the tests above run, and those of test_tutorials, test_readme and test_translation.
 ELSEWHERE = {
     ("README.md", "With fairseq's own commands"),

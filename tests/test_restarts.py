@@ -154,8 +154,7 @@ def other_code(raw: Path) -> list[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [3, 12, 25])
 @pytest.mark.parametrize(
-    "change",
-    [other_reader, other_module, other_release, other_option, other_dictionary, other_vocabulary, other_code],
+    "change", [other_reader, other_module, other_release, other_option, other_dictionary, other_vocabulary, other_code]
 )
 @fault("Preprocessing", "kill -9, then another reader, option, input, dictionary or source", "as a run from nothing")
 def test_preprocessing(change, kill_at: int, raw: Path, run, tmp_path: Path) -> None:
@@ -278,10 +277,7 @@ def other_generation(folder: Path) -> list[object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [other_weights, other_documents, other_generation],
-)
+@pytest.mark.parametrize("change", [other_weights, other_documents, other_generation])
 @fault(
     "Generation and prediction",
     "kill -9, then another model of the same sizes and times, input, option or source",

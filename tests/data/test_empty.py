@@ -40,12 +40,7 @@ FIELDS: list[tuple[str, str, dict[str, Any], Callable[[Any], dict[str, Any]]]] =
     ("text", "", {}, lambda blank: {"target": None, "summary": [blank, blank]}),
     ("text", "", {}, lambda blank: {"question": blank or ""}),
     ("text", "--splitter given", {"text": None, **GIVEN}, lambda blank: {"sentences": [blank, blank]}),
-    (
-        "text",
-        "--splitter given",
-        {"text": None, **GIVEN},
-        lambda b: {"sentences": None, "turns": [{"text": b}]},
-    ),
+    ("text", "--splitter given", {"text": None, **GIVEN}, lambda b: {"sentences": None, "turns": [{"text": b}]}),
     ("text", "--splitter given --aligned", {"text": None, **GIVEN, "target": "a\nb"}, lambda b: {"target": [b, b]}),
     ("text", "--splitter given --aligned", {"text": None, **GIVEN, "target": "a\nb"}, lambda b: {"sentences": [b, b]}),
     ("classification", "", {}, lambda blank: {"text": blank}),

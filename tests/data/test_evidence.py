@@ -73,10 +73,7 @@ def test_turns_sentences_and_running_text_become_the_same_rows() -> None:
         (row,) = encoder.rows(record)
         assert said(row) == [*QUESTIONS, texts[0], *texts[2:]], name
         assert row.label == list("101000")
-        assert EvidenceKind().gold_labels(record) == (
-            "with evidence",
-            "without evidence",
-        )
+        assert EvidenceKind().gold_labels(record) == ("with evidence", "without evidence")
         numbers = [0, 1, 2] if name == "spans" else [0, 2, 3]
         assert [each.number for each in units_of_row(row)] == numbers
         assert encoder.counts["sentences_empty"] == (name != "spans")

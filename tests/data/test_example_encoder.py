@@ -223,11 +223,7 @@ def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "policy", "kept"),
-    [
-        ((90, 10), "truncate", (48, 10)),
-        ((10, 90), "truncate", (10, 48)),
-        ((90, 90), "truncate", (29, 29)),
-    ],
+    [((90, 10), "truncate", (48, 10)), ((10, 90), "truncate", (10, 48)), ((90, 90), "truncate", (29, 29))],
 )
 def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept: tuple[int, int]) -> None:
     encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=61, long_source=policy)
@@ -235,9 +231,7 @@ def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept:
     (row,) = encoder.rows(example)
     assert tuple(map(len, parts_of(row))) == kept
     assert encoder.counts == Counter(
-        rows_over_limit=1,
-        source_tokens_truncated=sum(lengths) - sum(kept),
-        source_sentences_cut=1 + (kept == (29, 29)),
+        rows_over_limit=1, source_tokens_truncated=sum(lengths) - sum(kept), source_sentences_cut=1 + (kept == (29, 29))
     )
 
 

@@ -27,14 +27,7 @@ def test_equals_subword_nmt_on_meetings(learned_bpe: LearnedBpe, lines: list[str
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "日本 naïve 🙂x x🙂 🙂",
-        "foo@@ @@ @ @@@ a@@b @@c d@",
-        "</w> the</w> the</w>y <unk> <s>",
-        "e\u0301",
-        "",
-    ],
+    "text", ["日本 naïve 🙂x x🙂 🙂", "foo@@ @@ @ @@@ a@@b @@c d@", "</w> the</w> the</w>y <unk> <s>", "e\u0301", ""]
 )
 def test_unseen_characters_and_marks_in_the_text_are_not_lost(text: str, learned_bpe: LearnedBpe) -> None:
     assert learned_bpe.decode(learned_bpe.encode(text)) == text

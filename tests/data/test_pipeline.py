@@ -99,11 +99,7 @@ def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [
-        Document("a", text=" \r\n"),
-        Document("a", sentences=()),
-        Document("a", sentences=("", "\x00\t"), target=("x",)),
-    ],
+    [Document("a", text=" \r\n"), Document("a", sentences=()), Document("a", sentences=("", "\x00\t"), target=("x",))],
 )
 def test_empty_documents_are_refused(document: Any, learned_bpe: LearnedBpe) -> None:
     with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):

@@ -167,16 +167,7 @@ def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.Ca
 
 @pytest.mark.slow
 @pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run resumes; no finished block is made again")
-@pytest.mark.parametrize(
-    ("moment", "change"),
-    [
-        (2, ""),
-        (10, "damage"),
-        (10, ""),
-        (16, ""),
-        (10, "library"),
-    ],
-)
+@pytest.mark.parametrize(("moment", "change"), [(2, ""), (10, "damage"), (10, ""), (16, ""), (10, "library")])
 def test_a_killed_run_goes_on(
     moment: int, change: str, documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path
 ) -> None:

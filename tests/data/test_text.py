@@ -121,14 +121,7 @@ def test_nothing_is_lost(method: str, meetings: list[Record]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "w " * 50_000,
-        "." * 50_000 + " A",
-        "." * 200_000 + "A",
-        '."' * 25_000 + " A",
-        "x" * 50_000,
-        ". " * 25_000,
-    ],
+    ["w " * 50_000, "." * 50_000 + " A", "." * 200_000 + "A", '."' * 25_000 + " A", "x" * 50_000, ". " * 25_000],
     ids=lambda text: text[:9],
 )
 @pytest.mark.slow

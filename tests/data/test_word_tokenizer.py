@@ -56,14 +56,7 @@ def test_nothing_but_spaces_changes(name: str, language: str, pages: list[dict[s
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "remotecontrol" * 4000,
-        "word " * 50_000,
-        "U.S. " * 12_000,
-        "." * 50_000,
-        "齉" * 50_000,
-        '"' * 50_000,
-    ],
+    ["remotecontrol" * 4000, "word " * 50_000, "U.S. " * 12_000, "." * 50_000, "齉" * 50_000, '"' * 50_000],
     ids=lambda text: text[:9],
 )
 @pytest.mark.slow

@@ -252,8 +252,7 @@ def labels_of(name: str, logits: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("auto", "level"),
-    [("TokenClassification", "token"), ("SequenceClassification", "document"), (None, "segment")],
+    ("auto", "level"), [("TokenClassification", "token"), ("SequenceClassification", "document"), (None, "segment")]
 )
 def test_a_head_and_its_loss(auto: str | None, level: str, tmp_path: Path) -> None:
     tokens = documents(LENGTHS)

@@ -122,10 +122,7 @@ def test_a_classifier(fine_tuned) -> None:
 @pytest.mark.slow
 def test_changes_of_a_document_are_counted_once(caplog: pytest.LogCaptureFixture) -> None:
     model = hat_fairseq.load("demo", device="cpu")
-    document = {
-        "turns": [{"role": "PM", "text": "We \ud800 met ."}, {"role": "ME", "text": "Fine ."}],
-        "target": "a b",
-    }
+    document = {"turns": [{"role": "PM", "text": "We \ud800 met ."}, {"role": "ME", "text": "Fine ."}], "target": "a b"}
     caplog.clear()
     model.look(document)
     assert "lone surrogates replaced: 1" in caplog.text

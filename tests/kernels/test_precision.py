@@ -193,12 +193,7 @@ def test_a_stated_precision_is_not_chosen_anew() -> None:
 
 @pytest.mark.parametrize(
     ("amx", "avx512", "precision"),
-    [
-        (True, False, "bf16"),
-        (False, True, "bf16"),
-        (False, False, "fp32"),
-        (None, None, "fp32"),
-    ],
+    [(True, False, "bf16"), (False, True, "bf16"), (False, False, "fp32"), (None, None, "fp32")],
 )
 def test_the_precision_is_chosen_by_the_instructions(
     amx: bool | None, avx512: bool | None, precision: str, monkeypatch: pytest.MonkeyPatch

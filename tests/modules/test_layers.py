@@ -89,11 +89,7 @@ def test_decoder_layer_with_sentences_is_its_definition(normalize_before: bool, 
         return torch.stack(rows)
 
     assert_same_run(
-        layer,
-        [x, tokens, sentences],
-        lambda: layer(x, EncoderOut(tokens, masks[0], sentences, masks[1])),
-        dense,
-        dtype,
+        layer, [x, tokens, sentences], lambda: layer(x, EncoderOut(tokens, masks[0], sentences, masks[1])), dense, dtype
     )
 
 

@@ -58,9 +58,7 @@ def test_segments_of_length(length: int) -> None:
 def test_padding_inside_keeps_its_place_in_slots_of_length() -> None:
     tokens = torch.tensor([[0, 7, PAD, PAD, PAD, 0, 8, 9, PAD, PAD, PAD]])
     slots = slots_of_length(tokens, PAD, L)
-    assert segments_of(tokens, slots).tolist() == [
-        [[0, 7, PAD, PAD, PAD], [0, 8, 9, PAD, PAD], [PAD] * 5],
-    ]
+    assert segments_of(tokens, slots).tolist() == [[[0, 7, PAD, PAD, PAD], [0, 8, 9, PAD, PAD], [PAD] * 5]]
     check_round_trip(tokens, slots)
 
 

@@ -153,9 +153,7 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
     official = FILES.get(name.removesuffix("_base"))  # which the authors' script scores
     assert bool(official) != (workspace / f"results/{name}/{split}.score.json").exists()
     if name in ENCODERS and official is None:
-        figures = dict.fromkeys(EVIDENCE, "average precision") | {
-            "squad2": "exact",
-        }
+        figures = dict.fromkeys(EVIDENCE, "average precision") | {"squad2": "exact"}
         assert (figures | {"ernie_sparse_triviaqa": "exact_match"}).get(name, "accuracy") in outputs["score"]
     elif official is None:
         assert any(row["text"] for row in rows)

@@ -107,10 +107,7 @@ def test_triviaqa(blank: str, tmp_path: Path) -> None:
     meta = {"triviaqa": {"question": "q", "answers": ["Ann"]}}
     pages = [{"id": each, "question": "Who?", "text": "Ann", "meta": meta} for each in ("x", "y")]
     # the page whose answer has a text answers
-    lines = [
-        {"id": "x", "answer": blank, "no_answer_score": -9},
-        {"id": "y", "answer": "Ann", "no_answer_score": 1},
-    ]
+    lines = [{"id": "x", "answer": blank, "no_answer_score": -9}, {"id": "y", "answer": "Ann", "no_answer_score": 1}]
     assert scored(tmp_path, "triviaqa", lines, pages)["scores"]["exact_match"] == 100
 
 

@@ -116,10 +116,7 @@ def test_equal_no_answer_scores_are_taken_in_the_order_that_is_stated() -> None:
 
 def test_evidence_of_several_systems() -> None:
     gold = [[{0, 1}, set()], [{2}]]
-    good = [
-        [Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)],
-        [Found([0, 0, 1], 0.5, [(2, 2)])],
-    ]
+    good = [[Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)], [Found([0, 0, 1], 0.5, [(2, 2)])]]
     bad = [[Found([0, 0.1, 0.9], 0.5, [(2, 2)]), Found([0, 0, 0], 0.5)], [Found([0, 0, None], 0.5)]]
     report = evidence.evidence(good, gold, **PLAIN)
     assert [score.mean for score in report.scores.values()] == [100] * 6 + [0]
@@ -141,10 +138,7 @@ def test_evidence_of_several_systems() -> None:
     ],
 )
 def test_evidence_of_other_documents_is_refused(wrong: list[Any], message: str) -> None:
-    good = [
-        [Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)],
-        [Found([0, 0, 1], 0.5, [(2, 2)])],
-    ]
+    good = [[Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)], [Found([0, 0, 1], 0.5, [(2, 2)])]]
     with pytest.raises(ValueError, match=message):
         evidence.evidence(good, wrong, **PLAIN)
 

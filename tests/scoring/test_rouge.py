@@ -11,13 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.marks import notes_on_marks
-from hat_fairseq.scoring.rouge import (
-    METRICS,
-    SENTENCE_METHODS,
-    RougeReport,
-    rouge,
-    split_summary,
-)
+from hat_fairseq.scoring.rouge import METRICS, SENTENCE_METHODS, RougeReport, rouge, split_summary
 
 TEXT = "Dr. Who came . He left... Then what ?\nNothing , really . \n\n"
 HYPOTHESES = ["the cat sat on a mat .", "a dog ran away .", "nothing happened ."]
@@ -99,10 +93,7 @@ def test_marks_between_sentences_end_them_and_are_no_words(marked: str, tmp_path
     assert split_summary(marked.format(*texts), "none") == [" ".join(texts)]
     plain, with_marks = (
         rouge([one], [[other]], reference_sentences="punctuation")
-        for one, other in (
-            (" ".join(texts), " ".join(references)),
-            (marked.format(*texts), marked.format(*references)),
-        )
+        for one, other in ((" ".join(texts), " ".join(references)), (marked.format(*texts), marked.format(*references)))
     )
     assert plain.scores == with_marks.scores
     assert figures(plain)[0] > 0

@@ -240,13 +240,7 @@ OTHER = "continues with the samples of the epoch that were not seen"
 @pytest.mark.slow
 @pytest.mark.fault("Training", "resumed with another --batch-size, --max-tokens or --seed", OTHER)
 @pytest.mark.parametrize(
-    "flags",
-    [
-        ["--batch-size", 1],
-        ["--max-tokens", 130, "--batch-size", 1],
-        ["--seed", 7],
-    ],
-    ids=lambda flags: flags[0],
+    "flags", [["--batch-size", 1], ["--max-tokens", 130, "--batch-size", 1], ["--seed", 7]], ids=lambda flags: flags[0]
 )
 def test_other_batches_go_on_after_the_same_samples(quick, folder: Path, flags: list) -> None:
     """Two updates of two samples each were made, of six; the others are in two batches."""

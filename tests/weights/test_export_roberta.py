@@ -35,10 +35,7 @@ MODELS = {  # of documents; tests/hf compares the other attentions
     "ernie-own": SPARSE + "--representative-weights separate --representative-update residual --document-pooling min "
     "--representative-positions sequence --max-positions 240 --encoder-normalize-before",
 }
-WORDS = {
-    "words-ernie": SPARSE + "--untie-weights-roberta",
-    "words-roberta": TINY + "--no-hierarchy",
-}
+WORDS = {"words-ernie": SPARSE + "--untie-weights-roberta", "words-roberta": TINY + "--no-hierarchy"}
 HEAD = "sentence_classification_head"
 HEADS: dict[str, Any] = {  # of the kinds of `fine_tuned`
     "segments": {HEAD: {"level": "segment", "classes": 4, "inner_dim": 64, "labels": ["ID", "ME", "PM", "UI"]}},

@@ -140,10 +140,7 @@ def test_labels_are_in_the_order_of_data_that_have_them(tmp_path: Path, capsys: 
             assert not any("fingerprint" in key for key in model)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"problem_type": "multi_label_classification"}, {"problem_type": "regression"}],
-)
+@pytest.mark.parametrize("settings", [{"problem_type": "multi_label_classification"}, {"problem_type": "regression"}])
 def test_a_head_for_a_task_that_does_not_exist_is_left_out(
     settings: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
