@@ -76,7 +76,8 @@ def test_nothing_private_and_nothing_unfinished() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if any(word in line for word in PRIVATE) or UNFINISHED.search(line)
     ]
-    assert lines == [] and len(FILES) > 50
+    assert lines == []
+    assert len(FILES) > 50
 
 
 def test_modules_that_docstrings_name_exist() -> None:
@@ -86,13 +87,15 @@ def test_modules_that_docstrings_name_exist() -> None:
         for path in MODULES
         for name in re.findall(r"`(?:[a-z]\w*/)*(\w+\.py)`", path.read_text(encoding="utf-8"))
     ]
-    assert len(named) > 20 and [place for place in named if place[1] not in names] == []
+    assert len(named) > 20
+    assert [place for place in named if place[1] not in names] == []
 
 
 def test_scripts_that_tests_import_have_different_names() -> None:
     folders = PYPROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]
     stems = [path.stem for folder in folders if folder != "." for path in (ROOT / folder).glob("*.py")]
-    assert len(stems) > 50 and [stem for stem, times in Counter(stems).items() if times > 1] == []
+    assert len(stems) > 50
+    assert [stem for stem, times in Counter(stems).items() if times > 1] == []
 
 
 def test_version_is_the_same_everywhere() -> None:
@@ -100,7 +103,8 @@ def test_version_is_the_same_everywhere() -> None:
         r"^## (\d+\.\d+\.\d+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     # the latest release: an "(unreleased)" heading is passed over
-    assert top is not None and top[1] == PROJECT["version"] == hat_fairseq.__version__
+    assert top is not None
+    assert top[1] == PROJECT["version"] == hat_fairseq.__version__
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -110,7 +114,8 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{relative(page)} -> {target}")
-    assert pages and broken == []
+    assert pages
+    assert broken == []
 
 
 def test_messages_name_pages_and_headings_that_exist() -> None:
@@ -120,7 +125,8 @@ def test_messages_name_pages_and_headings_that_exist() -> None:
         for path in (ROOT / "hat_fairseq").rglob("*.py")
         for match in re.findall(r"\b(docs/\w+\.md)(?:#([a-z0-9-]+))?", path.read_text(encoding="utf-8"))
     }
-    assert len(named) > 8 and [each for each in named if each[1] and each[1] not in anchors(each[0])] == []
+    assert len(named) > 8
+    assert [each for each in named if each[1] and each[1] not in anchors(each[0])] == []
 
 
 def anchors(page: str) -> set[str]:
@@ -156,7 +162,8 @@ def test_fairseq_is_the_same_everywhere() -> None:
     pinned = pins()
     assert [doctor.FAIRSEQ, *groups()["fairseq"]] == PROJECT["optional-dependencies"]["train"]
     assert doctor.FAIRSEQ.split("==") == ["fairseq-fixed", pinned["fairseq-fixed"]]
-    assert {"pip", "setuptools", "wheel"} <= pinned.keys() and "torchaudio" not in pinned
+    assert {"pip", "setuptools", "wheel"} <= pinned.keys()
+    assert "torchaudio" not in pinned
 
 
 def test_set_up_builds_fairseq_as_the_doctor_says() -> None:
@@ -181,5 +188,6 @@ def test_pages_and_messages_name_extras_that_exist() -> None:
         for names in EXTRA.findall(path.read_text(encoding="utf-8").replace('\\"', '"'))
         for extra in names.split(",")
     ]
-    assert len(named) > 20 and [each for each in named if each[1] not in known and each[0] != "pyproject.toml"] == []
+    assert len(named) > 20
+    assert [each for each in named if each[1] not in known and each[0] != "pyproject.toml"] == []
     assert len(known) == 6
